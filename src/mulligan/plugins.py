@@ -52,6 +52,7 @@ from mulligan.core.records import (
     Check,
     Condensed,
     Decision,
+    Edit,
     Episode,
     Feedback,
     Finding,
@@ -70,6 +71,7 @@ from mulligan.core.records import (
     Usage,
 )
 from mulligan.reflectors._condensing import Condensing
+from mulligan.reflectors._editing import Choice, Decide, Edited
 from mulligan.text.evidence import TaskFeedback, evidence_of, findings_of, gathered
 from mulligan.text.formatting import (
     attempt_text,
@@ -98,10 +100,14 @@ __all__ = [
     "Candidates",
     "Case",
     "Check",
+    "Choice",
     "Condensed",
     "Condensing",
+    "Decide",
     "Decision",
     "Deduplication",
+    "Edit",
+    "Edited",
     "Embedder",
     "Environment",
     "Episode",

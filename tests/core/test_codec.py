@@ -14,7 +14,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mulligan.core.codec import SCHEMA, event_from_json, from_json, json_text, migrate, record_text, to_json
-from mulligan.core.episode import Acted, Evaluated, Event, Move, Recalled, Reflected, Stopped, advance, due
+from mulligan.core.episode import (
+    Acted,
+    Evaluated,
+    Event,
+    Move,
+    Rated,
+    Recalled,
+    Reflected,
+    Revised,
+    Stopped,
+    advance,
+    due,
+)
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.questions import Answer, Question, Sampling
@@ -79,6 +91,15 @@ def lives(draw: st.DrawFn) -> tuple[Episode, list[Event]]:
     episode = begun = replace(episode, id="e", trials=(), recall=None, stop=None, seconds=0.0, lost=Usage())
     happened: list[Event] = []
     for _ in range(draw(st.integers(0, 7))):
+        if episode.trials and draw(st.booleans()):
+            number = episode.trials[-1].number
+            remark: Event = draw(values(Rated) | values(Revised))
+            if isinstance(remark, Rated):
+                remark = replace(remark, rating=replace(remark.rating, trial=number))
+            else:
+                remark = replace(remark, trial=number)
+            happened.append(remark)
+            episode = advance(episode, remark)
         move = due(episode, Limits(trials=99, identical=None))
         if not isinstance(move, Move):
             break

@@ -28,7 +28,7 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Json, Spec
 from mulligan.models.steps import Skill, StepFile
 
-KEPT = ("workspace", "sandbox", "recalls", "learns", "bank", "checks", "restarts", "seed", "prompts")
+KEPT = ("workspace", "sandbox", "recalls", "learns", "bank", "checks", "edits", "restarts", "seed", "prompts")
 """The fields of a recorded recipe that do not come from the agent's files, or stay as they were when the run began."""
 
 STEPS = 10

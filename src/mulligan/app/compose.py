@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mulligan.app.editing import AtTerminal
 from mulligan.app.environments import EpisodeEnvironment
 from mulligan.app.plugins import ROLES, build, file_of, find, fitted, ports_of, settings_of
 from mulligan.app.prompts import FilePrompts
@@ -32,6 +33,7 @@ from mulligan.models.gate import Gate, check_prices
 from mulligan.recording.drivers import versions
 from mulligan.recording.journal import JournaledBank, JournaledEvaluator, NoJournal
 from mulligan.reflectors._condensing import Condensing
+from mulligan.reflectors._editing import Decide, Edited
 from mulligan.text.lessons import LessonBudget
 from mulligan.workspace.git_workspace import GitWorkspace
 
@@ -58,7 +60,8 @@ def object_name(given: Any) -> str:
 class Parts:
     """What all episodes of a run share: the way to a model by name, the sandbox, the workspace, roles given as objects.
 
-    An object is taken as it is; a class is instantiated afresh for each episode.
+    An object is taken as it is; a class is instantiated afresh for each episode. `decide` asks a person about
+    reflections; None asks at the terminal.
     """
 
     model: Callable[[str], Model]
@@ -67,6 +70,7 @@ class Parts:
     bank: Bank | None = None
     workspace: GitWorkspace | None = None
     tools: Tools | None = None
+    decide: Decide | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,15 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     reflector = None
     if strategy.reflects:
         spec = build.with_output("reflector", recipe.reflector, evaluator.expects)
-        reflector = build.condensing(build.role("reflector", spec, recipe.reflect_model), strategy)
+        reflector = build.role("reflector", spec, recipe.reflect_model)
+        if recipe.edits:
+            reflector = Edited(reflector, journal=drive.journal, decide=parts.decide or AtTerminal())
+        reflector = build.condensing(reflector, strategy)
+    elif recipe.edits:
+        raise InvalidInput(
+            f"The strategy {recipe.strategy.name!r} draws no lessons, so there is none to edit. Name one that does, "
+            "such as evidence_and_reflexion or last_attempt_and_reflexion."
+        )
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
     rests_on = {"evaluator": asdict(recipe.evaluator), "files": hashes, "model": build.models.get("evaluator")}
     roles = Roles(
@@ -248,6 +260,10 @@ def _prompt_folders(recipe: Recipe) -> list[Path]:
     return [*chosen, *(Path(file).parent for file in own if file)]
 
 
+UNCOMPARED = {"limits", "restarts", "edits"}
+"""Settings that a resume may change: what was done so far does not depend on them."""
+
+
 def changed(before: Head, after: Head) -> list[str]:
     """What an episode rests on that is no longer the same: models, prompts, files, settings but for limits."""
     found: list[str] = []
@@ -255,5 +271,5 @@ def changed(before: Head, after: Head) -> list[str]:
         old, new = getattr(before, what), getattr(after, what)
         found += [f"{what.removesuffix('s')} {name}" for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
     old, new = Recipe.completed(before.settings), Recipe.completed(after.settings)
-    found += [f"setting {n}" for n in sorted({*old, *new} - {"limits", "restarts"}) if old.get(n) != new.get(n)]
+    found += [f"setting {n}" for n in sorted({*old, *new} - UNCOMPARED) if old.get(n) != new.get(n)]
     return found

@@ -38,6 +38,7 @@ class Recipe:
         environment: the world that the actor acts in.
         expansion: of a search, how many children a candidate gets. None: one line of trials.
         bench: the id of the benchmark run that the episode belongs to, which alone can resume it.
+        edits: whether a person is asked about each reflection.
         checks: whether a reflector checks what it writes. False takes the settings that it has under `unchecked`.
     """
 
@@ -62,6 +63,7 @@ class Recipe:
     expansion: int | None = None
     bench: str | None = None
     checks: bool = True
+    edits: bool = False
     restarts: int = 1
     seed: int = 0
 

@@ -15,6 +15,7 @@ from mulligan.app.runner import OnStart, log
 from mulligan.app.session import (
     Session,
     absolute,
+    asks_person,
     configured_limits,
     given_bank,
     located,
@@ -29,6 +30,7 @@ from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Model, Observer, Store
 from mulligan.core.records import Episode, Task
 from mulligan.recording.journal import StepObserver
+from mulligan.reflectors._editing import Decide
 
 
 async def run(
@@ -43,6 +45,7 @@ async def run(
     mode: str | None = None,
     sandbox: str | None = None,
     seed: int = 0,
+    edit_reflections: bool | Decide = False,
     bank: Bank | str | None = None,
     forms: Sequence[str] | str | None = None,
     store: Store | None = None,
@@ -62,6 +65,7 @@ async def run(
         max_iter: act-reflect cycles; of a react agent, model calls.
         limits: all, or those that differ from the agent's.
         workspace, mode: the folder that tools and checks work in, and how it is kept apart.
+        edit_reflections: as for `solve`.
         bank: as for `solve`. "" is the agent's own bank, or the one that its `memory` names. None is the same if the
             agent has a `memory`, else no bank.
         forms: what of the bank a task is shown (lessons, notebook, history), instead of what `memory` says.
@@ -110,6 +114,7 @@ async def run(
         workspace=_workspace(workspace, mode),
         sandbox=sandbox or config.text("sandbox") or "auto",
         prompts=prompts_folder(config),
+        edits=asks_person(edit_reflections)[0],
         **of_bank(bank),
         seed=seed,
     )
@@ -118,7 +123,8 @@ async def run(
         forms = forms or found.memory.forms
     if forms is not None:
         recipe = with_memory_settings(recipe, {"forms": forms if isinstance(forms, str) else list(forms)})
-    session = Session(config, models, {}, given_bank(bank), observers, on_start, on_step, notice)
+    decide = asks_person(edit_reflections)[1]
+    session = Session(config, models, {}, given_bank(bank), observers, on_start, on_step, notice, decide=decide)
     async with session.runner(store, located(recipe), found.name) as runner:
         return await runner.run(wanted)
 

@@ -24,6 +24,7 @@ from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Model, Observer, Sandbox, Store
 from mulligan.core.records import Json
 from mulligan.recording.journal import StepObserver
+from mulligan.reflectors._editing import Decide
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.store import open_store
 
@@ -38,7 +39,7 @@ DEFAULT_MODEL = "local"
 class Session:
     """What a run needs besides its recipe.
 
-    objects: roles that were given as such, by kind. wrap: that of `open_bank`.
+    objects: roles that were given as such, by kind. wrap: that of `open_bank`. decide: asks a person about reflections.
     """
 
     config: Config
@@ -50,6 +51,7 @@ class Session:
     on_step: StepObserver | None = None
     notice: Notice | None = None
     wrap: Callable[[Model], Model] | None = None
+    decide: Decide | None = None
 
     @asynccontextmanager
     async def runner(self, store: Store | None, recipe: Recipe, agent: str = "") -> AsyncGenerator[Runner]:
@@ -109,7 +111,7 @@ class Session:
         if recipe.agent is not None:  # only an agent's steps call tools
             root = str(self.config.root or Path.cwd())
             tools = ConfiguredTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"), root)
-        return Parts(self.models.open, sandbox, self.objects, bank, workspace, tools)
+        return Parts(self.models.open, sandbox, self.objects, bank, workspace, tools, self.decide)
 
 
 def configured_limits(config: Config, base: Limits = Limits()) -> Limits:
@@ -142,6 +144,11 @@ def absolute(folder: str | os.PathLike[str] | None) -> str | None:
 def opened_store(store: Store | None, config: Config) -> AbstractAsyncContextManager[Store]:
     """The store that was given, or our own, which is closed afterwards."""
     return open_store(config.store) if store is None else nullcontext(store)
+
+
+def asks_person(edit_reflections: bool | Decide) -> tuple[bool, Decide | None]:
+    """Whether a person is asked about reflections, and how if not at the terminal."""
+    return (edit_reflections, None) if isinstance(edit_reflections, bool) else (True, edit_reflections)
 
 
 def given_bank(bank: Bank | str | None) -> Bank | None:

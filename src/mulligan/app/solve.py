@@ -20,6 +20,7 @@ from mulligan.app.runner import OnStart, log
 from mulligan.app.session import (
     Session,
     absolute,
+    asks_person,
     configured_limits,
     given_bank,
     located,
@@ -36,6 +37,7 @@ from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Ref
 from mulligan.core.records import Episode, Spec, Task
 from mulligan.recording.drivers import check_resumable
 from mulligan.recording.journal import StepObserver
+from mulligan.reflectors._editing import Decide
 
 
 async def solve(
@@ -59,6 +61,7 @@ async def solve(
     prompts: str | os.PathLike[str] | None = None,
     sandbox: str | None = None,
     seed: int = 0,
+    edit_reflections: bool | Decide = False,
     bank: Bank | str | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
@@ -87,6 +90,8 @@ async def solve(
         workspace: the folder that a command-line agent works on.
         settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say;
             under "memory", settings of the bank, such as forms, over those of [memory] in mulligan.toml.
+        edit_reflections: ask a person about each lesson before the next trial is shown it: at the terminal, or with a
+            function of yours (see `mulligan.plugins.Decide`).
         bank: recalled from before the first trial. An agent_id opens that agent's bank, which also learns from the
             episode.
 
@@ -100,7 +105,10 @@ async def solve(
     """
     config, given, own = load(), read_task(task), dict[str, Any]()
     wanted = with_kind(given.task, kind, config)
-    session = Session(config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice)
+    edits, decide = asks_person(edit_reflections)
+    session = Session(
+        config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice, decide=decide
+    )
     judge = _judge(tests, check, evaluator, given.evaluator, own)
     recipe = Recipe(
         actor=_spec("actor", actor, own),
@@ -114,6 +122,7 @@ async def solve(
         workspace=None if workspace is None else {"folder": absolute(workspace)},
         sandbox=sandbox or config.text("sandbox") or "auto",
         prompts=absolute(prompts) or prompts_folder(config),
+        edits=edits,
         **of_bank(bank),
         restarts=restarts,
         seed=seed,
@@ -141,6 +150,7 @@ async def resume(
     strategy: str | Strategy | type[Strategy] | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     prompts: str | os.PathLike[str] | None = None,
+    edit_reflections: bool | Decide | None = None,
     bank: Bank | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
@@ -154,6 +164,7 @@ async def resume(
     ones, or, as a mapping, those that it names.
     fork: go on although something has changed, as a new run that keeps what was done so far: with other roles, models,
     settings (as in `solve`) or prompts, and also with an episode that is over, where the limits now allow more.
+    edit_reflections: as for `solve`; None is as recorded.
     Raises `NotFound`, `JournalDiverged`, `LeaseLost`, `InvalidInput` when there is nothing left to do.
     """
     given = {"actor": actor, "evaluator": evaluator, "reflector": reflector, "strategy": strategy}
@@ -164,13 +175,16 @@ async def resume(
         check_resumable(episodes[0])
         recipe = Recipe.from_json(episodes[0].head.settings)
         config = here if recipe.agent is None else _config_of(recipe.agent, here)
-        session = Session(config, Models(config), own, bank, observers, on_start, on_step, notice)
+        asks = recipe.edits if edit_reflections is None else edit_reflections
+        edits, decide = asks_person(asks)
+        session = Session(config, Models(config), own, bank, observers, on_start, on_step, notice, decide=decide)
         names = [session.models.name(given) for given in (model, reflect_model, judge_model)]
         recipe = _again(recipe, config, *names)
         recipe = replace(
             recipe,
             limits=with_limits(recipe.limits, limits),
             prompts=absolute(prompts) or recipe.prompts,
+            edits=edits,
             checks=recipe.checks or fork,  # a fork is checked as a new run is
             **{kind: _other(kind, value, getattr(recipe, kind), own, fork) for kind, value in roles.items()},
         )

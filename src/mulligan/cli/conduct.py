@@ -97,8 +97,9 @@ class Watch:
         self.progress.began(episode, limits)
 
     def _chosen(self, episode: Episode) -> Progress:
-        """The live display on a terminal; lines if the terminal is needed for a trace or for a person's verdicts."""
-        asked = attribute_of("evaluators", words.role(episode, "evaluator"), "interactive", False)
+        """The live display on a terminal; lines if the terminal is needed for a trace or for a person's answers."""
+        judges = attribute_of("evaluators", words.role(episode, "evaluator"), "interactive", False)
+        asked = judges or episode.head.settings.get("edits")
         screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         if self._quiet or self._json or self._trace or asked or not screen:
             return first(quiet=self._quiet, as_json=self._json)

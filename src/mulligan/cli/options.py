@@ -77,6 +77,9 @@ memory_options = together(
         help="What of the bank a task is shown, with --memory: lessons (the default), notebook, history, or several.",
     ),
 )
+edit_option = click.option(
+    "--edit-reflections", is_flag=True, help="Ask at the terminal about each lesson before the next trial is shown it."
+)
 _EVENTS = 'A JSON object for each event on stdout; the last, "result", has the result in it.'
 progress_options = together(
     click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors."),

@@ -12,12 +12,12 @@ import click
 from mulligan.app.recipe import read_file
 from mulligan.app.run import run as library
 from mulligan.cli.conduct import Watch, conduct
-from mulligan.cli.options import bank_of, budget_options, limits_of, memory_options, progress_options
+from mulligan.cli.options import bank_of, budget_options, edit_option, limits_of, memory_options, progress_options
 from mulligan.cli.terminal import standard_input
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Task
 
-PASSED_ON = ("kind", "model", "max_iter", "workspace", "sandbox", "seed")
+PASSED_ON = ("kind", "model", "max_iter", "workspace", "sandbox", "seed", "edit_reflections")
 
 
 @click.command()
@@ -32,6 +32,7 @@ PASSED_ON = ("kind", "model", "max_iter", "workspace", "sandbox", "seed")
 @budget_options
 @click.option("--sandbox", metavar="LEVEL", help="auto (default), strict, or a level that `mulligan doctor` names.")
 @click.option("--seed", type=int, metavar="N", help="The seed for models that take one (default: 0).")
+@edit_option
 @memory_options
 @progress_options
 @click.pass_context

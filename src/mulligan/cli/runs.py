@@ -93,6 +93,11 @@ def show(run: str, full: bool, as_json: bool) -> None:
 @click.option("--model", metavar="MODEL", help="Another model; needs --fork.")
 @click.option("--strategy", metavar="NAME", help="Another strategy; needs --fork.")
 @click.option("--set", multiple=True, callback=settings, metavar="ROLE.KEY=VALUE", help="A setting; needs --fork.")
+@click.option(
+    "--edit-reflections/--no-edit-reflections",
+    default=None,
+    help="Ask about each lesson at the terminal, or do not (default: as when the run began).",
+)
 @progress_options
 @click.pass_context
 def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
@@ -108,7 +113,8 @@ def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
         from mulligan.cli.ask_graph import resumed
 
         ctx.exit(resumed(run, fork=fork, given=given))
-    other = {"model": given["model"], "strategy": given["strategy"], "settings": given["set"]}
+    other: dict[str, Any] = {"edit_reflections": given["edit_reflections"]}
+    other |= {"model": given["model"], "strategy": given["strategy"], "settings": given["set"]}
     work = partial(library, run, fork=fork, limits=limits_of(given), **other)
     ctx.exit(conduct(work, Watch(given["quiet"], given["as_json"], given["trace"])))
 

@@ -9,12 +9,33 @@ from typing import Any
 
 import click
 
-from mulligan.cli.options import bank_of, limit_options, limits_of, memory_options, numbers, progress_options, settings
+from mulligan.cli.options import (
+    bank_of,
+    edit_option,
+    limit_options,
+    limits_of,
+    memory_options,
+    numbers,
+    progress_options,
+    settings,
+)
 from mulligan.cli.terminal import standard_input
 
 ROLES = ("actor", "evaluator", "reflector", "strategy")
 MODELS = ("model", "reflect_model", "judge_model")
-PASSED_ON = ("kind", *ROLES, *MODELS, "tests", "check", "workspace", "restarts", "prompts", "sandbox", "seed")
+PASSED_ON = (
+    "kind",
+    *ROLES,
+    *MODELS,
+    "tests",
+    "check",
+    "workspace",
+    "restarts",
+    "prompts",
+    "sandbox",
+    "seed",
+    "edit_reflections",
+)
 """Options that are passed on to `mulligan.solve` under their own names; it has their defaults."""
 
 
@@ -66,6 +87,7 @@ PASSED_ON = ("kind", *ROLES, *MODELS, "tests", "check", "workspace", "restarts",
 @click.option(
     "--set", "settings", multiple=True, callback=settings, metavar="ROLE.KEY=VALUE", help="Any other setting."
 )
+@edit_option
 @memory_options
 @progress_options
 @click.pass_context

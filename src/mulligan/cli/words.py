@@ -14,9 +14,11 @@ from mulligan.core.episode import (
     Event,
     Forked,
     Move,
+    Rated,
     Recalled,
     Reflected,
     Resumed,
+    Revised,
     Stopped,
     due,
 )
@@ -115,7 +117,7 @@ def event_line(episode: Episode, event: Event, limits: Limits) -> str:
             return f"{at}: {learned}{f' (note: {one_line(notes, WIDTH)})' if notes else ''}"
         case Resumed() | Forked():
             return f"resuming after {count(len(episode.trials), 'trial')}"
-        case Acted() | Stopped():
+        case Acted() | Stopped() | Revised() | Rated():
             return ""
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from mulligan.core.errors import OutOfOrder
 from mulligan.core.limits import Limits
-from mulligan.core.records import Attempt, Episode, Feedback, Plan, Recall, Reflection, Stop, Trial, Usage
+from mulligan.core.records import Attempt, Episode, Feedback, Plan, Rating, Recall, Reflection, Stop, Trial, Usage
 from mulligan.core.search import next_parent
 
 R = TypeVar("R", Episode, Trial)
@@ -89,7 +89,25 @@ class Forked:
     seconds: float = 0.0
 
 
-Event: TypeAlias = Recalled | Acted | Evaluated | Reflected | Stopped | Resumed | Forked
+@dataclass(frozen=True)
+class Revised:
+    """A person changed the reflection of a trial after it was drawn. It can come at any time, and is no move."""
+
+    trial: int
+    reflection: Reflection
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A person rated the episode or a lesson of it. It can come at any time, and is no move."""
+
+    rating: Rating
+    seconds: float = 0.0
+
+
+Remark: TypeAlias = Revised | Rated
+Event: TypeAlias = Recalled | Acted | Evaluated | Reflected | Stopped | Resumed | Forked | Remark
 
 RESUMABLE = frozenset({"interrupted", "error", "over_budget"})
 
@@ -110,8 +128,10 @@ def advance(episode: Episode, event: Event) -> Episode:
     """The episode after this event. Raises `OutOfOrder` when something else was due."""
     expected = _next(episode)
     seconds = episode.seconds + event.seconds
+    if isinstance(event, Revised | Rated):
+        return _remarked(episode, event)
     if isinstance(event, Forked):
-        return _changed(episode, seconds=seconds, stop=None, lost=Usage(), plan=event.plan)
+        return _changed(episode, seconds=seconds, stop=None, lost=Usage(), plan=event.plan, ratings=())
     if isinstance(event, Resumed):
         if not isinstance(episode.stop, Stop) or episode.stop.reason not in RESUMABLE:
             raise OutOfOrder(_described(expected), "resumed")
@@ -137,8 +157,22 @@ def advance(episode: Episode, event: Event) -> Episode:
             return _changed(episode, seconds=seconds, stop=Stop("gave_up", "the reflector saw no way on"))
         case Reflected(number, reflection):
             trial = _changed(episode.trials[number - 1], reflection=reflection)
-    trials = (*episode.trials[: trial.number - 1], trial, *episode.trials[trial.number :])
-    return _changed(episode, seconds=seconds, trials=trials)
+    return _changed(episode, seconds=seconds, trials=_with_trial(episode, trial))
+
+
+def _with_trial(episode: Episode, trial: Trial) -> tuple[Trial, ...]:
+    return (*episode.trials[: trial.number - 1], trial, *episode.trials[trial.number :])
+
+
+def _remarked(episode: Episode, event: Remark) -> Episode:
+    """The episode with what a person said of it. Raises `OutOfOrder` for a trial that it does not have."""
+    number = event.trial if isinstance(event, Revised) else event.rating.trial
+    if number is not None and not 1 <= number <= len(episode.trials):
+        raise OutOfOrder(f"a trial from 1 to {len(episode.trials)}", _described(event))
+    if isinstance(event, Rated):
+        return _changed(episode, ratings=(*episode.ratings, event.rating))
+    trial = _changed(episode.trials[event.trial - 1], reflection=event.reflection)
+    return _changed(episode, trials=_with_trial(episode, trial))
 
 
 def newest_state(episode: Episode) -> str | None:
@@ -235,5 +269,9 @@ def _described(what: Move | Stop | Event) -> str:
             return "resumed"
         case Forked():
             return "forked"
+        case Revised(trial):
+            return f"another reflection of trial {trial}"
+        case Rated():
+            return "a rating"
         case _:
             return str(_settles(what))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from mulligan.core.errors import InvalidInput
@@ -320,6 +320,50 @@ LAYERS: tuple[Layer, ...] = ("tactical", "strategic", "metacognitive")
 
 
 @dataclass(frozen=True)
+class Edit:
+    """What a person decided about a reflection, and what it was before.
+
+    Attributes:
+        decision: taken: it is shown as it was drawn, even where it had been withheld. edited: its text was changed.
+            written: the person wrote another one. vetoed: no later trial is shown it.
+        by: who decided.
+        at: when, in seconds since the epoch.
+        before: the text until then.
+        withheld: why it was withheld until then.
+    """
+
+    decision: Literal["taken", "edited", "written", "vetoed"]
+    by: str = ""
+    at: float = 0.0
+    before: str = ""
+    withheld: str = ""
+
+
+@dataclass(frozen=True)
+class Rating:
+    """A person's score, from 0 to 1; higher is better.
+
+    Attributes:
+        by: who gave it.
+        at: when, in seconds since the epoch.
+        trial: of an episode, whose lesson is rated. None: the result of the episode, or the lesson of a bank.
+    """
+
+    score: float
+    by: str = ""
+    at: float = 0.0
+    comment: str = ""
+    trial: int | None = None
+
+    @classmethod
+    def given(cls, score: float, by: str, at: float, comment: str = "", trial: int | None = None) -> Rating:
+        """The rating. Raises `InvalidInput` for a score that is not from 0 to 1."""
+        if not 0 <= score <= 1:
+            raise InvalidInput(f"A person's score is from 0 to 1, where higher is better, not {score:g}.")
+        return cls(float(score), by, at, comment, trial)
+
+
+@dataclass(frozen=True)
 class Condensed:
     """One lesson that a model wrote in place of several reflections of an episode.
 
@@ -361,6 +405,7 @@ class Reflection:
             text was changed has none.
         condensed: what earlier lessons, and perhaps this one, were condensed into when it was drawn.
         quality: None of an empty one, and where it was recorded before there was a score.
+        edits: what people decided about it, oldest first.
     """
 
     text: str
@@ -370,10 +415,18 @@ class Reflection:
     layers: Mapping[str, str] = field(default_factory=_no_text, hash=False)
     condensed: Condensed | None = None
     quality: Quality | None = field(default=None, compare=False)  # it follows from the rest, and older records lack it
+    edits: tuple[Edit, ...] = ()
 
     def __post_init__(self) -> None:
         if self.layers and self.text != _words_of(self.layers):
             object.__setattr__(self, "layers", {})
+
+    def decided(self, decision: str, text: str, by: str, at: float) -> Reflection:
+        """The reflection after a person has decided about it; text: of one that was edited or written."""
+        edit = Edit(decision, by, at, self.text, self.withheld)  # pyright: ignore[reportArgumentType]
+        withheld = VETOED if decision == "vetoed" else ""
+        new = replace(self, withheld=withheld, edits=(*self.edits, edit))
+        return replace(new, text=text, quality=None) if decision in ("edited", "written") else new
 
     @classmethod
     def of_layers(cls, layers: Mapping[str, str], *, notes: tuple[str, ...] = ()) -> Reflection:
@@ -386,6 +439,9 @@ def _words_of(layers: Mapping[str, str]) -> str:
     """The text of a reflection with these layers."""
     return "\n".join(layers[layer] for layer in LAYERS if layer in layers)
 
+
+# Why a reflection is withheld that a person vetoed.
+VETOED = "A person vetoed it."
 
 # Recorded of a failed trial after which the strategy decided not to reflect.
 NO_REFLECTION = Reflection("", withheld="The strategy asked for no lesson.")
@@ -611,7 +667,8 @@ class Plan:
 class Episode:
     """One task from first trial to stop: the unit that is recorded, resumed and replayed.
 
-    `started` is in seconds since the epoch; `seconds` is the time spent working, pauses left out.
+    `started` is in seconds since the epoch; `seconds` is the time spent working, pauses left out. `ratings` are
+    people's scores, oldest first; a fork begins without them.
     """
 
     id: str
@@ -628,6 +685,7 @@ class Episode:
     # Usage of moves that were cut short, so that it belongs to no trial.
     lost: Usage = Usage()
     forked_from: str | None = None
+    ratings: tuple[Rating, ...] = ()
 
     @property
     def solved(self) -> bool:

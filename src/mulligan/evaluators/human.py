@@ -17,6 +17,9 @@ from mulligan.core.records import Episode, Feedback
 
 _CHOICE = "pass, give up, or what is wrong: "
 _UNCLEAR = frozenset({"", "y", "yes", "ok", "n", "no", "fail", "failed", "wrong"})
+NOWHERE = (
+    "The evaluator human asks on a terminal, and there is none here. Start it from one, or name another evaluator."
+)
 _SETTLED = 0.05
 """Seconds without another line after which a pasted answer is complete."""
 
@@ -38,7 +41,7 @@ class Human:
     interactive = True
 
     def __init__(self, *, ask: Callable[[str], Awaitable[str]] | None = None) -> None:
-        self._ask = ask or Terminal.found().ask
+        self._ask = ask or Terminal.found(NOWHERE).ask
 
     async def evaluate(self, episode: Episode) -> Feedback:
         trial = episode.trials[-1]
@@ -69,19 +72,24 @@ class Terminal:
         self._sink = sink
 
     @classmethod
-    def found(cls) -> Terminal:
-        """Standard input if it is a terminal, else the one that the process was started from."""
+    def found(cls, nowhere: str) -> Terminal:
+        """Standard input if it is a terminal, else the one that the process was started from.
+
+        Raises `InvalidInput` with the text `nowhere` if there is none.
+        """
         source = _tty(sys.stdin)
         if source is None:
             try:
                 source = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
             except OSError as error:
-                raise InvalidInput(
-                    "The evaluator human asks on a terminal, and there is none here. Start it from one, or name "
-                    "another evaluator."
-                ) from error
+                raise InvalidInput(nowhere) from error
         sink = _tty(sys.stderr)
         return cls(source, source if sink is None else sink)
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The descriptors from which it reads and to which it writes."""
+        return self._source, self._sink
 
     async def ask(self, question: str) -> str:
         """What was typed, lines pasted together included. Raises `EOFError` at Ctrl-D. Cancelling leaves no reader."""

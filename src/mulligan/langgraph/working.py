@@ -29,7 +29,7 @@ from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict  # pydantic reads that of typing from Python 3.12 on
 
 from mulligan.core.codec import event_from_json, from_json, to_json
-from mulligan.core.episode import Event, Stopped, advance
+from mulligan.core.episode import Event, Rated, Revised, Stopped, advance
 from mulligan.core.errors import InvalidInput, JournalError, NotFound, OutOfOrder, StoreError
 from mulligan.core.loop import Meter, scope
 from mulligan.core.protocols import Journal, Store
@@ -408,7 +408,10 @@ class Recording:
         except NotFound:  # the checkpoint came from another machine, or the store was emptied
             await ledger.begin(from_json(Episode, work.begun))
             entry = await self._stack.enter_async_context(ledger.hold(work.episode.id, **options))
-        work.entry, work.kept = entry, [event for event in entry.events if not is_pause(event)]
+        work.entry, work.kept = (
+            entry,
+            [event for event in entry.events if not is_pause(event) and not isinstance(event, Revised | Rated)],
+        )
         for event in work.events[len(work.kept) :]:
             await work.write(event_from_json(event))
         if len(work.events) == len(work.kept):

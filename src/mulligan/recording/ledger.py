@@ -22,7 +22,7 @@ from itertools import takewhile
 from typing import Any, cast
 
 from mulligan.core.codec import digest
-from mulligan.core.episode import RESUMABLE, Event, Forked, Reflected, Resumed, Stopped, advance
+from mulligan.core.episode import RESUMABLE, Event, Forked, Rated, Reflected, Resumed, Revised, Stopped, advance
 from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Lease, Observer, StepRow, Store
 from mulligan.core.records import Episode, Head, Json, Plan, Stop
@@ -77,7 +77,8 @@ class Entry:
         return self.episode.stop is not None and self.episode.stop.reason in RESUMABLE
 
     async def append(self, event: Event) -> Episode:
-        """Record the event, and return the episode after it. One that is paused is resumed first, or stays paused.
+        """Record the event, and return the episode after it. One that is paused is resumed first, or stays paused: a
+        person's remark changes nothing of this.
 
         A reflection is recorded with its quality, whoever wrote it.
 
@@ -85,7 +86,7 @@ class Entry:
             OutOfOrder: the episode was waiting for something else. Nothing is recorded.
             StoreError: it could not be written, or somebody else holds the episode now.
         """
-        if self.paused and not isinstance(event, Resumed):
+        if self.paused and not isinstance(event, Resumed | Revised | Rated):
             if is_pause(event):
                 return self.episode
             await self.resume()

@@ -208,10 +208,11 @@ _BRIEF = (
     "SELECT p.id, p.schema, p.record,"
     " (SELECT count(*) FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:acted)) = :acted),"
     " (SELECT CASE WHEN substr(v.event, 1, length(:stopped)) = :stopped THEN v.event END"
-    " FROM events v WHERE v.episode = p.n ORDER BY v.seq DESC LIMIT 1)"
+    " FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:revised)) <> :revised"
+    " AND substr(v.event, 1, length(:rated)) <> :rated ORDER BY v.seq DESC LIMIT 1)"
     " FROM episodes p WHERE {where} ORDER BY p.n DESC"
 )
-_KINDS = {"acted": '{"event":"acted",', "stopped": '{"event":"stopped",'}
+_KINDS = {kind: f'{{"event":"{kind}",' for kind in ("acted", "stopped", "revised", "rated")}
 """How the text of an event begins."""
 
 
