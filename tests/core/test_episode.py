@@ -19,9 +19,11 @@ from mulligan.core.episode import (
     Event,
     Forked,
     Move,
+    Rated,
     Recalled,
     Reflected,
     Resumed,
+    Revised,
     Stopped,
     advance,
     due,
@@ -33,6 +35,7 @@ from mulligan.core.records import (
     Episode,
     Feedback,
     Plan,
+    Rating,
     Recall,
     Reflection,
     Stop,
@@ -133,6 +136,8 @@ def kind(event: Event) -> str:
             return "resume"
         case Forked():
             return "fork"
+        case Revised() | Rated():
+            return "remark"
 
 
 def allowed(episode: Episode, event: Event) -> bool:
@@ -344,3 +349,21 @@ def test_limits_that_can_never_work_are_refused(wrong: dict[str, int]) -> None:
 
 def test_a_limit_may_be_as_large_as_it_likes() -> None:
     assert Limits(trials=10**400, tokens=10**400).tokens == 10**400
+
+
+@given(plans, st.lists(events, max_size=20), st.integers(-1, 6), st.floats(0, 1))
+def test_what_a_person_says_changes_no_move(plan: Plan, sequence: list[Event], number: int, score: float) -> None:
+    episode = new(plan)
+    for event in sequence:
+        episode = advance(episode, event) if allowed(episode, event) else episode
+    rated, revised = Rated(Rating(score, trial=number)), Revised(number, Reflection("Mine."))
+    if not 1 <= number <= len(episode.trials):
+        for remark in (rated, revised):
+            with pytest.raises(OutOfOrder):
+                advance(episode, remark)
+        return
+    after = advance(episode, rated)
+    assert replace(after, ratings=()) == episode
+    assert expected(after) == expected(episode)
+    trial = advance(episode, revised).trials[number - 1]
+    assert trial == replace(episode.trials[number - 1], reflection=Reflection("Mine."))

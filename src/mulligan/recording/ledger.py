@@ -247,7 +247,7 @@ class Ledger:
 
 def with_quality(event: Event, episode: Episode) -> Event:
     """The event with its reflection scored: here for all drivers, so that all reflections are scored alike."""
-    if not isinstance(event, Reflected) or event.reflection is None or event.trial > len(episode.trials):
+    if not isinstance(event, Reflected | Revised) or not event.reflection or event.trial > len(episode.trials):
         return event
     return replace(event, reflection=rated(event.reflection, episode, event.trial))
 
