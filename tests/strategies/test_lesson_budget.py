@@ -16,7 +16,7 @@ from mulligan.app.prompts import FilePrompts
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.questions import Question, Sampling
-from mulligan.core.records import LAYERS, Attempt, Condensed, Episode, Feedback, Past, Reflection, Task, Trial
+from mulligan.core.records import LAYERS, Attempt, Condensed, Episode, Feedback, Past, Quality, Reflection, Task, Trial
 from mulligan.reflectors._condensing import Condensing
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
 from mulligan.text.formatting import lessons_text
@@ -86,6 +86,17 @@ def test_the_lesson_that_another_one_says_is_left_out_before_an_older_one() -> N
     episode = episode_of("Read the note on the table first.", same, "Take the key along.", f"{same} It is empty.")
     shown = LessonBudget(3, overflow="useful").chosen(episode)
     assert texts(shown) == ["Read the note on the table first.", "Take the key along.", f"{same} It is empty."]
+
+
+def test_of_two_lessons_the_one_of_little_quality_is_left_out() -> None:
+    episode = episode_of("Try harder.", "Look behind the door.", "Take the key along.")
+    scored = [
+        replace(trial, reflection=replace(trial.reflection, quality=Quality(score)))
+        for trial, score in zip(episode.trials, (0.9, 0.2, 0.5), strict=True)
+        if trial.reflection
+    ]
+    shown = LessonBudget(2, overflow="useful").chosen(replace(episode, trials=tuple(scored)))
+    assert texts(shown) == ["Try harder.", "Take the key along."]
 
 
 def test_a_lesson_that_alone_is_too_long_is_shortened() -> None:

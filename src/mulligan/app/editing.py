@@ -7,12 +7,19 @@ import getpass
 import os
 import shlex
 import tempfile
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
-from mulligan.core.errors import MulliganError
-from mulligan.core.records import Episode, Reflection
+from mulligan.core.episode import Rated, Revised
+from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.protocols import Store
+from mulligan.core.records import Condensed, Episode, Rating, Reflection, Trial
 from mulligan.evaluators.human import Terminal, printable
+from mulligan.recording.drivers import led_by_graph
+from mulligan.recording.ledger import Ledger
 from mulligan.reflectors._editing import Choice
 
 NOWHERE = (
@@ -30,6 +37,87 @@ def person() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return ""
+
+
+async def revise(
+    store: Store,
+    run: str,
+    trial: int | None,
+    decision: Literal["taken", "edited", "written", "vetoed"],
+    text: str,
+    by: str,
+) -> Trial:
+    """Keep what a person decided about a recorded reflection; what it was before stays in the record.
+
+    A condensed lesson that stands for it is no longer shown.
+
+    Args:
+        trial: its number; None is the newest trial that failed.
+
+    Raises:
+        InvalidInput: there is no such trial, or no lesson of it.
+        LeaseLost: a process is working on the episode.
+    """
+    async with Ledger(store).hold(await _only(store, run)) as entry:
+        if led_by_graph(entry.episode):
+            raise InvalidInput(
+                "A graph leads this episode and does not read its record, so a lesson cannot be changed."
+            )
+        of = _trial(entry.episode, trial)
+        if of.reflection is None and decision != "written":
+            raise InvalidInput(f"Trial {of.number} has no lesson: write one with --text.")
+        after = (of.reflection or Reflection("")).decided(decision, text, by, round(time.time(), 3))
+        await entry.append(Revised(of.number, replace(after, condensed=_still(after, of.number))))
+        for other in entry.episode.trials:
+            if other.reflection and other.reflection.condensed and not _still(other.reflection, of.number):
+                await entry.append(Revised(other.number, replace(other.reflection, condensed=None)))
+        return entry.episode.trials[of.number - 1]
+
+
+async def rate(store: Store, run: str, trial: int | None, score: float, comment: str, by: str) -> Episode:
+    """Keep a person's score of a run's result, or of the lesson of this trial.
+
+    Raises:
+        InvalidInput: the score is not from 0 to 1, or the trial has no lesson.
+        LeaseLost: a process is working on the episode.
+    """
+    rating = Rating.given(score, by, round(time.time(), 3), comment, trial)
+    async with Ledger(store).hold(await _only(store, run)) as entry:
+        if trial is not None and not (reflection := _trial(entry.episode, trial).reflection or Reflection("")).text:
+            raise InvalidInput(
+                f"Trial {trial} has no lesson to rate{f': {reflection.withheld}' if reflection.withheld else '.'}"
+            )
+        if trial is None and not entry.episode.trials:
+            raise InvalidInput(f"Episode {entry.episode.id} has no result to rate yet.")
+        return await entry.append(Rated(rating))
+
+
+async def recorded_trial(store: Store, run: str, trial: int | None) -> Trial:
+    """The trial of this number, or the newest one that failed. Raises `InvalidInput`, `NotFound`."""
+    return _trial(await store.load(await _only(store, run)), trial)
+
+
+async def _only(store: Store, run: str) -> str:
+    ids = await store.resolve(run)
+    if len(ids) > 1:
+        raise InvalidInput(f"Run {run} has {len(ids)} episodes: name one, such as {ids[0]}.")
+    return ids[0]
+
+
+def _trial(episode: Episode, number: int | None) -> Trial:
+    failed = [trial for trial in episode.trials if trial.feedback and not trial.feedback.passed]
+    if number is None and failed:
+        return failed[-1]
+    if number is None or not 1 <= number <= len(episode.trials):
+        which = f"no trial {number}" if number is not None else "no trial that failed"
+        raise InvalidInput(f"Episode {episode.id} has {which}; it has {len(episode.trials)}.")
+    return episode.trials[number - 1]
+
+
+def _still(reflection: Reflection, changed: int) -> Condensed | None:
+    """Its condensed lesson, unless that stands for the lesson that was changed."""
+    condensed = reflection.condensed
+    return None if condensed and changed in condensed.trials else condensed
 
 
 def editor_command() -> list[str]:

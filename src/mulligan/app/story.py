@@ -61,6 +61,11 @@ def story(
             "Used": f"{used(episode.usage)}, {episode.seconds:.1f} s",
         }
     )
+    for rating in episode.ratings:
+        of = f"The lesson of trial {rating.trial}" if rating.trial else "The result"
+        yield Line(
+            f"{of} was rated {rating.score:g}{f' by {rating.by}' if rating.by else ''} {rating.comment}".rstrip()
+        )
     if task:
         yield Heading(level + 1, "Task")
         yield Fence(episode.task.prompt)
@@ -89,6 +94,10 @@ def _trial(trial: Trial, level: int) -> Iterator[Block]:
         if condensed := trial.reflection.condensed:
             yield Line(f"{condensed_by(condensed)}:")
             yield Fence(condensed.text)
+        for edit in trial.reflection.edits:
+            yield Line(f"A person's decision: {edit.decision}{f' by {edit.by}' if edit.by else ''}")
+            if edit.decision in ("edited", "written") and edit.before:
+                yield Fence(edit.before)
         for note in trial.reflection.notes:
             yield Line(f"Note: {note}")
         if quality := trial.reflection.quality:

@@ -28,7 +28,7 @@ from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Re
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.ranking import Ranked
-from mulligan.core.records import Episode, HeldBack, Json, Layer, Lesson, Nature, Origin, Recall, Task
+from mulligan.core.records import Episode, HeldBack, Json, Layer, Lesson, Nature, Origin, Rating, Recall, Task
 from mulligan.core.worth import is_withheld
 from mulligan.text.formatting import task_text
 from mulligan.text.plain import one_line
@@ -485,6 +485,14 @@ class Bank:
         """Whether a lesson is shown in any case: it is never withheld, and not retired for what it does."""
         lesson = await self._own(id)
         return await self._changed(replace(lesson, pinned=pinned), "edited")
+
+    async def rate(self, id: str, score: float, *, by: str = "", comment: str = "") -> Lesson:
+        """Keeps a person's score of a lesson, 0 to 1, beside those that were given before.
+
+        Raises `InvalidInput` for another score.
+        """
+        lesson, rating = await self._own(id), Rating.given(score, by, round(time.time(), 3), mask(comment))
+        return await self._changed(replace(lesson, ratings=(*lesson.ratings, rating)), "edited", "rated")
 
     async def merge(self, ids: Sequence[str], *, answer: Json = None) -> Learned:
         """One lesson of several; the originals are superseded, and `unmerge` brings them back.

@@ -11,7 +11,8 @@ from mulligan.bank.exchange.lesson_page import facts, moment
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, one_line
-from mulligan.cli.words import count
+from mulligan.cli.words import agreed, count
+from mulligan.core.agreement import agreement, latest
 from mulligan.core.codec import to_json
 from mulligan.core.lessons import Link, Queued, Receipt, Version, Worth
 from mulligan.core.protocols import Learned
@@ -215,6 +216,20 @@ def stats_json(counts: Mapping[str, Json], worth: Sequence[Worth]) -> Json:
         else:
             mine["worth"] = figures
     return of_agent
+
+
+def agreements(lessons: Sequence[Lesson], worth: Sequence[Worth]) -> list[str]:
+    """How far people's scores of lessons agree with their confidence, and with their measured effect."""
+    rated = [(lesson, rating.score) for lesson in lessons for rating in latest(lesson.ratings)]
+    effects = {(one.agent_id, one.id): one.tally.uplift.mean for one in worth if one.id and one.tally.uplift}
+    measured = [(score, effects[at]) for lesson, score in rated if (at := (lesson.agent_id, lesson.id)) in effects]
+    believed = [(score, lesson.confidence) for lesson, score in rated]
+    named = {"confidence": believed, "measured effect": measured}
+    return [
+        agreed(f"People's scores of lessons and their {what}", agreement(pairs), len(pairs))
+        for what, pairs in named.items()
+        if pairs
+    ]
 
 
 def worth_story(worth: Sequence[Worth], lessons: Sequence[Lesson]) -> str:

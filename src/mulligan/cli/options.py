@@ -80,6 +80,24 @@ memory_options = together(
 edit_option = click.option(
     "--edit-reflections", is_flag=True, help="Ask at the terminal about each lesson before the next trial is shown it."
 )
+rating_options = together(
+    click.argument("score", type=float, required=False),
+    click.option("--good", is_flag=True, help="The same as a score of 1."),
+    click.option("--bad", is_flag=True, help="The same as a score of 0."),
+    click.option("--comment", default="", metavar="TEXT", help="Why."),
+    click.option("--by", metavar="NAME", help="Who says so (default: the user of this machine)."),
+)
+
+
+def score_of(given: Mapping[str, Any]) -> float:
+    """The one score that was given. Raises `click.UsageError` for none, or several."""
+    scores = [given["score"], 1.0 if given["good"] else None, 0.0 if given["bad"] else None]
+    found = [score for score in scores if score is not None]
+    if len(found) != 1:
+        raise click.UsageError("Give one score: a number from 0 to 1, --good, or --bad.")
+    return found[0]
+
+
 _EVENTS = 'A JSON object for each event on stdout; the last, "result", has the result in it.'
 progress_options = together(
     click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors."),

@@ -7,17 +7,26 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from mulligan.app.config import load
 from mulligan.app.story import markdown
-from mulligan.cli import table
+from mulligan.cli import table, words
 from mulligan.cli.errors import BAD_INPUT, SOLVED
-from mulligan.cli.options import export_options, limit_options, limits_of, progress_options, settings
+from mulligan.cli.options import (
+    export_options,
+    limit_options,
+    limits_of,
+    progress_options,
+    rating_options,
+    score_of,
+    settings,
+)
 from mulligan.cli.show import story
 from mulligan.cli.terminal import emit, put, say
+from mulligan.core.codec import to_json
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode
 from mulligan.recording.drivers import asked_by_name
@@ -134,6 +143,87 @@ def export(run: str, form: str, output: str | None) -> None:
     text = _with_store(write)
     put(text, output)
 
+
+@runs.command()
+@click.argument("run")
+@click.option("--trial", type=int, metavar="N", help="Whose lesson (default: the newest trial that failed).")
+@click.option("--text", metavar="TEXT", help="Another lesson in its place.")
+@click.option("--edit", is_flag=True, help="Open the lesson in $VISUAL or $EDITOR.")
+@click.option("--veto", is_flag=True, help="Show it to no later trial.")
+@click.option("--take", is_flag=True, help="Show it after all, where it was withheld or vetoed.")
+@click.option("--by", metavar="NAME", help="Who says so (default: the user of this machine).")
+def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
+    """Change a recorded lesson of RUN, for its forks and for when it goes on. The record keeps what it was before.
+
+    A run in the middle of a trial that was shown the lesson goes on only as a fork: resume RUN --fork.
+    """
+    from mulligan.app.editing import editor_command, person, recorded_trial, revise
+
+    ways = [way for way in ("text", "edit", "veto", "take") if given[way] not in (None, False)]
+    if len(ways) != 1:
+        raise click.UsageError("Give one of --text TEXT, --edit, --veto and --take.")
+    text, decision = given["text"] or "", _DECISIONS[ways[0]]
+    if ways == ["edit"]:
+        reflection = _with_store(lambda store: recorded_trial(store, run, trial)).reflection
+        edited = click.edit(reflection.text if reflection else "", editor=" ".join(editor_command()) or None)
+        text = (edited or "").strip()
+        if not text:
+            say("Nothing was changed.")
+            return
+        decision = "edited" if reflection else "written"
+    elif ways == ["text"] and not text.strip():
+        raise click.UsageError("The lesson is empty: --veto shows none.")
+    of = _with_store(lambda store: revise(store, run, trial, decision, text.strip(), person() if by is None else by))
+    say(f"The lesson of trial {of.number} was {decision}.")
+
+
+_DECISIONS: Mapping[str, Any] = {"text": "written", "edit": "edited", "veto": "vetoed", "take": "taken"}
+
+
+@runs.command("rate")
+@click.argument("run")
+@rating_options
+@click.option("--trial", type=int, metavar="N", help="Rate the lesson of this trial, not the result of the run.")
+def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given: Any) -> None:
+    """Rate the result of RUN, or a lesson of it: SCORE is from 0 to 1, higher is better."""
+    from mulligan.app.editing import person, rate
+
+    score, who = score_of(given), person() if by is None else by
+    _with_store(lambda store: rate(store, run, trial, score, comment, who))
+    say(f"{'The result' if trial is None else f'The lesson of trial {trial}'} was rated {score:g}.")
+
+
+@runs.command()
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
+@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+def ratings(runs: tuple[str, ...], as_json: bool) -> None:
+    """List people's ratings of RUN, or of all runs, and how far they agree with the computed scores."""
+    from mulligan.core.agreement import agreement, of_lessons, of_results
+
+    async def look(store: Store) -> Sequence[Episode]:
+        ids = [id for run in runs for id in await store.resolve(run)] if runs else await store.ids("", limit=MOST)
+        return [episode for _, episode in await each_readable(ids, store.load) if episode.ratings]
+
+    found = _with_store(look)
+    pairs = {"lessons": of_lessons(found), "results": of_results(found)}
+    agreed = {what: agreement(each) for what, each in pairs.items()}
+    if as_json:
+        each = [{"episode": one.id, **cast(dict[str, Any], to_json(r))} for one in found for r in one.ratings]
+        figures = {what: one and to_json(one) for what, one in agreed.items()}
+        emit(json.dumps({"ratings": each, "agreement": figures}, indent=2))
+        return
+    for episode in found:
+        for rating in episode.ratings:
+            emit(f"{episode.id}  {words.rating(rating)}")
+    if not found:
+        say("Nobody has rated a run here yet. To rate one: mulligan runs rate RUN SCORE")
+    for what, beside in (("lessons", "their quality"), ("results", "their judges")):
+        if pairs[what]:
+            say(words.agreed(f"People's scores of {what} and {beside}", agreed[what], len(pairs[what])))
+
+
+MOST = 100_000
+"""Episodes that are looked through for ratings."""
 
 _YES = click.option("--yes", is_flag=True, help="Remove them; without this they are only listed.")
 

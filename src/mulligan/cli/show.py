@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mulligan.cli.table import state
 from mulligan.cli.terminal import clean, one_line
-from mulligan.cli.words import count, parent_note, role, used, verdict
+from mulligan.cli.words import count, decided, parent_note, rating, role, used, verdict
 from mulligan.core.records import Attempt, Check, Episode, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
 from mulligan.text.formatting import check_text, layers_text
@@ -44,6 +44,8 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
     yield _block(episode.task.prompt, tokens)
     if episode.recall:
         yield f"\nRecalled lessons: {', '.join(lesson.title for lesson in episode.recall.lessons) or 'none'}"
+    for given in episode.ratings:
+        yield rating(given)
     for trial in episode.trials:
         yield from _trial(trial, tokens)
         if quality := trial.reflection and trial.reflection.quality:
@@ -68,6 +70,8 @@ def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
         if condensed := trial.reflection.condensed:
             yield f"  {one_line(condensed_by(condensed), 300)}"
             yield _block(condensed.text, tokens)
+        for edit in trial.reflection.edits:
+            yield f"  {one_line(decided(edit), 300)}"
         for note in trial.reflection.notes:
             yield f"  note: {one_line(note, 300)}"
 

@@ -35,8 +35,9 @@ def facts(episode: Episode, running: bool) -> dict[str, Json]:
 
 
 def story(episode: Episode, running: bool) -> dict[str, Json]:
-    """`facts`, with the trials themselves instead of their number."""
-    return {**facts(episode, running), "trials": [to_json(trial) for trial in episode.trials]}
+    """`facts`, with the trials themselves instead of their number, and people's ratings."""
+    trials, ratings = ([to_json(one) for one in several] for several in (episode.trials, episode.ratings))
+    return {**facts(episode, running), "trials": trials, "ratings": ratings}
 
 
 def state(episode: Episode, running: bool) -> str:

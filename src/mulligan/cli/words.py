@@ -7,6 +7,7 @@ from typing import Any
 from mulligan.app.workspaces import has_judge, unjudged
 from mulligan.bank.recall.prompt_text import held_back
 from mulligan.cli.terminal import one_line
+from mulligan.core.agreement import LEAST, Agreement
 from mulligan.core.episode import (
     RESUMABLE,
     Acted,
@@ -23,7 +24,7 @@ from mulligan.core.episode import (
     due,
 )
 from mulligan.core.limits import Limits
-from mulligan.core.records import Episode, Feedback, Trial, Usage
+from mulligan.core.records import Edit, Episode, Feedback, Rating, Trial, Usage
 from mulligan.recording.drivers import led_by_graph
 from mulligan.text.lessons import condensed_by
 from mulligan.text.plain import count as count
@@ -119,6 +120,30 @@ def event_line(episode: Episode, event: Event, limits: Limits) -> str:
             return f"resuming after {count(len(episode.trials), 'trial')}"
         case Acted() | Stopped() | Revised() | Rated():
             return ""
+
+
+def rating(given: Rating) -> str:
+    """A person's score in a line."""
+    what = f"lesson of trial {given.trial}" if given.trial else "result"
+    said = f": {one_line(given.comment, WIDTH)}" if given.comment else ""
+    return f"{what} rated {given.score:g}{f' by {one_line(given.by, 40)}' if given.by else ''}{said}"
+
+
+def decided(edit: Edit) -> str:
+    """What a person decided about a lesson, in a line."""
+    before = (
+        f"; before: {one_line(edit.before, WIDTH)}" if edit.decision in ("edited", "written") and edit.before else ""
+    )
+    return f"{edit.decision} by {one_line(edit.by, 40) or 'a person'}{before}"
+
+
+def agreed(what: str, found: Agreement | None, n: int) -> str:
+    """How far two scores agree, in a sentence. what: names both. n: how many things have both."""
+    if found is None:
+        return f"{what}: {n} of each, too few to say whether they agree (at least {LEAST})."
+    ranks = "unknown, as one is the same for all" if found.correlation is None else f"{found.correlation:+.2f}"
+    same = "" if found.share is None else f"; of two, both put the same one first in {found.share:.0%}"
+    return f"{what}: rank correlation {ranks}{same} (n = {found.n})."
 
 
 def closing(episode: Episode, limits: Limits, printed: str = "") -> list[str]:

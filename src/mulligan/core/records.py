@@ -519,6 +519,7 @@ class Lesson:
         to_check: why it may no longer hold, such as a change that was announced; "" if nothing speaks against it.
         rests_on: ids of facts that it follows from.
         pinned: a person wants it shown, so it is never withheld, and not retired for its effect.
+        ratings: people's scores, oldest first.
         layer: what it is about (see `Layer`). A metacognitive one is recalled for any task of the agent, within a
             bound; a tactical one only where the words or the kind of the task fit. "": not known.
     """
@@ -552,6 +553,7 @@ class Lesson:
     to_check: str = ""
     rests_on: tuple[str, ...] = ()
     pinned: bool = False
+    ratings: tuple[Rating, ...] = ()
     layer: Literal["", "tactical", "strategic", "metacognitive"] = ""
 
 

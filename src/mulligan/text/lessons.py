@@ -21,6 +21,8 @@ LEAST = 40
 """Tokens below which a budget holds no lesson that says anything."""
 AGED = 0.9
 """What a lesson is worth compared with the one after it, all else equal."""
+UNKNOWN = 0.5
+"""The quality of a lesson that has no score."""
 
 
 def size(reflections: Sequence[Reflection]) -> int:
@@ -35,9 +37,9 @@ class LessonBudget:
     Attributes:
         window: the most lessons. None: any number.
         tokens: the most tokens of all of them together, by estimate. None: any number.
-        overflow: of more lessons, "newest" shows the newest; "useful" leaves out the old and those that say what
-            another one says; "condense" shows what a model made of them in the reflect move, and is "useful" where no
-            model did.
+        overflow: of more lessons, "newest" shows the newest; "useful" leaves out those of little quality, the old, and
+            those that say what another one says; "condense" shows what a model made of them in the reflect move, and is
+            "useful" where no model did.
         earlier: reflections on trials of the task before this episode, oldest first.
 
     Raises:
@@ -98,7 +100,9 @@ class LessonBudget:
     def _use(self, at: int, chosen: Sequence[int], reflections: Sequence[Reflection]) -> float:
         text = reflections[at].text
         known = max(likeness(text, reflections[other].text) for other in chosen)
-        return (1 - known) * AGED ** (len(reflections) - 1 - at)
+        quality = reflections[at].quality
+        good = UNKNOWN if quality is None else quality.score
+        return good * (1 - known) * AGED ** (len(reflections) - 1 - at)
 
     def _fitting(self, reflections: Sequence[Reflection], order: Sequence[int] = ()) -> tuple[Reflection, ...]:
         """As many as fit, oldest first. The first is shortened where it alone does not fit; others are left out.
