@@ -494,6 +494,26 @@ class Bank:
         lesson, rating = await self._own(id), Rating.given(score, by, round(time.time(), 3), mask(comment))
         return await self._changed(replace(lesson, ratings=(*lesson.ratings, rating)), "edited", "rated")
 
+    async def related(self, *, similarity: float = 0.6, least: int = 3) -> Sequence[Sequence[Lesson]]:
+        """Groups of strategies that are related and not yet one: candidates for `merge`, which makes a rule of each.
+
+        Args:
+            similarity: the cosine that each two of a group have at least.
+            least: the smallest group.
+
+        Raises:
+            InvalidInput: for settings that find nothing or everything, and where lessons have no vectors.
+        """
+        if not 0 < similarity <= 1 or least < 2:
+            raise InvalidInput(
+                "Related lessons: similarity is above 0 and at most 1, and a group has 2 lessons or more."
+            )
+        if self._ports.vectors.embedder is None:
+            raise InvalidInput(
+                f"Related lessons are found by their vectors, and none can be made: {self._ports.vectors.why_not}."
+            )
+        return await self._upkeep.related(self._ports.writes, similarity, least)
+
     async def merge(self, ids: Sequence[str], *, answer: Json = None) -> Learned:
         """One lesson of several; the originals are superseded, and `unmerge` brings them back.
 

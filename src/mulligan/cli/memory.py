@@ -530,16 +530,30 @@ def say_changed(lesson: Lesson, done: str) -> None:
 
 
 @memory.command()
-@click.argument("ids", nargs=-1, required=True)
+@click.argument("ids", nargs=-1)
 @click.option("--answer", metavar="FILE", help="The merged lesson as JSON, written by you; - is standard input.")
+@click.option("--related", is_flag=True, help="Only list groups of related lessons, each with what merges it.")
+@click.option("--similarity", type=float, metavar="T", help="With --related: how similar each two are (default: 0.6).")
 @_model
 @for_bank(writing)
-async def merge(bank: Bank, ids: Sequence[str], answer: str | None) -> None:
-    """Merge the lessons IDS into one, and print its id. `unmerge` brings them back.
+async def merge(bank: Bank, ids: Sequence[str], answer: str | None, related: bool, similarity: float | None) -> None:
+    """Merge the lessons IDS into one rule, and print its id. `unmerge` brings them back.
+
+    With --related, list groups of lessons that one rule may stand behind, and change nothing.
 
     Where the strategy needs a model and none is named, print the question instead, with the JSON schema of its answer;
     give the answer with --answer FILE.
     """
+    if related == bool(ids) or (similarity is not None and not related) or (related and answer):
+        raise click.UsageError("Name the lessons to merge, or give --related (with --similarity T) alone.")
+    if related:
+        groups = await bank.related(**({} if similarity is None else {"similarity": similarity}))
+        for group in groups:
+            emit(memory_words.lesson_rows(group, agents=False))
+            say(f"To make one rule of them: {memory_command(bank.agent_id, 'merge', *(one.id for one in group))}")
+        if not groups:
+            say("No three lessons are so similar. To look for looser groups: --similarity 0.5")
+        return
     given_answer = None if answer is None else json_of(answer, "answer")
     again = ("merge", *ids, "--answer", "FILE")
     _say_learned(bank, await bank.merge(ids, answer=given_answer), again)

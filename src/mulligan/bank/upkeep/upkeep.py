@@ -14,7 +14,7 @@ from mulligan.bank.learn.learning import LessonWriter, new_lesson
 from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, StoreError
-from mulligan.core.lessons import Claim, Link, Queued
+from mulligan.core.lessons import Claim, Link, Queued, Selection
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Message, Sampling
 from mulligan.core.records import Json, Lesson, Origin
@@ -22,6 +22,8 @@ from mulligan.text.secrets import mask
 
 BATCH = 64
 MERGING = Sampling(0.7)
+RELATED = 50
+"""Lessons that are compared with each one, to find groups of related lessons."""
 NEAREST = 10
 """Lessons that are considered for a merge with a new one."""
 
@@ -88,6 +90,36 @@ class Upkeep:
         group = self._ports.merging.group(lesson, [(other, scores[other.id]) for other in alike])
         needs_model = bool(group) and self._ports.merging.ask(group) is not None
         return links, [] if needs_model and self._ports.model is None else [one.id for one in group]
+
+    async def related(self, agent_id: str, similarity: float, least: int) -> list[tuple[Lesson, ...]]:
+        """Groups of active strategies that one rule may stand behind, the largest first; a lesson is in one at most.
+
+        All of a group are at least this similar to each other, of one outcome and one kind of task. Nothing changes.
+        """
+        index = await self._indexes.of(agent_id)
+        lessons = await self._lessons.list(agent_id, Selection(nature="strategy", limit=None))
+        near: dict[str, dict[str, float]] = {}
+        for lesson in lessons:
+            if found := index.nearest(lesson.id, RELATED):
+                scores = zip(found[0].ids, found[1], strict=True)
+                near[lesson.id] = {id: float(score) for id, score in scores if score >= similarity}
+        by_id = {lesson.id: lesson for lesson in lessons}
+        groups: list[tuple[Lesson, ...]] = []
+        grouped: set[str] = set()
+        for first in sorted(lessons, key=lambda one: (one.created, one.id)):
+            if first.id in grouped:
+                continue
+            group = [first]
+            for id in sorted(near.get(first.id, {}), key=lambda id: -near[first.id][id]):
+                other = by_id.get(id)
+                if other is None or id in grouped or (other.outcome, other.kind) != (first.outcome, first.kind):
+                    continue
+                if all(id in near.get(one.id, {}) or one.id in near.get(id, {}) for one in group):
+                    group.append(other)
+            if len(group) >= least:
+                groups.append(tuple(group))
+                grouped.update(one.id for one in group)
+        return sorted(groups, key=len, reverse=True)
 
     async def merge(self, work: Queued, claim: Claim) -> Learned:
         """Merges the lessons of this work, unless one of them is not active any more."""
