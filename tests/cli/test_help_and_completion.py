@@ -81,6 +81,7 @@ def test_doctor_models_and_a_run_as_json(
     (row,) = json.loads(mulligan("runs", "list", "--json").out)
     (shown,) = json.loads(mulligan("runs", "show", row["run"], "--json").out)
     trials = shown.pop("trials")
+    assert shown.pop("ratings") == []
     assert {**shown, "trials": len(trials)} == row
     assert [trial["attempt"]["output"] for trial in trials] == ["wrong", "right"]
     assert trials[0]["reflection"]["text"] == "Say right."
