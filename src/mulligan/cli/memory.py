@@ -547,7 +547,7 @@ async def merge(bank: Bank, ids: Sequence[str], answer: str | None, related: boo
     if related == bool(ids) or (similarity is not None and not related) or (related and answer):
         raise click.UsageError("Name the lessons to merge, or give --related (with --similarity T) alone.")
     if related:
-        groups = await bank.related(**({} if similarity is None else {"similarity": similarity}))
+        groups = await (bank.related() if similarity is None else bank.related(similarity=similarity))
         for group in groups:
             emit(memory_words.lesson_rows(group, agents=False))
             say(f"To make one rule of them: {memory_command(bank.agent_id, 'merge', *(one.id for one in group))}")
