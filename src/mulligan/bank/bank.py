@@ -497,12 +497,8 @@ class Bank:
     async def related(self, *, similarity: float = 0.6, least: int = 3) -> Sequence[Sequence[Lesson]]:
         """Groups of strategies that are related and not yet one: candidates for `merge`, which makes a rule of each.
 
-        Args:
-            similarity: the cosine that each two of a group have at least.
-            least: the smallest group.
-
-        Raises:
-            InvalidInput: for settings that find nothing or everything, and where lessons have no vectors.
+        Each two of a group have at least this cosine, and it has at least so many. Raises `InvalidInput` for settings
+        that find nothing or everything, and where lessons have no vectors.
         """
         if not 0 < similarity <= 1 or least < 2:
             raise InvalidInput(

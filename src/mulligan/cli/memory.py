@@ -21,7 +21,6 @@ from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory_words import learned_lines, question_json
-from mulligan.cli.options import rating_options, score_of
 from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
@@ -494,17 +493,6 @@ async def undo(bank: Bank, id: str) -> None:
 async def pin(bank: Bank, id: str) -> None:
     """Keep the lesson ID: it is never withheld to measure what it is worth, nor retired for the harm that it does."""
     say_changed(await bank.pin(id), "pinned")
-
-
-@memory.command()
-@click.argument("id")
-@rating_options
-@for_bank(writing)
-async def rate(bank: Bank, id: str, by: str | None, comment: str, **given: Any) -> None:
-    """Rate the lesson ID: SCORE is from 0 to 1, higher is better. `stats` says how far people and figures agree."""
-    from mulligan.app.editing import person
-
-    say_changed(await bank.rate(id, score_of(given), by=person() if by is None else by, comment=comment), "rated")
 
 
 @memory.command()

@@ -7,18 +7,30 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from mulligan.app.editing import person
 from mulligan.app.sessions import project_bank
 from mulligan.app.teaching import memory_command
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import archives_from_json
 from mulligan.bank.exchange.lesson_page import markdown
 from mulligan.bank.exchange.marked_block import with_block
-from mulligan.cli.memory import agent_options, dumped, library, memory, named_agent, reading, with_bank, writing
-from mulligan.cli.options import export_options
+from mulligan.cli.memory import (
+    agent_options,
+    dumped,
+    for_bank,
+    library,
+    memory,
+    named_agent,
+    reading,
+    say_changed,
+    with_bank,
+    writing,
+)
+from mulligan.cli.options import export_options, rating_options, score_of
 from mulligan.cli.terminal import clean, emit, one_line, put, say
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
@@ -90,6 +102,15 @@ def review(keep: Sequence[str], drop: Sequence[str], deny: Sequence[str], everyw
             say(f"To keep one: {memory_command(agent, 'review', '--keep', 'ID')} (or --deny, --everywhere, --drop)")
 
     with_project_bank(agent, work)
+
+
+@memory.command()
+@click.argument("id")
+@rating_options
+@for_bank(writing)
+async def rate(bank: Bank, id: str, by: str | None, comment: str, **given: Any) -> None:
+    """Rate the lesson ID: SCORE is from 0 to 1, higher is better. `stats` says how far people and figures agree."""
+    say_changed(await bank.rate(id, score_of(given), by=person() if by is None else by, comment=comment), "rated")
 
 
 def _page(lesson: Lesson) -> str:

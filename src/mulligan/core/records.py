@@ -13,6 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.remarks import Condensed as Condensed
+from mulligan.core.remarks import Edit as Edit
+from mulligan.core.remarks import Rating as Rating
 
 # A JSON value: None, bool, int, float, str, a list of them, or a dict of them by string.
 Json: TypeAlias = Any
@@ -317,64 +320,6 @@ class Feedback:
 # What a lesson is about: this action, this plan, or a habit of the agent.
 Layer: TypeAlias = Literal["tactical", "strategic", "metacognitive"]
 LAYERS: tuple[Layer, ...] = ("tactical", "strategic", "metacognitive")
-
-
-@dataclass(frozen=True)
-class Edit:
-    """What a person decided about a reflection, and what it was before.
-
-    Attributes:
-        decision: taken: it is shown as it was drawn, even where it had been withheld. edited: its text was changed.
-            written: the person wrote another one. vetoed: no later trial is shown it.
-        by: who decided.
-        at: when, in seconds since the epoch.
-        before: the text until then.
-        withheld: why it was withheld until then.
-    """
-
-    decision: Literal["taken", "edited", "written", "vetoed"]
-    by: str = ""
-    at: float = 0.0
-    before: str = ""
-    withheld: str = ""
-
-
-@dataclass(frozen=True)
-class Rating:
-    """A person's score, from 0 to 1; higher is better.
-
-    Attributes:
-        by: who gave it.
-        at: when, in seconds since the epoch.
-        trial: of an episode, whose lesson is rated. None: the result of the episode, or the lesson of a bank.
-    """
-
-    score: float
-    by: str = ""
-    at: float = 0.0
-    comment: str = ""
-    trial: int | None = None
-
-    @classmethod
-    def given(cls, score: float, by: str, at: float, comment: str = "", trial: int | None = None) -> Rating:
-        """The rating. Raises `InvalidInput` for a score that is not from 0 to 1."""
-        if not 0 <= score <= 1:
-            raise InvalidInput(f"A person's score is from 0 to 1, where higher is better, not {score:g}.")
-        return cls(float(score), by, at, comment, trial)
-
-
-@dataclass(frozen=True)
-class Condensed:
-    """One lesson that a model wrote in place of several reflections of an episode.
-
-    Attributes:
-        trials: whose lessons it stands for, by number; 0 is for lessons from before the episode.
-        by: the id of the model.
-    """
-
-    text: str
-    trials: tuple[int, ...] = ()
-    by: str = ""
 
 
 @dataclass(frozen=True)
