@@ -208,9 +208,9 @@ class Failing:
         return Answer(self._answers.pop(0), self.id)
 
 
-@pytest.mark.parametrize("at", range(2, 6))
+@pytest.mark.parametrize("at", [2, 3, 4])
 async def test_a_resumed_episode_goes_the_same_way_and_is_counted_once(at: int) -> None:
-    answers = ["tea", "Say 'water', not tea.", "milk", "Say 'water', not milk.", "juice", "Say 'water', not juice."]
+    answers = ["tea", "Say juice, not tea.", "milk of drink", "It was milk: name another drink.", *"abcdef"]
     async with open_store("memory:") as whole, open_store("memory:") as cut:
         there = await solved(whole, Failing(answers, 0), 3)
         model = Failing(answers, at)
@@ -219,7 +219,7 @@ async def test_a_resumed_episode_goes_the_same_way_and_is_counted_once(at: int) 
         assert stopped.stop.reason == "error"
         assert await cut.arms() == ()
         # What another episode teaches meanwhile changes nothing in this one.
-        await solved(cut, Failing(["tea", *["Say 'water'.", "coffee"] * 4], 0), 3)
+        await solved(cut, Failing(["tea", *["Say coffee, not tea.", "coffee"] * 4], 0), 3)
         taught = {row: row.tried for row in await cut.arms()}
         again = await mulligan.resume(stopped.id, model=model, store=cut)
         assert [trial.attempt for trial in again.trials] == [trial.attempt for trial in there.trials]
