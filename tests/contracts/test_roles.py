@@ -90,7 +90,15 @@ def answer(question: Question, sampling: Sampling) -> Any:
     """Whatever fits: a verdict or tests where a schema asks for them, else a sentence that names an action."""
     if question.schema is None:
         return "Name water, not tea.\nAction: finish[water]"
-    return {"passed": False, "score": 0.0, "reasoning": "It is tea.", "verdict": "failure", "feedback": "It is tea."}
+    about = {"tactical": "Name water, not tea."}
+    return {
+        **about,
+        "passed": False,
+        "score": 0.0,
+        "reasoning": "It is tea.",
+        "verdict": "failure",
+        "feedback": "It is tea.",
+    }
 
 
 async def played(recipe: Recipe, objects: dict[str, Any], task: str = "Name a drink.") -> Episode:

@@ -59,6 +59,7 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
     given = {"output": part, "prompt": part, "command": "true"}
     given |= {"output": "code", "language": "rs"} if part == "rust" else {}
     given |= {"output": "text", "judge": True} if prompt == "verbal.judge" else {}
+    given |= {"output": "text", "calls": 3 if part == "each" else 1} if name in ("layered", "contrastive") else {}
     if name in ("judging", "extraction"):
         built_thinker(FilePrompts([folder]), name, set(part.split(".")))
         return

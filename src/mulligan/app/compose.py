@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mulligan.app.earlier import EarlierEpisodes
 from mulligan.app.editing import AtTerminal
 from mulligan.app.environments import EpisodeEnvironment
 from mulligan.app.plugins import ROLES, build, file_of, find, fitted, ports_of, settings_of
@@ -24,6 +25,7 @@ from mulligan.core.protocols import (
     Model,
     Reflector,
     Sandbox,
+    Store,
     Strategy,
     Tools,
     World,
@@ -75,12 +77,16 @@ class Parts:
 
 @dataclass(frozen=True)
 class Drive:
-    """What belongs to one drive of one episode. Without a journal nothing is recorded: for checking a recipe."""
+    """What belongs to one drive of one episode. Without a journal nothing is recorded: for checking a recipe.
+
+    store: that of the episode, where earlier ones are found.
+    """
 
     journal: Journal = field(default_factory=NoJournal)
     meter: Meter = field(default_factory=Meter)
     spent: Usage = field(default_factory=Usage)
     seed: int = 0
+    store: Store | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +182,7 @@ class _Build:
             "tools": self._parts.tools,
             "environment": self._world(),
             "agent": self.agent,
+            "solved": EarlierEpisodes(self._parts.bank, self._drive.store, self._drive.journal),
         }
         return build(folder, Spec(spec.name, settled(spec.settings, self.files)), ports)
 

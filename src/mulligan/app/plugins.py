@@ -165,7 +165,7 @@ def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 PORTS = frozenset(
-    {"model", "sandbox", "journal", "prompts", "workspace", "bank", "tools", "environment", "agent", "judges"}
+    {"model", "sandbox", "journal", "prompts", "workspace", "bank", "tools", "environment", "agent", "judges", "solved"}
 )
 
 _HINTS = {

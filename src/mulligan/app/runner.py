@@ -180,7 +180,8 @@ class Runner:
                 await entry.resume()
                 journal = StoredJournal(entry, fork=fork, observer=self.on_step, known=self.known)
                 meter, episode = Meter(), entry.episode
-                parts = compose(self.recipe, self.parts, Drive(journal, meter, episode.usage, seed=episode.head.seed))
+                drives = Drive(journal, meter, episode.usage, episode.head.seed, self.store)
+                parts = compose(self.recipe, self.parts, drives)
                 episode = await drive(episode, parts.roles, self.recipe.limits, entry.append, meter)
                 await workspace.deliver(episode, journal)
             if self.parts.bank is not None:

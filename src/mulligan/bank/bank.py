@@ -10,15 +10,15 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
-from mulligan.bank.learn.facts import RULE
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
-from mulligan.bank.recall.candidates import Ranking, rank_with_kind
+from mulligan.bank.recall.candidates import PRESETS, Ranking, rank_with_kind
+from mulligan.bank.recall.choosing import HABITS, Chosen, nearest_held, rules_first, scores_of, together, with_habits
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import account_text, history_text, notebook_text
 from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_prompt
@@ -27,27 +27,11 @@ from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
-from mulligan.core.ranking import Ranked
 from mulligan.core.records import Episode, HeldBack, Json, Layer, Lesson, Nature, Origin, Rating, Recall, Task
 from mulligan.core.worth import is_withheld
 from mulligan.text.formatting import task_text
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import mask
-
-HEAD_START = 0.05
-"""A fact comes first unless the best strategy is more relevant by more than this."""
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """Ids with their relevance, best first: of facts for the notebook (`noted`), of lessons, and of the nearest lesson
-    that is held back. filtered: how many are held back."""
-
-    noted: Mapping[str, float]
-    scores: Mapping[str, float] = field(default_factory=dict[str, float])
-    held: Mapping[str, float] = field(default_factory=dict[str, float])
-    filtered: int = 0
-    threshold: float | None = None
 
 
 class Bank:
@@ -119,21 +103,21 @@ class Bank:
         """What of the past helps with this task: entries of the notebook, lessons, or accounts of earlier episodes.
 
         Lessons come best first, each with its relevance; none where none is good enough. A fact of the current project
-        comes first, with at most one strategy beside it, if that is more relevant (with a threshold of 0, as many as
-        there is room for). Lessons of the task's kind are raised a little. Nothing is downloaded.
+        comes first, with at most one strategy beside it, if that is more relevant. Lessons of the task's kind are
+        raised, and up to `HABITS` metacognitive ones come last. Nothing is downloaded.
 
         Args:
             task: The task, or its text.
             top_k: Lessons at most; with the strategy cosine, experiences.
-            threshold: Relevance from 0 to 1, or strict, standard, lenient.
+            threshold: Relevance from 0 to 1, or strict, standard, lenient. 0: all that there is room for.
             as_of: Seconds since the epoch: recalls what was known then, by words alone.
             counted: False leaves the bank as it is: counts no use, keeps no receipt, starts no queued work.
             all_projects: Whether facts of other projects are recalled, too.
             forms: `notebook`, `lessons`, `history`, or several; None: those of the settings.
             kind: Only lessons of this kind of task.
         """
-        query = mask(task_text(task if isinstance(task, Task) else Task(task)))
-        if not query:
+        task = task if isinstance(task, Task) else Task(task)
+        if not (query := mask(task_text(task))):
             raise InvalidInput("The query is empty: say what the task is.")
         settings = self._ports.settings
         shown = settings.forms if forms is None else checked_forms(forms)
@@ -157,8 +141,9 @@ class Bank:
         note = _joined(note, unmarked)
         while True:
             now = time.time() if as_of is None else as_of
-            both = index.by_nature(query, vector, now, self._ports.project, everywhere=all_projects, kind=kind)
-            chosen = self._chosen(both, most, wanted, shown, task.kind if isinstance(task, Task) else "")
+            where, apart = (self._ports.project, all_projects), not self.paper
+            among = index.by_nature(query, vector, now, *where, kind=kind, layers=apart)
+            chosen = self._chosen(among, most, wanted, shown, task.kind)
             wanted_ids = list(dict.fromkeys([*chosen.noted, *chosen.scores, *chosen.held]))
             if then is not None:
                 lessons = [then[id] for id in wanted_ids]
@@ -186,7 +171,7 @@ class Bank:
         except StoreError as error:  # as for a change that could not be marked
             id, note, withheld = "", _joined(note, f"without a receipt: {str(error).rstrip('.')}"), {}
         entries = [one for one in entries if one.id not in withheld]
-        found = _rules_first([one for one in found if one.id not in withheld])
+        found = rules_first([one for one in found if one.id not in withheld])
         parts = (
             notebook_text(entries, unnoted, self._ports.project),
             formatted_prompt(found, settings.tokens, self._ports.project),
@@ -205,24 +190,52 @@ class Bank:
         )
 
     def _chosen(
-        self, both: tuple[Ranking, Ranking], most: int, wanted: float | str | None, shown: Sequence[Form], kind: str
-    ) -> _Chosen:
-        """What these forms may show of the facts of the project and of everything else. kind: of the task."""
+        self,
+        among: tuple[Ranking, Ranking, Ranking],
+        most: int,
+        wanted: float | str | None,
+        shown: Sequence[Form],
+        kind: str,
+    ) -> Chosen:
+        """What these forms may show of the facts of the project, of the metacognitive lessons, and of everything else.
+        kind: of the task."""
+        *both, habits = among
         rank = self._ports.retrieval.rank
         page: dict[str, float] = {}
         if "notebook" in shown:
-            page = _scores(both[0], rank(both[0], PAGE, 0.0))
+            page = scores_of(both[0], rank(both[0], PAGE, 0.0))
             page |= {id: 0.0 for id in reversed(both[0].ids[-PAGE:]) if id not in page and len(page) < PAGE}
         if "lessons" not in shown:
-            return _Chosen(page)
+            return Chosen(page)
         kind = "" if self.paper else kind
+        if not self.paper:
+            least = both[1].threshold(wanted)
+            both[1] = both[1].fitting(PRESETS["standard"] if least is None else least, kind)
         retrieval = self._ports.retrieval
         facts, others = (rank_with_kind(retrieval, among, most, among.threshold(wanted), kind) for among in both)
-        of_each = _scores(both[0], facts), _scores(both[1], others)
-        scores = _together(*of_each, most, everything=wanted == 0)
-        held = _nearest(both, (facts, others), of_each, scores)
-        left_out = min(sum(map(len, of_each)), most) - len(scores)
-        return _Chosen(page, scores, held, facts.filtered + others.filtered + max(left_out, 0), others.threshold)
+        of_each = scores_of(both[0], facts), scores_of(both[1], others)
+        scores = together(*of_each, most, everything=wanted == 0)
+        scores = with_habits(scores, self._habits(habits), most)
+        held = nearest_held(both, (facts, others), of_each, scores)
+        left_out = min(sum(map(len, of_each)), most) - len(scores.keys() - set(habits.ids))
+        return Chosen(page, scores, held, facts.filtered + others.filtered + max(left_out, 0), others.threshold)
+
+    def _habits(self, among: Ranking) -> dict[str, float]:
+        """The most relevant metacognitive lessons, then the newest."""
+        ranked = scores_of(among, self._ports.retrieval.rank(among, HABITS, 0.0))
+        found = {id: score for id, score in ranked.items() if score > 0}
+        found |= {id: 0.0 for id in reversed(among.ids[-HABITS:]) if id not in found}
+        return dict(list(found.items())[:HABITS])
+
+    async def solved_like(self, task: Task, most: int = 5) -> Sequence[str]:
+        """The ids of solved episodes of this project that the bank has an account of, where the words of their task fit
+        this one: the nearest first."""
+        kept = await self._lessons.accounts(self.agent_id, self._ports.project, ACCOUNTS)
+        tasks = {one.id: one.text.partition("\n\nTrial ")[0] for one in reversed(kept) if one.success}
+        solved = [Lesson(id, "", text, "success") for id, text in tasks.items()]
+        near = self._indexes.once(solved).candidates(mask(task_text(task))).by_words()
+        order = sorted(range(len(solved)), key=lambda n: (-float(near[n]), -n))
+        return [solved[n].id for n in order[:most] if near[n] >= PRESETS["standard"]]
 
     async def _accounts(self, as_of: float | None) -> Sequence[Account]:
         kept = await self._lessons.accounts(self.agent_id, self._ports.project, ACCOUNTS)
@@ -650,46 +663,6 @@ class Bank:
 
 def _joined(*notes: str) -> str:
     return "; ".join(note for note in notes if note)
-
-
-def _scores(among: Ranking, ranked: Ranked) -> dict[str, float]:
-    return {among.ids[row]: round(score, 6) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
-
-
-def _nearest(
-    both: Sequence[Ranking], ranked: Sequence[Ranked], found: Sequence[Mapping[str, float]], given: Mapping[str, float]
-) -> dict[str, float]:
-    """The id and the relevance of the nearest lesson that is held back; empty where none is."""
-    held = {id: score for scores in found for id, score in scores.items() if id not in given}
-    for among, one in zip(both, ranked, strict=True):
-        if one.nearest is not None:
-            held[among.ids[one.nearest]] = round(one.nearest_score, 6)
-    return dict(sorted(held.items(), key=lambda item: -item[1])[:1])
-
-
-def _together(
-    facts: dict[str, float], others: dict[str, float], most: int, *, everything: bool = False
-) -> dict[str, float]:
-    """Both, best first. Facts of the project come first where the best is about as relevant as the best of the others,
-    and then one of those at most, if it is more relevant: vague advice beside a fact misleads. everything: all of both
-    that there is room for."""
-    if not facts or not others:
-        return facts or others
-    best = max(facts.values())
-    if best + HEAD_START < max(others.values()):
-        first = dict(list(others.items())[: max(most - 1, 1)])
-        return {**first, **dict(list(facts.items())[: most - len(first)])}
-    first = dict(list(facts.items())[:most])
-    beside = list(others.items()) if everything else [(id, score) for id, score in others.items() if score > best][:1]
-    return {**first, **dict(beside[: most - len(first)])}
-
-
-def _rules_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
-    """Puts facts that a model drew after those that a check states word for word; the rest stays in order."""
-    by_model = [lesson.nature == "fact" and lesson.origin.by not in ("", RULE) for lesson in lessons]
-    facts = sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=lambda n: (by_model[n], n))
-    turned = iter(facts)
-    return tuple(lessons[next(turned)] if lesson.nature == "fact" else lesson for lesson in lessons)
 
 
 def _instead(lesson: Lesson) -> str:

@@ -3,8 +3,8 @@
 The protocols of benchmarks are in `core.benchmarks`, those of the store's lessons and queue in `core.lessons`.
 
 A plug-in takes its settings and the ports it wants as keyword parameters; `mulligan.app.plugins` hands them in by
-name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`, `environment`, `agent`. Roles are built
-afresh for each episode.
+name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`, `environment`, `agent`, `solved`. Roles
+are built afresh for each episode.
 """
 
 from __future__ import annotations
@@ -173,6 +173,15 @@ class Bank(Protocol):
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall: ...
     async def learn(self, episodes: Sequence[Episode]) -> Learned: ...
+
+
+@runtime_checkable
+class SolvedEpisodes(Protocol):
+    """Earlier episodes that were solved, as far as a bank knows them and the store has them."""
+
+    async def nearest(self, episode: Episode) -> Episode | None:
+        """The solved episode whose task is most like this one's, with its passed trial alone. None: there is none."""
+        ...
 
 
 # --- ports ------------------------------------------------------------------------------------------------------

@@ -655,6 +655,11 @@ class Episode:
         return tuple(t.reflection for t in self.trials if t.reflection and t.reflection != NO_REFLECTION)
 
     @property
+    def passed(self) -> Trial | None:
+        """The first trial that passed."""
+        return next((trial for trial in self.trials if trial.feedback and trial.feedback.passed), None)
+
+    @property
     def best(self) -> Trial | None:
         """The trial to hand out: the newest of an episode that ended unconfirmed, else a passed one, else the highest
         score, else the newest. None before any attempt."""

@@ -101,16 +101,7 @@ class Verbal:
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
-        trial = episode.trials[-1]
-        past = newest((*self._earlier, *episode.reflections), self._window)
-        return Question(
-            self._prompt.render(
-                task=task_text(episode.task),
-                attempt=attempt_text(trial.attempt, tokens=self._tokens),
-                feedback=feedback_text(trial.feedback, tokens=self._tokens),
-                reflections=reflections_text(reflection.text for reflection in past),
-            )
-        )
+        return Question(self._prompt.render(**seen(episode, self._earlier, self._window, self._tokens)))
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Reflection:
         """The reflection, marked as withheld where it has to earn its place and does not."""
@@ -127,3 +118,21 @@ class Verbal:
             return Reflection(text, withheld="" if text else EMPTY)
         earlier = [each.text for each in self._earlier]
         return checked(Reflection(text), episode, examples=(*self._examples, reason), earlier=earlier)
+
+
+def seen(episode: Episode, earlier: Sequence[Reflection], window: int | None, tokens: int) -> dict[str, str]:
+    """What a reflector is shown of the newest trial and of what was drawn before: the values of `SLOTS`.
+
+    Args:
+        earlier: reflections from before this episode.
+        window: how many of the reflections before are shown. None shows all.
+        tokens: what the attempt may take.
+    """
+    trial = episode.trials[-1]
+    past = newest((*earlier, *episode.reflections), window)
+    return {
+        "task": task_text(episode.task),
+        "attempt": attempt_text(trial.attempt, tokens=tokens),
+        "feedback": feedback_text(trial.feedback, tokens=tokens),
+        "reflections": reflections_text(reflection.text for reflection in past),
+    }

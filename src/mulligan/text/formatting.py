@@ -46,11 +46,11 @@ def labelled(label: str, text: str, language: str = "") -> str:
     return f"{label}:\n{fenced(text, language)}" if text.strip() else ""
 
 
-def trajectory_text(steps: Sequence[Step]) -> str:
+def trajectory_text(steps: Sequence[Step], first: int = 1) -> str:
     """`Thought n:`, `Check n:`, `Action n:`, `Observation n:` lines; absent parts are left out."""
     lines = [
         f"{name} {number}: {value}"
-        for number, step in enumerate(steps, 1)
+        for number, step in enumerate(steps, first)
         for name, value in (
             ("Thought", step.thought),
             ("Check", check_text(step.check) if step.check else ""),

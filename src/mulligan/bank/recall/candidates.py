@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from mulligan.core.ranking import Array, Ranked, Retrieval
-from mulligan.core.records import same_kind
+from mulligan.core.records import LAYERS, same_kind
 
 TAIL = 1 << 15
 """Postings that are sorted anew at each question after a change, before they become a segment."""
@@ -293,6 +293,10 @@ class TextSelection(Sequence[str]):
         return self._texts[int(self._slots[index])]
 
 
+LAYER_NUMBERS: Mapping[str, int] = {layer: number for number, layer in enumerate(LAYERS, 1)}
+"""The number of each layer in its column; 0 is none."""
+
+
 @dataclass(frozen=True)
 class Columns:
     """All that an index holds, as it is now: arrays of one row per slot.
@@ -348,6 +352,15 @@ class Ranking:
     def of_kind(self, kind: str) -> Array:
         """Which rows are lessons of this kind of task."""
         return self._columns.of_kind(kind)
+
+    def fitting(self, least: float, kind: str) -> Ranking:
+        """Without tactical lessons whose words are less relevant than this and that are of another kind of task."""
+        columns = self._columns
+        tactical = columns.layer[columns.slots] == LAYER_NUMBERS["tactical"]
+        if not tactical.any():
+            return self
+        fits = ~tactical | (self.by_words() >= least) | columns.of_kind(kind)
+        return Ranking(replace(columns, slots=columns.slots[fits], whole=False), self._terms, self._vector, self.now)
 
     def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:
         if of not in self._cosines:

@@ -19,6 +19,7 @@ import numpy as np
 from mulligan.bank.recall import terms
 from mulligan.bank.recall.candidates import (
     BM25,
+    LAYER_NUMBERS,
     SHIPPED,
     Columns,
     NullDistribution,
@@ -32,7 +33,7 @@ from mulligan.bank.recall.candidates import (
 from mulligan.bank.recall.terms import searched
 from mulligan.core.lessons import Delta, LessonStore, Row
 from mulligan.core.ranking import Array
-from mulligan.core.records import LAYERS, Lesson
+from mulligan.core.records import Lesson
 
 MOST_BYTES = 512 << 20
 LARGE = 2000
@@ -52,10 +53,6 @@ _PLAIN = {
     "layer": np.int8,
     "kind": np.int32,
 }
-
-
-_LAYERS = {layer: number for number, layer in enumerate(LAYERS, 1)}
-"""The number of each layer in the column; 0 for none."""
 
 
 class Index:
@@ -179,7 +176,7 @@ class Index:
         put["confidence"][first:last] = [row.confidence for row in rows]
         put["worth"][first:last] = [np.nan if row.worth is None else row.worth for row in rows]
         put["fact"][first:last] = [row.fact for row in rows]
-        put["layer"][first:last] = [_LAYERS.get(row.layer, 0) for row in rows]
+        put["layer"][first:last] = [LAYER_NUMBERS.get(row.layer, 0) for row in rows]
         known = self._projects
         put["project"][first:last] = [known.setdefault(row.project, len(known)) for row in rows]
         kinds = self._kinds
@@ -254,26 +251,30 @@ class Index:
         vector: Any,
         now: float,
         project: str,
-        *,
         everywhere: bool = False,
+        *,
         kind: str | None = None,
-    ) -> tuple[Ranking, Ranking]:
-        """As `candidates`, in two: the facts of this project, and everything else.
+        layers: bool = True,
+    ) -> tuple[Ranking, Ranking, Ranking]:
+        """As `candidates`, in three: the facts of this project, everything else, and the metacognitive lessons.
 
         Without facts of another project, unless `everywhere`. A fact of no known project is of none other. kind: only
-        lessons of this kind of task.
+        lessons of this kind of task. layers: whether metacognitive lessons stand apart.
         """
         columns = self._columns_now()
         if kind is not None:
             columns = _only(columns, columns.of_kind(kind))
         fact, of = columns.fact[columns.slots], columns.project[columns.slots]
-        if not fact.any():
-            return self._ranking(_only(columns, fact), query, vector, now), self._ranking(columns, query, vector, now)
+        habit = (columns.layer[columns.slots] == LAYER_NUMBERS["metacognitive"]) & ~fact & layers
+        habits = self._ranking(_only(columns, habit), query, vector, now)
+        if not (fact | habit).any():
+            none = self._ranking(_only(columns, fact), query, vector, now)
+            return none, self._ranking(columns, query, vector, now), habits
         here, nowhere = self._projects.get(project, -1), self._projects.get("", -1)
         own = fact & (of == here)
         others = ~own if everywhere else ~fact | ((of == nowhere) & ~own)
-        own, others = _only(columns, own), _only(columns, others)
-        return self._ranking(own, query, vector, now), self._ranking(others, query, vector, now)
+        own, others = _only(columns, own), _only(columns, others & ~habit)
+        return self._ranking(own, query, vector, now), self._ranking(others, query, vector, now), habits
 
     def _columns_now(self) -> Columns:
         with self._lock:

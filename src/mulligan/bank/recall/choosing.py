@@ -1,0 +1,75 @@
+"""Choose what a recall gives: facts, lessons on habits, and the other lessons, within the number that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mulligan.bank.learn.facts import RULE
+from mulligan.bank.recall.candidates import Ranking
+from mulligan.core.ranking import Ranked
+from mulligan.core.records import Lesson
+
+HEAD_START = 0.05
+"""A fact comes first unless the best strategy is more relevant by more than this."""
+
+HABITS = 2
+"""Metacognitive lessons that a recall gives at most, whatever the task."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Ids with their relevance, best first: of facts for the notebook (`noted`), of lessons, and of the nearest lesson
+    that is held back. filtered: how many are held back."""
+
+    noted: Mapping[str, float]
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    held: Mapping[str, float] = field(default_factory=dict[str, float])
+    filtered: int = 0
+    threshold: float | None = None
+
+
+def scores_of(among: Ranking, ranked: Ranked) -> dict[str, float]:
+    return {among.ids[row]: round(score, 6) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
+
+
+def nearest_held(
+    both: Sequence[Ranking], ranked: Sequence[Ranked], found: Sequence[Mapping[str, float]], given: Mapping[str, float]
+) -> dict[str, float]:
+    """The id and the relevance of the nearest lesson that is held back; empty where none is."""
+    held = {id: score for scores in found for id, score in scores.items() if id not in given}
+    for among, one in zip(both, ranked, strict=True):
+        if one.nearest is not None:
+            held[among.ids[one.nearest]] = round(one.nearest_score, 6)
+    return dict(sorted(held.items(), key=lambda item: -item[1])[:1])
+
+
+def together(
+    facts: dict[str, float], others: dict[str, float], most: int, *, everything: bool = False
+) -> dict[str, float]:
+    """Both, best first. Facts of the project come first where the best is about as relevant as the best of the others,
+    and then one of those at most, if it is more relevant: vague advice beside a fact misleads. everything: all of both
+    that there is room for."""
+    if not facts or not others:
+        return facts or others
+    best = max(facts.values())
+    if best + HEAD_START < max(others.values()):
+        first = dict(list(others.items())[: max(most - 1, 1)])
+        return {**first, **dict(list(facts.items())[: most - len(first)])}
+    first = dict(list(facts.items())[:most])
+    beside = list(others.items()) if everything else [(id, score) for id, score in others.items() if score > best][:1]
+    return {**first, **dict(beside[: most - len(first)])}
+
+
+def with_habits(scores: dict[str, float], habits: dict[str, float], most: int) -> dict[str, float]:
+    """Both, the habits last: in the room that is left, or in the last place of several."""
+    habits = dict(list(habits.items())[: max(most - len(scores), int(most > 1))])
+    return {**dict(list(scores.items())[: most - len(habits)]), **habits}
+
+
+def rules_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
+    """Puts facts that a model drew after those that a check states word for word; the rest stays in order."""
+    by_model = [lesson.nature == "fact" and lesson.origin.by not in ("", RULE) for lesson in lessons]
+    facts = sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=lambda n: (by_model[n], n))
+    turned = iter(facts)
+    return tuple(lessons[next(turned)] if lesson.nature == "fact" else lesson for lesson in lessons)
