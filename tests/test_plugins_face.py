@@ -68,6 +68,7 @@ NAMES = {
     "Sandbox",
     "SandboxError",
     "Score",
+    "SolvedEpisodes",
     "Source",
     "Spec",
     "Step",

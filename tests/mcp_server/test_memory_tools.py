@@ -51,6 +51,13 @@ async def test_it_says_how_it_was_found_and_counts_the_use() -> None:
         assert (await service.bank("me").get(lesson.id)).uses == 1
 
 
+async def test_a_lesson_with_a_layer_names_it() -> None:
+    async with a_service() as service, a_client(service) as client:
+        await service.bank("me").add("Hasty", "You hurry.", layer="metacognitive")
+        (memory,) = (await good(client, "retrieve_memory", query="order history", agent_id="me"))["memories"]
+        assert memory["layer"] == "metacognitive"
+
+
 async def test_a_lesson_of_failure_is_found_and_says_so() -> None:
     async with a_service() as service, a_client(service) as client:
         await service.bank("me").add("Front page", "The front page shows recent orders alone.", outcome="failure")
