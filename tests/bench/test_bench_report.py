@@ -138,7 +138,7 @@ def test_lessons_stand_beside_what_the_next_trial_did() -> None:
     }
     report = make_report([replace(run, episodes=episodes)])
     found = [(one.band, one.count, one.passed.count, one.passed.n) for one in report.runs[0].figures.lessons]
-    assert found == [("not scored", 1, 0, 1), ("0 to 0.4", 1, 1, 1), ("0.4 to 0.7", 1, 0, 1), ("0.7 to 1", 1, 0, 1)]
+    assert found == [("not scored", 1, 0, 1), ("0 to 0.25", 1, 1, 1), ("0.25 to 0.7", 1, 0, 1), ("0.7 to 1", 1, 0, 1)]
     (keys,) = {tuple(one) for one in as_json(report)["runs"][0]["lessons"]}
     assert keys == ("band", "count", "quality", "tokens", "passed", "better")
     assert "100.0%" in section(told(replace(run, episodes=episodes)), "Lessons by quality")

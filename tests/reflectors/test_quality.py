@@ -126,7 +126,7 @@ async def test_one_that_stays_low_is_shown_and_marked() -> None:
     assert reflection is not None
     assert reflection.withheld == ""
     assert reflection.notes[0].startswith("quality 0.")
-    assert "below 0.4, asked for twice: It names too little" in reflection.notes[0]
+    assert "below 0.25, asked for twice: It names too little" in reflection.notes[0]
 
 
 async def test_a_second_one_that_is_worse_does_not_replace_the_first() -> None:

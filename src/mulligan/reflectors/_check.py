@@ -19,7 +19,7 @@ from mulligan.core.records import Episode, Json, Reflection
 from mulligan.text.plain import one_line
 from mulligan.text.reflections import fault, quality_of, scored, trial_texts
 
-LEAST = 0.4
+LEAST = 0.25
 """The score below which a reflection is asked for once more: design/074."""
 
 OPINION: Json = {

@@ -94,7 +94,7 @@ def scored(parts: Mapping[str, float]) -> Quality:
     What a reflection says counts only as far as it is about its trial, and not at all if it repeats, copies or leaks.
     """
     says = [parts[name] for name in ("causal", "actionable") if name in parts]
-    worth = parts.get("specific", 1.0) * (0.5 + 0.5 * sum(says) / len(says) if says else 1.0)
+    worth = parts.get("specific", 1.0) * (0.5 + 0.5 * (sum(says) / len(says) if says else 0.5))
     if "judged" in parts:
         worth = (worth + parts["judged"]) / 2
     held = min(parts.get(name, 1.0) for name in ("new", "original", "no_leak"))

@@ -10,7 +10,7 @@ from mulligan.bench.report.statistics import Rate, rate
 from mulligan.core.records import Episode, Reflection
 from mulligan.text.reflections import after_lesson
 
-BANDS = ((0.0, 0.4), (0.4, 0.7), (0.7, 1.0))
+BANDS = ((0.0, 0.25), (0.25, 0.7), (0.7, 1.0))
 """Of the score; the upper end belongs to the next band, and 1 to the last."""
 
 
@@ -19,7 +19,7 @@ class Lessons:
     """The lessons of one band of quality.
 
     Attributes:
-        band: such as "0.4 to 0.7", "withheld", or "not scored" (recorded before there was a score).
+        band: such as "0.25 to 0.7", "withheld", or "not scored" (recorded before there was a score).
         count: lessons in it.
         quality: the mean of their scores. None: they have none.
         tokens: what one took, on average.
