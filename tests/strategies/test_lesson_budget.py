@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,10 +15,11 @@ import mulligan
 from mulligan import ScriptedModel
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.codec import from_json, to_json
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import LAYERS, Attempt, Condensed, Episode, Feedback, Past, Quality, Reflection, Task, Trial
 from mulligan.reflectors._condensing import Condensing
+from mulligan.store import open_store
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
 from mulligan.text.formatting import lessons_text
 from mulligan.text.lessons import LEAST, LessonBudget, Overflow, size
@@ -278,3 +280,26 @@ async def test_without_a_model_condensing_is_refused_before_anything_is_called()
     given = {"evaluator": "contains:water", "reflector": "feedback", "strategy": "reflexion", "settings": settings}
     with pytest.raises(InvalidInput, match="--overflow useful"):
         await mulligan.solve("Name a drink.", actor=Says(), **given)  # pyright: ignore[reportArgumentType]
+
+
+async def test_an_episode_cut_off_while_it_condenses_repeats_no_call() -> None:
+    cut = True
+
+    def fails_once(question: Question, sampling: Sampling) -> str | Exception:
+        nonlocal cut
+        if cut and question.messages[-1].text.endswith("The one lesson:"):
+            cut = False
+            return ModelError("the line is cut")
+        return answer(question, sampling)
+
+    model = ScriptedModel(fails_once)
+    settings = {"strategy": {"overflow": "condense", "window": 1}, "actor": {"examples": ""}}
+    given: Any = {"evaluator": "contains:water", "trials": 3, "settings": settings, "limits": {"identical": None}}
+    async with open_store("memory:") as store:
+        paused = await mulligan.solve("Name a drink.", model=model, store=store, **given)
+        assert paused.stop
+        assert paused.stop.reason == "error"
+        asked = len(model.questions)
+        episode = await mulligan.resume(paused.run, model=model, store=store)
+    assert [one.condensed.trials for one in episode.reflections if one.condensed] == [(1, 2)]
+    assert len(model.questions) == asked + 2, "the condensed lesson, and the third attempt"
