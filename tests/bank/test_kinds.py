@@ -20,6 +20,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Attempt, Case, Episode, Feedback, Finding, Stop, Task, Trial, same_kind
 from mulligan.recording.journal import JournaledBank, NoJournal
+from mulligan.store.sqlite.schema import MIGRATIONS
 from mulligan.text.evidence import evidence_of
 
 RULES = Config(values={"kinds": {"invoice|billing": "billing", r"\bsort": "sorting", "round": "rounding"}})
@@ -174,9 +175,10 @@ async def test_an_agents_kind_is_that_of_its_tasks(tmp_path: Path) -> None:
 async def test_a_store_from_before_kinds_is_filtered_by_them(tmp_path: Path) -> None:
     async with a_bank(tmp_path / "m.db", embedder="none") as bank:
         await some(bank, julian="reports", lunar="billing")
-    with sqlite3.connect(tmp_path / "m.db") as db:  # as version 10 left it
-        db.execute("ALTER TABLE lessons DROP COLUMN kind")
-        db.execute("PRAGMA user_version = 10")
+    with sqlite3.connect(tmp_path / "m.db") as db:
+        db.execute("ALTER TABLE lessons DROP COLUMN kind")  # as it was before
+        for statement in MIGRATIONS[10]:
+            db.execute(statement)
     async with a_bank(tmp_path / "m.db", embedder="none") as bank:
         assert [one.title for one in await bank.list(Selection(kind="billing"))] == ["lunar"]
         assert not await bank.verify()
