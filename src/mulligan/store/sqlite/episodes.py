@@ -15,6 +15,7 @@ from mulligan.core.episode import Event, Stopped, advance
 from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
 from mulligan.core.protocols import StepRow
 from mulligan.core.records import Brief, Episode, Json
+from mulligan.store.sqlite.images import forget, keep, packed, unpacked
 from mulligan.store.sqlite.rows import LAST, event_of, json_of, readable, record_of, unreadable
 from mulligan.store.sqlite.schema import statements
 
@@ -26,6 +27,7 @@ BEGINNING = 200
 
 def insert(db: sqlite3.Connection, episode: Episode, record: str, files: Mapping[str, str]) -> int:
     """Adds an episode whose encoded record is `record`; the number of its row."""
+    record, images = packed(record)
     added = db.execute(
         "INSERT OR IGNORE INTO episodes (id, run, schema, record, agent) VALUES (?, ?, ?, ?, ?)",
         (episode.id, episode.run, SCHEMA, record, agent_column(episode)),
@@ -33,6 +35,7 @@ def insert(db: sqlite3.Connection, episode: Episode, record: str, files: Mapping
     if not added.rowcount:
         raise StoreError(f"An episode {episode.id!r} exists already: each id is used once.")
     n = row(db, episode.id)
+    keep(db, n, images)
     for name, text in files.items():
         content = text.encode("utf-8", "surrogatepass")
         sha256 = hashlib.sha256(content).hexdigest()
@@ -56,16 +59,19 @@ def copy(db: sqlite3.Connection, old: int, new: int, event: str) -> None:
 
 
 def remove(db: sqlite3.Connection, n: int) -> None:
-    """Removes an episode with all that belongs to it alone: a text that another episode rests on stays."""
+    """Removes an episode with all that belongs to it alone: a text or an image of another episode, too, stays."""
     db.execute("DELETE FROM results WHERE step IN (SELECT n FROM steps WHERE episode = ?)", (n,))
     for table in ("steps", "events", "files", "leases"):
         db.execute(f"DELETE FROM {table} WHERE episode = ?", (n,))
+    forget(db, n)
     db.execute("DELETE FROM texts WHERE sha256 NOT IN (SELECT sha256 FROM files)")
     db.execute("DELETE FROM episodes WHERE n = ?", (n,))
 
 
 def begin_step(db: sqlite3.Connection, n: int, key: str, request: str, request_hash: str) -> None:
     """Adds a step. One of the same key and request is replaced; with another request, all steps begun after it go."""
+    request, images = packed(request)
+    keep(db, n, images)
     insert = "INSERT OR IGNORE INTO steps (episode, key, request_hash, request) VALUES (?, ?, ?, ?)"
     if db.execute(insert, (n, key, request_hash, request)).rowcount:
         return
@@ -96,14 +102,15 @@ def begun(db: sqlite3.Connection, episode: str) -> Episode:
     found = db.execute("SELECT schema, record FROM episodes WHERE id = ?", (episode,)).fetchone()
     if found is None:
         raise missing(episode)
-    return record_of(Episode, f"Episode {episode}", *found)
+    schema, record = found
+    return record_of(Episode, f"Episode {episode}", schema, unpacked(db, f"Episode {episode}", record))
 
 
 def load(db: sqlite3.Connection, episode: str, agent: str | None) -> Episode:
     found = _select(db, "id = :id AND (:agent IS NULL OR agent = :agent)", {"id": episode, "agent": agent}, 1)
     if not found:
         raise missing(episode)
-    return _folded(*found[0])
+    return _folded(db, *found[0])
 
 
 def newest(db: sqlite3.Connection, run: str | None, agent: str | None, limit: int, benches: bool) -> Sequence[Episode]:
@@ -113,7 +120,7 @@ def newest(db: sqlite3.Connection, run: str | None, agent: str | None, limit: in
         *([] if benches else ["run NOT IN (SELECT id FROM bench_runs)"]),
     ]
     found = _select(db, " AND ".join(conditions) or "1", {"run": run, "agent": agent}, limit)
-    return tuple(readable(found, lambda rows: _folded(*rows)))
+    return tuple(readable(found, lambda rows: _folded(db, *rows)))
 
 
 def _select(
@@ -131,12 +138,15 @@ def _select(
     return [(id, schema, record, by_row.get(n, [])) for n, id, schema, record in rows]
 
 
-def _folded(id: str, schema: int, record: str, events: Iterable[tuple[int, int, str]]) -> Episode:
+def _folded(
+    db: sqlite3.Connection, id: str, schema: int, record: str, events: Iterable[tuple[int, int, str]]
+) -> Episode:
     """The episode of these rows. Raises `Unreadable`."""
-    episode = record_of(Episode, f"Episode {id}", schema, record)
+    episode = record_of(Episode, f"Episode {id}", schema, unpacked(db, f"Episode {id}", record))
+    what = f"An event of episode {id}"
     try:
         for _, written, text in events:
-            episode = advance(episode, event_of(f"An event of episode {id}", written, text))
+            episode = advance(episode, event_of(what, written, unpacked(db, what, text)))
     except (InvalidInput, OutOfOrder) as error:
         raise unreadable(f"Episode {id}", error) from error
     return episode
@@ -144,7 +154,8 @@ def _folded(id: str, schema: int, record: str, events: Iterable[tuple[int, int, 
 
 def events(db: sqlite3.Connection, episode: str) -> Sequence[Event]:
     rows = db.execute("SELECT schema, event FROM events WHERE episode = ? ORDER BY seq", (row(db, episode),))
-    return tuple(event_of(f"An event of episode {episode}", schema, text) for schema, text in rows)
+    what = f"An event of episode {episode}"
+    return tuple(event_of(what, schema, unpacked(db, what, text)) for schema, text in rows)
 
 
 def files(db: sqlite3.Connection, episode: str) -> Mapping[str, str]:
@@ -168,12 +179,12 @@ def steps(db: sqlite3.Connection, episode: str) -> Sequence[StepRow]:
         " WHERE episode = ? ORDER BY n",
         (row(db, episode),),
     )
-    return tuple(_step(f"The step {key} of episode {episode}", key, *rest) for key, *rest in rows)
+    return tuple(_step(db, f"The step {key} of episode {episode}", key, *rest) for key, *rest in rows)
 
 
-def _step(what: str, key: str, sha256: str, request: str, result: str | None) -> StepRow:
-    answer = None if result is None else json_of(what, result)
-    return StepRow(key, sha256, result is not None, json_of(what, request), answer)
+def _step(db: sqlite3.Connection, what: str, key: str, sha256: str, request: str, result: str | None) -> StepRow:
+    answer = None if result is None else json_of(what, unpacked(db, what, result))
+    return StepRow(key, sha256, result is not None, json_of(what, unpacked(db, what, request)), answer)
 
 
 def workspaces(db: sqlite3.Connection) -> Sequence[Mapping[str, Json]]:
@@ -225,11 +236,11 @@ def briefs(db: sqlite3.Connection, agent: str | None, before: str | None, limit:
             raise missing(before)
         where, values["before"] = f"{where} AND p.n < :before", last[0]
     with closing(db.execute(_BRIEF.format(where=where), values)) as rows:
-        return tuple(islice(readable(rows, lambda found: _brief(*found)), limit))
+        return tuple(islice(readable(rows, lambda found: _brief(db, *found)), limit))
 
 
-def _brief(id: str, schema: int, record: str, trials: int, stopped: str | None) -> Brief:
-    begun = record_of(Episode, f"Episode {id}", schema, record)
+def _brief(db: sqlite3.Connection, id: str, schema: int, record: str, trials: int, stopped: str | None) -> Brief:
+    begun = record_of(Episode, f"Episode {id}", schema, unpacked(db, f"Episode {id}", record))
     last = event_of(f"The end of episode {id}", SCHEMA, stopped) if stopped else None
     reason = last.stop.reason if isinstance(last, Stopped) else None
     return Brief(id, begun.run, begun.agent, begun.started, begun.task.prompt[:BEGINNING], trials, reason)

@@ -24,6 +24,7 @@ from mulligan.core.protocols import Lease, StepRow
 from mulligan.core.records import Brief, Episode, Head, Json
 from mulligan.store.sqlite import arms, episodes, leases
 from mulligan.store.sqlite.database import Database, Synchronous
+from mulligan.store.sqlite.images import keep, packed, unpacked
 from mulligan.store.sqlite.lessons.rows import run_removed
 from mulligan.store.sqlite.lessons.store import SqliteLessons
 from mulligan.store.sqlite.queue import SqliteQueue
@@ -114,7 +115,8 @@ class SqliteBenches:
                 " WHERE request_hash = ? AND key GLOB '*/model.*' ORDER BY n LIMIT 1",
                 (request_hash,),
             )
-            return tuple(readable(rows, lambda row: json_of("A recorded answer of a model", row[0])))
+            what = "A recorded answer of a model"
+            return tuple(readable(rows, lambda row: json_of(what, unpacked(db, what, row[0]))))
 
         return await self._db.read(work)
 
@@ -193,7 +195,7 @@ class SqliteStore:
         return await self.load(id)
 
     async def append(self, lease: Lease, seq: int, event: Event) -> None:
-        text = encoded(event, f"Event {seq} of episode {lease.episode}")
+        text, images = packed(encoded(event, f"Event {seq} of episode {lease.episode}"))
 
         def work(db: sqlite3.Connection) -> None:
             row = leases.held(db, lease)
@@ -201,6 +203,7 @@ class SqliteStore:
             if seq != due:
                 wrong = "is taken" if seq < due else "would leave a gap"
                 raise StoreError(f"Event {seq} of episode {lease.episode} {wrong}: number {due} is next.")
+            keep(db, row, images)
             db.execute("INSERT INTO events (episode, seq, schema, event) VALUES (?, ?, ?, ?)", (row, seq, SCHEMA, text))
             if isinstance(event, Stopped) and event.stop.reason not in RESUMABLE:
                 arms.count(db, lease.episode)
@@ -276,14 +279,16 @@ class SqliteStore:
 
     async def finish_step(self, lease: Lease, key: str, result: Json) -> None:
         try:
-            text = json_text(result)
+            text, images = packed(json_text(result))
         except InvalidInput as error:
             raise StoreError(f"The result of the step {key} cannot be stored: {error}") from error
 
         def work(db: sqlite3.Connection) -> None:
+            row = leases.held(db, lease)
+            keep(db, row, images)
             added = db.execute(
                 "INSERT OR IGNORE INTO results (step, result) SELECT n, ? FROM steps WHERE episode = ? AND key = ?",
-                (text, leases.held(db, lease), key),
+                (text, row, key),
             ).rowcount
             if not added:
                 raise StoreError(f"The step {key} of episode {lease.episode} is not one that is under way.")

@@ -12,6 +12,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mulligan.core.benchmarks import BenchRun, CaseResult
@@ -23,6 +24,7 @@ from mulligan.core.records import Episode, Lesson
 from mulligan.core.worth import Tally
 from mulligan.recording.holders import died
 from mulligan.store.sqlite.episodes import agent_column
+from mulligan.store.sqlite.images import unpacked
 from mulligan.store.sqlite.lessons.archive import retire_orphans
 from mulligan.store.sqlite.lessons.rows import (
     TABLES,
@@ -48,14 +50,15 @@ from mulligan.store.sqlite.rows import (
 )
 from mulligan.store.sqlite.schema import expected, missing, missing_columns, recreate
 
-_OF_EPISODE = ("events", "steps", "files", "leases")
+_OF_EPISODE = ("events", "steps", "files", "leases", "shown")
 
 
 def check_episodes(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     for n, id in db.execute("SELECT n, id FROM episodes ORDER BY n").fetchall():
         yield from _episode(db, n, id, mend)
     yield from _steps(db, mend)
-    yield from _texts(db, mend)
+    yield from _hashed(db, mend, "texts", "files", "text", "a prompt")
+    yield from _hashed(db, mend, "images", "shown", "image", "an episode")
     yield from _benches(db, mend)
 
 
@@ -64,7 +67,7 @@ def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fa
         "SELECT id, run, agent, schema, record FROM episodes WHERE n = ?", (n,)
     ).fetchone()
     try:
-        episode = record_of(Episode, f"Episode {id}", schema, record)
+        episode = record_of(Episode, f"Episode {id}", schema, unpacked(db, f"Episode {id}", record))
     except Unreadable as error:
         if mend:
             steps = "step IN (SELECT n FROM steps WHERE episode = ?)"
@@ -86,7 +89,7 @@ def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fa
             if seq != due:
                 raise unreadable(what, f"event {due} is gone")
             try:
-                episode = advance(episode, event_of(what, written, text))
+                episode = advance(episode, event_of(what, written, unpacked(db, what, text)))
             except OutOfOrder as error:
                 raise unreadable(what, error) from error
         except Unreadable as error:
@@ -99,13 +102,14 @@ def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fa
 def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     """Requests and results of the journal. A query finds those that may be damaged; only they are read."""
     odd = "typeof({0}) <> 'text' OR NOT json_valid({0}) OR length({0}) <> length(CAST({0} AS BLOB))"
+    odd += " OR instr({0}, '\"media_type\":')"  # its images may be gone
     for table, column, number in (("steps", "request", "n"), ("results", "result", "step")):
         rows = db.execute(
             f"SELECT s.n, s.key, e.id, x.{column} FROM {table} x JOIN steps s ON s.n = x.{number}"
             f" JOIN episodes e ON e.n = s.episode WHERE {odd.format(f'x.{column}')}"
         ).fetchall()
         what = f"The {column} of the step {{1}} of episode {{2}}"
-        for (n, _, episode, _), why in broken(rows, json_in(what)):
+        for (n, _, episode, _), why in broken(rows, partial(_whole_step, db, what)):
             if mend:
                 set_aside(db, "results", "step = ?", (n,), about=episode)
             if mend and table == "steps":
@@ -113,8 +117,13 @@ def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
             yield Fault(f"{why} Mended, it is set aside, and a resume takes the step again.", mend)
 
 
-def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
-    rows = db.execute("SELECT rowid, sha256, content FROM texts")
+def _whole_step(db: sqlite3.Connection, what: str, row: tuple[Any, ...]) -> object:
+    return json_in(what)((*row[:-1], unpacked(db, what.format(*row), row[-1])))
+
+
+def _hashed(db: sqlite3.Connection, mend: bool, table: str, users: str, one: str, whose: str) -> Iterator[Fault]:
+    """Contents that do not match the hash that `users` refer to them by."""
+    rows = db.execute(f"SELECT rowid, sha256, content FROM {table}")
     wrong = [
         (row, sha256)
         for row, sha256, content in rows
@@ -122,9 +131,9 @@ def _texts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     ]
     for row, sha256 in wrong:
         if mend:
-            set_aside(db, "files", "sha256 = ?", (sha256,))
-            set_aside(db, "texts", "rowid = ?", (row,))
-        yield Fault(f"The text {str(sha256)[:12]} of a prompt does not match its hash. Mended, it is set aside.", mend)
+            set_aside(db, users, "sha256 = ?", (sha256,))
+            set_aside(db, table, "rowid = ?", (row,))
+        yield Fault(f"The {one} {str(sha256)[:12]} of {whose} does not match its hash. Mended, it is set aside.", mend)
 
 
 def _benches(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
