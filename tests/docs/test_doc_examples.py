@@ -19,6 +19,7 @@ from mulligan.core.records import Attempt, Episode, Feedback, Spec, Task, Trial
 
 RUN = (
     "functions.md",
+    "images.md",
     "traces.md",
     "graphs.md",
     "python.md",

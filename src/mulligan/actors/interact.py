@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from mulligan.actors._turns import checked_temperatures
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.protocols import Model, Prompts, World
+from mulligan.core.protocols import Model, Prompts, Shows, World
 from mulligan.core.questions import Message, Question, Sampling
-from mulligan.core.records import Attempt, Episode, Outcome, Past, Step
+from mulligan.core.records import Attempt, Episode, Image, Outcome, Past, Step
 from mulligan.text.formatting import layers_text, past_text, task_text
+from mulligan.text.images import checked_count
 
 SLOTS = ("task", "recall", "past", "examples", "trajectory")
 _KIND = re.compile(r"^===[ \t]*(.+?)[ \t]*$\n?", re.MULTILINE)
@@ -33,6 +34,7 @@ class Interact:
         shortest: characters that a line needs.
         characters: what the steps may take of the prompt; the oldest are left out beyond it. None keeps all.
         examples: a file of worked examples for the slot of that name; "" shows none.
+        images: of those that the environment has shown, how many of the newest go with each question.
         kind: the part of that file to show, of those that begin with a line `=== KIND`; "" shows the whole file.
     """
 
@@ -48,6 +50,7 @@ class Interact:
         shortest: int = 2,
         characters: int | None = None,
         examples: str = "",
+        images: int = 1,
         kind: str = "",
     ) -> None:
         if steps < 1 or (characters is not None and characters < 1):
@@ -56,25 +59,33 @@ class Interact:
         self._prompt = prompts.get(f"interact.{environment.name}").check(*SLOTS)
         self._examples = part_of(prompts.text(examples), kind) if examples else ""
         self._steps, self._temperatures, self._shortest = steps, checked_temperatures(temperatures), shortest
-        self._characters = characters
+        self._characters, self._images = characters, checked_count(images)
         self._sampling = Sampling(max_tokens=max_tokens, stop=("\n",))
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
         async with self._world.open() as world:
             beginning = await world.reset()
+            first = world.shown() if isinstance(world, Shows) else ()
             done = list[Step]()
             outcome = Outcome()
             while not outcome.done and not outcome.halted:
-                action = await self._line(episode, past, beginning, done)
+                seen = (*first, *(image for step in done for image in step.images))
+                action = await self._line(episode, past, (beginning, seen), done)
                 step = await world.step(action)
                 done.append(step)
                 outcome = step.outcome or Outcome()
                 if not outcome.done and len(done) >= self._steps:
                     outcome = replace(outcome, halted=f"{self._steps} steps were used up")
-            return Attempt(done[-1].action, (Step(observation=beginning), *done), outcome)
+            return Attempt(done[-1].action, (Step(observation=beginning, images=first), *done), outcome)
 
-    async def _line(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> str:
-        question = Question(self._messages(episode, past, beginning, done))
+    async def _line(
+        self, episode: Episode, past: Past, first: tuple[str, Sequence[Image]], done: Sequence[Step]
+    ) -> str:
+        """first: what was observed at the beginning, and all images seen so far."""
+        beginning, seen = first
+        *before, last = self._messages(episode, past, beginning, done)
+        images = (*episode.task.images, *seen[max(0, len(seen) - self._images) :])
+        question = Question((*before, replace(last, images=images)))
         line = ""
         ladder = self._temperatures if past.temperature is None else (past.temperature,) * len(self._temperatures)
         for number, temperature in enumerate(ladder, len(episode.trials) + 1):

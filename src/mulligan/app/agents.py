@@ -17,7 +17,7 @@ from mulligan.agentfile.problems import Problem, problem_of, refuse
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.app.config import Config, load, project_root
-from mulligan.app.model_roles import StepModel, chosen, implicit
+from mulligan.app.model_roles import StepModel, chosen, implicit, vision_role
 from mulligan.app.plugins import check_setting, file_of, find, tried
 from mulligan.app.recipe import Recipe, settled
 from mulligan.app.session import with_limits
@@ -226,6 +226,7 @@ def recipe_of(agent: Agent, config: Config, overrides: Overrides, limits: Limits
         model=act.name,
         judge_model=config.text("judge_model"),
         reflect_model=config.text("reflect_model"),
+        vision_model=vision_role(config),
         top_k=agent.memory.top_k if agent.memory else None,
         agent={
             "folder": str(agent.folder),

@@ -30,8 +30,9 @@ from mulligan.core.protocols import (
     Tools,
     World,
 )
-from mulligan.core.records import Head, Spec, Usage
+from mulligan.core.records import Head, Spec, Task, Usage
 from mulligan.models.gate import Gate, check_prices
+from mulligan.models.sight import Describer, sees
 from mulligan.recording.drivers import versions
 from mulligan.recording.journal import JournaledBank, JournaledEvaluator, NoJournal
 from mulligan.reflectors._condensing import Condensing
@@ -93,13 +94,26 @@ class Drive:
 class Composition:
     """The roles, the head that describes them, and the texts that they rest on, by name.
 
-    `judge` is the evaluator itself, where `roles` holds the one that journals.
+    `judge` is the evaluator itself, where `roles` holds the one that journals. `models` are those of the roles.
     """
 
     roles: Roles
     judge: Evaluator
     head: Head
     texts: Mapping[str, str]
+    models: Mapping[str, Model] = field(default_factory=dict[str, Model])
+
+    def check_images(self, task: Task) -> None:
+        """Raises `InvalidInput` if a model would have to see an image of the task, and cannot."""
+        if not task.images or "vision" in self.models:
+            return
+        for kind, model in self.models.items():
+            if not sees(model):
+                raise InvalidInput(
+                    f"The task has an image, and the model of the {kind} ({model.name}) cannot be sent images. Name a "
+                    "model that can, or one that describes images to it: --vision-model MODEL, or the role vision in "
+                    "mulligan.toml."
+                )
 
 
 def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
@@ -139,7 +153,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
         hashes,
         drive.seed,
     )
-    return Composition(roles, evaluator, head, {**build.files, **build.prompts.texts})
+    return Composition(roles, evaluator, head, {**build.files, **build.prompts.texts}, build.opened)
 
 
 def environment(spec: Spec, parts: Parts) -> Environment:
@@ -156,6 +170,8 @@ class _Build:
         self._drive = drive
         self.prompts = FilePrompts(_prompt_folders(recipe))
         self.models: dict[str, str] = {}
+        self.opened: dict[str, Model] = {}
+        self._describer = self._vision()
         self.agent: Agent | None = None
         of_agent: list[str] = recipe.agent["files"] if recipe.agent else []
         self.files: dict[str, str] = {file: read_file(file, "agent's file") for file in of_agent}
@@ -239,13 +255,32 @@ class _Build:
             raise InvalidInput(f"The {kind} {spec.name!r} asks a model, and none is named. {_UNNAMED[kind]}")
         if name is None:
             return None
+        return self._gate(kind, name)
+
+    def _gate(self, kind: str, name: str) -> Gate:
         model = self._parts.model(name)
         check_prices([model], self._recipe.limits)
-        self.models[kind] = model.id
+        self.models[kind], self.opened[kind] = model.id, model
         drive = self._drive
         return Gate(
-            model, role=kind, journal=drive.journal, meter=drive.meter, limits=self._recipe.limits, spent=drive.spent
+            model,
+            role=kind,
+            journal=drive.journal,
+            meter=drive.meter,
+            limits=self._recipe.limits,
+            spent=drive.spent,
+            describer=self._describer,
         )
+
+    def _vision(self) -> Describer | None:
+        """Raises `InvalidInput` for a vision model that cannot see."""
+        self._describer = None
+        if (name := self._recipe.vision_model) is None:
+            return None
+        gate = self._gate("vision", name)
+        if not sees(self.opened["vision"]):
+            raise InvalidInput(f"The vision model {gate.name} cannot be sent images: name one that can.")
+        return Describer(gate, self._drive.journal, self._drive.meter)
 
 
 def _checked(attribute: str, choices: tuple[object, ...], role: Any) -> Any:

@@ -12,8 +12,9 @@ from contextlib import asynccontextmanager
 from mulligan.app.plugins import short_name
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import JournalDiverged
-from mulligan.core.protocols import Environment, Journal
-from mulligan.core.records import Json, Spec, Step
+from mulligan.core.protocols import Environment, Journal, Shows
+from mulligan.core.records import Image, Json, Spec, Step
+from mulligan.text.images import checked_images
 
 
 class EpisodeEnvironment:
@@ -52,21 +53,29 @@ class JournaledEnvironment:
         """The actions so far with what was observed; the reset is None."""
         self._made = 0
         """How many of these actions the live environment has performed."""
+        self._shown: tuple[Image, ...] = ()
 
     async def reset(self) -> str:
         self._seen, self._made = [], 0
 
         async def do() -> Json:
-            return await self._live().reset()
+            inner = self._live()
+            step = checked_images(Step(observation=await inner.reset(), images=first_images(inner)))
+            return to_json(step) if step.images else step.observation
 
         ran = await self._journaled("environment.reset", {"name": self._spec.name, **self._spec.settings}, do)
-        self._seen.append((None, str(ran)))
-        return str(ran)
+        beginning = Step(observation=ran) if isinstance(ran, str) else from_json(Step, ran)
+        self._shown = beginning.images
+        self._seen.append((None, beginning.observation))
+        return beginning.observation
+
+    def shown(self) -> tuple[Image, ...]:
+        return self._shown
 
     async def step(self, action: str) -> Step:
         async def do() -> Json:
             await self._catch_up()
-            return to_json(await self._live().step(action))
+            return to_json(checked_images(await self._live().step(action)))
 
         step = from_json(Step, await self._journaled("environment.step", {"action": action}, do))
         self._seen.append((action, step.observation))
@@ -102,3 +111,8 @@ class JournaledEnvironment:
             if now != observed:
                 raise JournalDiverged([f"what {self._spec.name} answers to action {number} ({action or 'reset'})"])
         self._made = len(self._seen)
+
+
+def first_images(environment: Environment) -> tuple[Image, ...]:
+    """What is to be seen right after the reset, of an environment that can be seen."""
+    return tuple(environment.shown()) if isinstance(environment, Shows) else ()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from mulligan.app.config import prompts_folder
 from mulligan.app.kinds import with_kind
+from mulligan.app.model_roles import vision_role
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart
 from mulligan.app.service import Service
@@ -84,6 +85,7 @@ async def solve_hosted(
         model=service.model,
         reflect_model=config.text("reflect_model"),
         judge_model=config.text("judge_model"),
+        vision_model=vision_role(config),
         sandbox=config.text("sandbox") or ("auto" if request.tests is None else "strict"),
         prompts=prompts_folder(config),
         **of_bank(bank),

@@ -162,6 +162,11 @@ def role_of(config: Config, name: str) -> Role:
     return Role(name, model, value, values.get("max_tokens"), calls, source)
 
 
+def vision_role(config: Config) -> str | None:
+    """The role of the model that describes images for models that cannot see, if somebody named one."""
+    return "vision" if is_role(config, "vision") else None
+
+
 def check_model_name(name: str) -> None:
     """Raises `InvalidInput` for a name that no model can have. Looks for no key and no package, and calls nothing."""
     kind, _, rest = name.strip().partition(":")
@@ -253,7 +258,7 @@ def _in_environment(role: str) -> dict[str, tuple[Any, str]]:
         if not text:
             continue
         if str not in get_args(_KINDS[key]) and _KINDS[key] is not str:
-            found[key] = (_number(variable, text), variable)
+            found[key] = ((text == "true" if text in ("true", "false") else _number(variable, text)), variable)
         else:
             found[key] = (text, variable)
         with errors_at(variable):

@@ -39,6 +39,7 @@ class Recipe:
         expansion: of a search, how many children a candidate gets. None: one line of trials.
         bench: the id of the benchmark run that the episode belongs to, which alone can resume it.
         edits: whether a person is asked about each reflection.
+        vision_model: describes images for models that cannot see. None: they are told that there was one.
         checks: whether a reflector checks what it writes. False takes the settings that it has under `unchecked`.
     """
 
@@ -62,6 +63,7 @@ class Recipe:
     environment: Spec | None = None
     expansion: int | None = None
     bench: str | None = None
+    vision_model: str | None = None
     checks: bool = True
     edits: bool = False
     restarts: int = 1

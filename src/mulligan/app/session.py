@@ -132,7 +132,7 @@ def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | Non
 
 def located(recipe: Recipe) -> Recipe:
     """The recipe with model files by their whole path, so that a resume finds them from any folder."""
-    roles = ("model", "reflect_model", "judge_model")
+    roles = ("model", "reflect_model", "judge_model", "vision_model")
     names: dict[str, str | None] = {role: getattr(recipe, role) for role in roles}
     return replace(recipe, **{role: name and located_model(name, Path.cwd()) for role, name in names.items()})  # pyright: ignore[reportArgumentType]
 

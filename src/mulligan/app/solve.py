@@ -13,7 +13,7 @@ from mulligan.app.compose import FOLDERS, OBJECT, object_name
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.defaults import completed
 from mulligan.app.kinds import with_kind
-from mulligan.app.model_roles import Models
+from mulligan.app.model_roles import Models, vision_role
 from mulligan.app.plugins import find, names, parse_spec
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart, log
@@ -46,13 +46,15 @@ async def solve(
     kind: str | None = None,
     tests: str | os.PathLike[str] | None = None,
     check: str | None = None,
-    actor: str | Actor | type[Actor] = "complete",
+    actor: str | Actor | type[Actor] | None = None,
     evaluator: str | Evaluator | type[Evaluator] | None = None,
     reflector: str | Reflector | type[Reflector] | None = None,
     strategy: str | Strategy | type[Strategy] | None = None,
     model: str | Model | None = None,
     reflect_model: str | Model | None = None,
     judge_model: str | Model | None = None,
+    vision_model: str | Model | None = None,
+    environment: str | None = None,
     trials: int | None = None,
     limits: Limits | Mapping[str, float | None] | None = None,
     restarts: int = 1,
@@ -76,7 +78,7 @@ async def solve(
         kind: the kind of task, in free words. None is the task's own, else by the rules under [kinds] in mulligan.toml.
         tests: a Python test file.
         check: a command whose exit status judges.
-        actor: a name, an object, or a class, which is built afresh.
+        actor: a name, an object, or a class, which is built afresh. None is "complete".
         evaluator: a name such as "exact_match:42", "./mine.py", an object or a class. Without tests, check and
             evaluator, judge_model judges, or the model that is named judges itself.
         reflector: as `actor`. None is "verbal".
@@ -85,6 +87,10 @@ async def solve(
         model: None is the one that `MULLIGAN_MODEL` or mulligan.toml names, else "local" for an actor that asks a
             model.
         reflect_model, judge_model: None is `model`.
+        vision_model: describes images for models that cannot see. None is the role vision of mulligan.toml, if there is
+            one; without, such a model is told that there was an image.
+        environment: the world to act in, such as "./screens.py". The actor is then interact, and the environment's
+            outcome the verdict, unless others are named.
         limits: all, or those that differ from mulligan.toml's.
         restarts: independent episodes, until one is solved.
         workspace: the folder that a command-line agent works on.
@@ -109,9 +115,9 @@ async def solve(
     session = Session(
         config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice, decide=decide
     )
-    judge = _judge(tests, check, evaluator, given.evaluator, own)
+    judge = _judge(tests, check, evaluator, given.evaluator, own) or (Spec("outcome") if environment else None)
     recipe = Recipe(
-        actor=_spec("actor", actor, own),
+        actor=_spec("actor", actor or ("interact" if environment else "complete"), own),
         evaluator=judge or Spec("model_judge"),
         reflector=_spec("reflector", reflector or "verbal", own),
         strategy=_spec("strategy", strategy or DEFAULT_STRATEGY, own),
@@ -119,6 +125,8 @@ async def solve(
         model=choose_model(session.models.name(model), config),
         reflect_model=session.models.name(reflect_model) or config.text("reflect_model"),
         judge_model=session.models.name(judge_model) or config.text("judge_model"),
+        vision_model=session.models.name(vision_model) or vision_role(config),
+        environment=None if environment is None else parse_spec("environments", environment),
         workspace=None if workspace is None else {"folder": absolute(workspace)},
         sandbox=sandbox or config.text("sandbox") or "auto",
         prompts=absolute(prompts) or prompts_folder(config),
@@ -144,6 +152,7 @@ async def resume(
     model: str | Model | None = None,
     reflect_model: str | Model | None = None,
     judge_model: str | Model | None = None,
+    vision_model: str | Model | None = None,
     actor: str | Actor | type[Actor] | None = None,
     evaluator: str | Evaluator | type[Evaluator] | None = None,
     reflector: str | Reflector | type[Reflector] | None = None,
@@ -183,6 +192,7 @@ async def resume(
         recipe = replace(
             recipe,
             limits=with_limits(recipe.limits, limits),
+            vision_model=session.models.name(vision_model) or recipe.vision_model,
             prompts=absolute(prompts) or recipe.prompts,
             edits=edits,
             checks=recipe.checks or fork,  # a fork is checked as a new run is
@@ -277,7 +287,7 @@ def _reflects(strategy: Spec) -> bool:
 
 def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) -> Recipe:
     """Each role's spec with the settings that were given for it."""
-    roles = ("actor", "evaluator", "reflector", "strategy")
+    roles = ["actor", "evaluator", "reflector", "strategy", *(["environment"] if recipe.environment else [])]
     for role, values in settings.items():
         if role == "workspace":
             if recipe.workspace is None:

@@ -22,11 +22,12 @@ from mulligan.cli.options import (
 from mulligan.cli.terminal import standard_input
 
 ROLES = ("actor", "evaluator", "reflector", "strategy")
-MODELS = ("model", "reflect_model", "judge_model")
+MODELS = ("model", "reflect_model", "judge_model", "vision_model")
 PASSED_ON = (
     "kind",
     *ROLES,
     *MODELS,
+    "environment",
     "tests",
     "check",
     "workspace",
@@ -60,6 +61,8 @@ PASSED_ON = (
 @click.option("--model", metavar="MODEL", help="local (default), PROVIDER:NAME, scripted:FILE or replay:FILE.")
 @click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model).")
 @click.option("--judge-model", metavar="MODEL", help="The model that judges (default: --model).")
+@click.option("--vision-model", metavar="MODEL", help="The model that describes images to models that cannot see.")
+@click.option("--environment", metavar="NAME[:ARG]", help="The world to act in, by the actor interact: ./screens.py, …")
 @click.option(
     "--window",
     type=int,

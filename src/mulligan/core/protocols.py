@@ -26,6 +26,7 @@ from mulligan.core.records import (
     Episode,
     Feedback,
     Head,
+    Image,
     Json,
     Past,
     Recall,
@@ -618,6 +619,15 @@ class Environment(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Shows(Protocol):
+    """The optional method of an environment that can be seen, such as a screen."""
+
+    def shown(self) -> tuple[Image, ...]:
+        """What is to be seen after the reset, before any action. Later images come with the steps."""
+        ...
 
 
 @runtime_checkable

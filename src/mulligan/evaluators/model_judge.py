@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
@@ -11,6 +10,7 @@ from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Feedback, Json
 from mulligan.text.formatting import TOKENS, attempt_text, task_text
+from mulligan.text.images import IMAGES, checked_count, with_images
 from mulligan.text.secrets import mask_attempt
 
 BEST = 10
@@ -44,6 +44,7 @@ class ModelJudge:
         temperature: of the sampling.
         max_tokens: of one verdict.
         tokens: what the attempt may take of the prompt.
+        images: how many it is sent at most, of the task and of the trial.
 
     Raises:
         OverBudget: the next question would pass a limit.
@@ -63,6 +64,7 @@ class ModelJudge:
         temperature: float | None = 0.0,
         max_tokens: int = 1024,
         tokens: int = 4 * TOKENS,
+        images: int = IMAGES,
     ) -> None:
         if threshold is not None and not 0 <= threshold <= 1:
             raise InvalidInput(f"model_judge: threshold must be from 0 to 1, not {threshold}.")
@@ -74,6 +76,7 @@ class ModelJudge:
         self._threshold = threshold
         self._sampling = Sampling(temperature, max_tokens)
         self._tokens = tokens
+        self._images = checked_count(images)
 
     async def evaluate(self, episode: Episode) -> Feedback:
         attempt = episode.trials[-1].attempt
@@ -88,12 +91,12 @@ class ModelJudge:
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
         task = episode.task
-        *before, last = self._prompt.render(
+        messages = self._prompt.render(
             task=task_text(task),
             rubric=self._rubric.strip(),
             attempt=mask_attempt(attempt_text(episode.trials[-1].attempt, tokens=self._tokens), task_text(task)),
         )
-        return Question((*before, replace(last, images=task.images)), SCHEMA)
+        return Question(with_images(messages, episode, self._images), SCHEMA)
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Feedback:
         given = cast(dict[str, Json], answer) if isinstance(answer, dict) else {}

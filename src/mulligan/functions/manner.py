@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 from mulligan.app.compose import Composition, Drive, Parts, compose, object_name
 from mulligan.app.config import load
-from mulligan.app.model_roles import Models
+from mulligan.app.model_roles import Models, vision_role
 from mulligan.app.plugins import find, parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import with_limits
@@ -173,6 +173,7 @@ def composed(manner: Manner, objects: Mapping[str, Any], drive: Drive) -> Compos
         limits=manner.bounds,
         model=model,
         judge_model=models.name(manner.judge_model) or config.text("judge_model"),
+        vision_model=vision_role(config),
     )
     return compose(recipe, Parts(models.open, LocalSandbox(), objects), drive)
 

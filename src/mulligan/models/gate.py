@@ -16,6 +16,7 @@ from mulligan.core.records import Json, Usage
 from mulligan.models.failures import NotJson, Unusable
 from mulligan.models.prices import Price, Priced
 from mulligan.models.requests import answer_of, request_of, result_of
+from mulligan.models.sight import Describer, in_words, sees
 
 
 class Gate:
@@ -26,22 +27,36 @@ class Gate:
     another budget does not diverge. The length of a prompt is estimated (four characters a token), so a call can pass a
     limit by that error, and parallel branches by one call each.
 
+    A model that cannot see is asked with words in place of images (see `sight`).
+
     When an answer is not the JSON asked for, the question is asked once more with the mistake, as a step of its own.
 
     Args:
         limits: The episode's limits.
         spent: What the episode had used before this drive began.
+        describer: Describes images for a model that cannot see. None: it is told that there were some.
     """
 
     def __init__(
-        self, model: Model, *, role: str, journal: Journal, meter: Meter, limits: Limits, spent: Usage = Usage()
+        self,
+        model: Model,
+        *,
+        role: str,
+        journal: Journal,
+        meter: Meter,
+        limits: Limits,
+        spent: Usage = Usage(),
+        describer: Describer | None = None,
     ) -> None:
         self.name, self.id = model.name, model.id
+        self._describer = describer
         self._model, self._step = model, f"model.{role}"
         self._journal, self._meter, self._limits, self._spent = journal, meter, limits, spent
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Raises `OverBudget`, `BadAnswer` for a second answer that is not JSON, and what the model raises."""
+        if any(message.images for message in question.messages) and not sees(self._model):
+            question = await in_words(question, self._describer)
         asked_again = False
         while True:
             request, call = request_of(self.id, question, sampling), partial(self._call, question, sampling)

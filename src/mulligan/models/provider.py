@@ -60,6 +60,12 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         """False: with tools, every answer is a call. Some servers only show it when they are called."""
         return not self._no_tools and self.load().profile.get("supports_tools", True)
 
+    @property
+    def sees(self) -> bool:
+        """Whether the model takes images: as the settings say, else as is known of it."""
+        said = self._settings.sees
+        return self.load().profile.get("supports_image_input", True) if said is None else said
+
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Raises `ModelError` after the last attempt, `NotJson` (a `BadAnswer`) for an answer that is not the JSON that
         was asked for, `InvalidInput` for a question that no provider can take. A setting or an answer format that the

@@ -31,6 +31,7 @@ class ScriptedModel:
             sampling that returns one of these. A text that answers a question with a schema is read as a provider's
             would be.
         cost: US dollars of each call. None is unknown.
+        sees: whether it stands for a model that can be sent images.
 
     Attributes:
         questions, samplings: what was asked so far.
@@ -42,8 +43,10 @@ class ScriptedModel:
         name: str = "scripted",
         *,
         cost: float | None = 0.0,
+        sees: bool = True,
     ) -> None:
         self.name = self.id = name
+        self.sees = sees
         self.questions: list[Question] = []
         self.samplings: list[Sampling] = []
         self._cost = cost

@@ -38,6 +38,9 @@ class CallSettings:
     output_price: Annotated[
         float | None, "US dollars per million output tokens, for models that the price tables do not know."
     ] = None
+    sees: Annotated[
+        bool | None, "Whether the model can be sent images, if it is not as is known of it. Without, it is sent words."
+    ] = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -68,6 +71,10 @@ def _check(name: str, value: object, *, optional: bool) -> None:
             raise InvalidInput(f"The model setting {name} must be a text, not {value!r}.")
         if name == "base_url" and not value.startswith(("http://", "https://")):
             raise InvalidInput("The model setting base_url must begin with http:// or https://.")
+        return
+    if name == "sees":
+        if not isinstance(value, bool):
+            raise InvalidInput(f"The model setting sees must be true or false, not {value!r}.")
         return
     kind = int if name in _COUNTS else (int, float)
     if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):

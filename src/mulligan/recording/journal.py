@@ -15,6 +15,7 @@ from mulligan.core.loop import Meter, path, scope
 from mulligan.core.protocols import Bank, Evaluator, Journal, Learned, StepRow
 from mulligan.core.records import Episode, Feedback, Json, Recall, Task, Usage
 from mulligan.recording.ledger import Entry, inform
+from mulligan.text.images import checked_images
 
 StepObserver: TypeAlias = Callable[[str, Json, Json, bool], None]
 """Called with each step once it is done: its key, request and result, and whether it was recorded before."""
@@ -164,7 +165,7 @@ class JournaledEvaluator:
         async def judge() -> Json:
             nonlocal ran
             ran, before = True, self._meter.usage
-            feedback = await self._inner.evaluate(episode)
+            feedback = checked_images(await self._inner.evaluate(episode))
             return {"feedback": to_json(feedback), "usage": to_json(self._meter.usage - before)}
 
         attempt = episode.trials[-1].attempt

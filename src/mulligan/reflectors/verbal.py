@@ -12,6 +12,7 @@ from mulligan.core.questions import Question, Sampling, think
 from mulligan.core.records import Episode, Json, Reflection
 from mulligan.reflectors._check import LEAST, better_of_two, checked, judged, least_quality
 from mulligan.text.formatting import TOKENS, attempt_text, feedback_text, fenced, newest, reflections_text, task_text
+from mulligan.text.images import IMAGES, checked_count, with_images
 
 FENCE = "```"
 EMPTY = "A reflection is a few plain sentences, before any code, and there are none."
@@ -31,6 +32,7 @@ class Verbal:
         temperature: of the sampling.
         max_tokens: of the reflection.
         tokens: what the attempt may take of the prompt.
+        images: how many it is sent at most, of the task and of the trial.
         earlier: reflections on trials of the task before this episode, oldest first.
         check: whether `reflectors._check` checks the reflection. A rejected or empty one is asked for once more, with
             the reason; if the second is rejected too, it is withheld from later trials. Without the check only an
@@ -53,6 +55,7 @@ class Verbal:
         temperature: float | None = 0.2,
         max_tokens: int = 200,
         tokens: int = TOKENS,
+        images: int = IMAGES,
         earlier: Sequence[str] = (),
         check: bool = True,
         quality: float = LEAST,
@@ -71,6 +74,7 @@ class Verbal:
         self._sampling = Sampling(temperature, max_tokens, stop=(FENCE,))  # design/004: no code in a lesson
         self._tokens = tokens
         self._rating = prompts.get("verbal.judge").check("task", "attempt", "feedback", "lesson") if judge else None
+        self._images = checked_count(images)
 
     async def reflect(self, episode: Episode) -> Reflection | None:
         sampling = replace(self._sampling, seed=episode.head.seed + len(episode.trials))
@@ -101,7 +105,8 @@ class Verbal:
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         (episode,) = episodes
-        return Question(self._prompt.render(**seen(episode, self._earlier, self._window, self._tokens)))
+        messages = self._prompt.render(**seen(episode, self._earlier, self._window, self._tokens))
+        return Question(with_images(messages, episode, self._images))
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Reflection:
         """The reflection, marked as withheld where it has to earn its place and does not."""

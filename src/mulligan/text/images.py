@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import require
-from mulligan.core.records import Attempt, Feedback, Image, Outcome, Step, Task
+from mulligan.core.questions import Message
+from mulligan.core.records import Attempt, Episode, Feedback, Image, Outcome, Step, Task
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -26,6 +27,9 @@ SIDE = 2000
 BYTES = 3_500_000
 # Pixels that an image may have at all: unpacking more could fill the memory.
 PIXELS = 50_000_000
+
+# How many images a question about a trial holds, where nobody says otherwise.
+IMAGES = 4
 
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WebP", "image/gif": "GIF"}
 
@@ -101,6 +105,36 @@ def checked_attempt(attempt: Attempt) -> Attempt:
         if (steps, outcome) == (attempt.steps, attempt.outcome)
         else replace(attempt, steps=steps, outcome=outcome)
     )
+
+
+def with_images(messages: Sequence[Message], episode: Episode, most: int) -> tuple[Message, ...]:
+    """The messages of a question about the newest trial, the last one with its images and a line that says which.
+
+    These are what is to be seen before and after: the images of the feedback, or else of the last steps. Where there is
+    room for more of `most`, those of the task stand before them.
+    """
+    trial = episode.trials[-1]
+    steps = [image for step in trial.attempt.steps for image in step.images]
+    own = once(episode.task.images)
+    seen = tuple(image for image in once(trial.feedback.images if trial.feedback else ()) or once(steps[-2:]))
+    newest = tuple(image for image in seen if image not in own)
+    kept = newest[max(0, len(newest) - most) :]
+    of_task = own[: most - len(kept)]
+    *before, last = messages
+    if not newest and len(of_task) == len(own):  # nothing that needs a word
+        return (*before, replace(last, images=of_task))
+    parts = [(len(of_task), "of the task"), (len(kept), "of this trial, the newest last")]
+    said = "; ".join(f"{count} {whose}" for count, whose in parts if count)
+    left = len(own) + len(newest) - len(of_task) - len(kept)
+    note = (f"Images, in this order: {said}." if said else "") + (f" {left} more are not shown." if left else "")
+    return (*before, replace(last, text=f"{last.text}\n\n{note.strip()}", images=(*of_task, *kept)))
+
+
+def checked_count(images: int) -> int:
+    """Raises `InvalidInput` for a number of images that cannot be."""
+    if images < 0:
+        raise InvalidInput(f"images must be at least 0, not {images}.")
+    return images
 
 
 def once(images: Iterable[Image]) -> tuple[Image, ...]:

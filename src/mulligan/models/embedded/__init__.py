@@ -50,6 +50,7 @@ class EmbeddedModel:
     """
 
     calls_tools = False
+    sees = False
     # With tools, every answer is a call.
 
     def __init__(
