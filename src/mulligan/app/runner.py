@@ -72,13 +72,10 @@ class Runner:
     async def begin(self, id: str, run: str, task: Task, seed: int) -> Episode:
         """Start an episode of this task and drive it to its stop. `id` must be new."""
         composition = compose(self.recipe, self.parts, Drive(seed=seed))
-<<<<<<< HEAD
         runner = await self._with_seen(task, composition)
         if runner is not self:
             composition = compose(runner.recipe, self.parts, Drive(seed=seed))
-=======
         composition.check_images(task := checked_images(task))
->>>>>>> 8d09351 (images: sent to models that see, put into words for others; solve takes an environment)
         plan, began = self._plan(composition), round(time.time(), 3)
         episode = Episode(id, task, run, self.agent, plan, composition.head, started=began)
         ledger = self._ledger()
@@ -152,13 +149,10 @@ class Runner:
         Raises as `resume` does.
         """
         composition = compose(self.recipe, self.parts, Drive(seed=episode.head.seed))
-<<<<<<< HEAD
         runner = await self._with_seen(episode.task, composition, episode.head)
         if runner is not self:
             composition = compose(runner.recipe, self.parts, Drive(seed=episode.head.seed))
-=======
         composition.check_images(episode.task)
->>>>>>> 8d09351 (images: sent to models that see, put into words for others; solve takes an environment)
         differs = changed(episode.head, composition.head)
         if differs and not fork:
             raise JournalDiverged(differs)
