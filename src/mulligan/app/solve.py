@@ -87,10 +87,8 @@ async def solve(
         model: None is the one that `MULLIGAN_MODEL` or mulligan.toml names, else "local" for an actor that asks a
             model.
         reflect_model, judge_model: None is `model`.
-        vision_model: describes images for models that cannot see. None is the role vision of mulligan.toml, if there is
-            one; without, such a model is told that there was an image.
-        environment: the world to act in, such as "./screens.py". The actor is then interact, and the environment's
-            outcome the verdict, unless others are named.
+        vision_model: describes images for models that cannot see. None is the role vision of mulligan.toml, if any.
+        environment: the world to act in, such as "./screens.py", by the actor interact unless another is named.
         limits: all, or those that differ from mulligan.toml's.
         restarts: independent episodes, until one is solved.
         workspace: the folder that a command-line agent works on.
