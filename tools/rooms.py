@@ -20,7 +20,7 @@ LAYERS: Mapping[str, Collection[str]] = {
     "core": ("core",),
     "text": ("text",),
     "real parts": ("recording", "oracle", "models", "sandbox", "store", "workspace"),
-    "plug-ins": ("actors", "evaluators", "reflectors", "strategies", "tools"),
+    "plug-ins": ("actors", "evaluators", "reflectors", "strategies", "foresights", "tools"),
     "features": ("bank", "graphs", "agentfile", "hooks"),
     "composition": ("app", "bench", "functions", "."),
     "faces": ("mcp_server", "langgraph", "inspect_tasks"),

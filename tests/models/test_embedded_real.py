@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import pytest
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
 from mulligan.core.protocols import ToolResult
 from mulligan.core.questions import Message, Question, Sampling, Tool
-from mulligan.core.records import Artifact, Json
+from mulligan.core.records import Artifact, Check, Json, Step
 from mulligan.models import weights
 from mulligan.models.embedded import EmbeddedModel
 from mulligan.models.steps import FINISH, Skill, StepFile, perform
@@ -131,7 +131,7 @@ logging.disable()  # the machine may be busy, and that is said
 from mulligan.recording.journal import NoJournal
 from mulligan.models.steps import FINISH, Skill, StepFile, perform
 from mulligan.core.questions import Message, Question, Sampling, Tool
-from mulligan.core.records import Artifact, Json
+from mulligan.core.records import Artifact, Check, Json, Step
 from mulligan.core.protocols import ToolResult
 from mulligan.models.embedded import EmbeddedModel
 async def main():
@@ -170,6 +170,9 @@ class Room:
         return ToolResult("There is a red door.")
 
     def saw(self, result: ToolResult) -> None: ...
+
+    async def check(self, action: str, tool: Tool, tools: Sequence[Tool], steps: Sequence[Step]) -> Check | None:
+        return None
 
     async def artifacts(self, trial: int) -> tuple[Artifact, ...]:
         return ()

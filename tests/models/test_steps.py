@@ -1,6 +1,7 @@
 """A step of an agent: one answer, or tools called until finish, with what goes wrong told to the model."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -10,10 +11,10 @@ from hypothesis import strategies as st
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError, ToolError
 from mulligan.core.protocols import ToolResult
-from mulligan.core.questions import Question, Sampling, Tool
-from mulligan.core.records import Artifact, Image, Json, Step
+from mulligan.core.questions import Question, Sampling, Tool, ToolCall
+from mulligan.core.records import Artifact, Check, Image, Json, Step
 from mulligan.models.scripted import ScriptedModel
-from mulligan.models.steps import CALLS, RESULT, Performed, Skill, StepFile, perform
+from mulligan.models.steps import CALLS, RESULT, Performed, Skill, StepFile, call_of, perform, shown
 from mulligan.recording.journal import NoJournal
 
 ANY = {"type": "object"}
@@ -49,6 +50,9 @@ class Box:
 
     def saw(self, result: ToolResult) -> None:
         self.seen.append(result)
+
+    async def check(self, action: str, tool: Tool, tools: Sequence[Tool], steps: Sequence[Step]) -> Check | None:
+        return None
 
     async def artifacts(self, trial: int) -> tuple[Artifact, ...]:
         return ()
@@ -317,3 +321,25 @@ def test_a_step_comes_back_from_its_record() -> None:
 def test_a_record_that_is_not_a_step(table: dict[str, Json], why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         StepFile.parse(table)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    name=st.from_regex(r"[A-Za-z0-9_-]{1,20}", fullmatch=True),
+    arguments=st.dictionaries(st.from_regex(r"[a-z_][a-z0-9_-]{0,8}", fullmatch=True), JSON_VALUES, max_size=3),
+)
+def test_a_call_that_is_shown_is_read_back(name: str, arguments: dict[str, Json]) -> None:
+    call = ToolCall(name, arguments)
+    assert call_of(shown(call)) == call
+
+
+@given(st.text() | st.from_regex(r"\w+\(.*\)", fullmatch=True))
+def test_what_is_no_call_is_refused(text: str) -> None:
+    with suppress(BadAnswer):
+        assert isinstance(call_of(text).arguments, dict)

@@ -14,7 +14,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Model, Prompts, Shows, World
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Image, Outcome, Past, Step
-from mulligan.text.formatting import layers_text, past_text, task_text
+from mulligan.text.formatting import layers_text, observed_text, past_text, task_text
 from mulligan.text.images import checked_count
 
 SLOTS = ("task", "recall", "past", "examples", "trajectory")
@@ -96,7 +96,7 @@ class Interact:
         return line.splitlines()[0] if line else ""
 
     def _messages(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> tuple[Message, ...]:
-        steps = self._newest([f"> {step.action}\n{step.observation}" for step in done])
+        steps = self._newest([f"> {step.action}\n{observed_text(step)}" for step in done])
         lines = [beginning, *steps, ">"]
         return self._prompt.render(
             task=task_text(episode.task),

@@ -6,6 +6,7 @@ Source: the ReAct actor of Reflexion's HotPotQA experiments, which asks twice fo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mulligan.actors._turns import Turns
 from mulligan.core.errors import InvalidInput
@@ -68,9 +69,9 @@ class React:
                     return Attempt("", tuple(done), Outcome(halted=halted))
                 thought, action = await self._turns.ask(question, episode, past, len(done) + 1)
                 step = await world.step(action)
-                done.append(Step(thought, action, step.observation, step.outcome))
+                done.append(replace(step, thought=thought, action=step.action if step.check else action))
                 if step.outcome and (step.outcome.done or step.outcome.halted):
-                    return Attempt(_answer(action) if step.outcome.done else "", tuple(done), step.outcome)
+                    return Attempt(_answer(done[-1].action) if step.outcome.done else "", tuple(done), step.outcome)
 
     def _halted(self, question: Question, done: int) -> str | None:
         """Why there is no further step, if there is none."""

@@ -78,7 +78,8 @@ class Agent:
     folder: where AGENT.md stands. source: AGENT.md itself. act: the actor's step; AGENT.md where there is one step.
     reflect: None but for reflexion. max_iter: act-reflect cycles of a reflexion agent. evaluate: as in AGENT.md, one of
     the keys `tests`, `check`, `evaluator`, and settings of the evaluator. reflector: of `reflect` in AGENT.md, the key
-    `reflector` and settings of the reflector. limits: as in AGENT.md. strategy: a name. judge_last: whether the
+    `reflector` and settings of the reflector. limits: as in AGENT.md. foresight: as in AGENT.md, as a table;
+    False: none, None: what mulligan.toml says. strategy: a name. judge_last: whether the
     reflector judges the last trial too. kind: that of its tasks. skills: all that can be read, by name, and where each
     stands.
     """
@@ -97,6 +98,7 @@ class Agent:
     evaluate: Mapping[str, Json] | None = None
     reflector: Mapping[str, Json] | None = None
     limits: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    foresight: Mapping[str, Json] | Literal[False] | None = None
     judge_last: bool = True
     kind: str = ""
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])

@@ -271,6 +271,9 @@ class _Reading:
             table = values.memory
             forms = tuple(table.forms) if table.forms else None
             memory = Memory(table.bank, table.top_k, table.mode or "online", forms)
+        foresight = document.values["foresight"] if values.foresight is not None else None
+        if foresight is True or isinstance(foresight, str):
+            foresight = {"name": foresight} if isinstance(foresight, str) else {}
         return Agent(
             folder=self._folder,
             name=values.name,
@@ -286,6 +289,7 @@ class _Reading:
             evaluate=evaluate,
             reflector=reflector,
             limits=values.limits.model_dump(exclude_unset=True) if values.limits else {},
+            foresight=foresight,
             judge_last=values.judge_last is not False,
             kind=values.kind or "",
             skills=self._skills.found,

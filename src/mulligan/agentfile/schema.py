@@ -102,6 +102,10 @@ def _form(value: object) -> str | None:
     )
 
 
+def _several(value: object) -> str:
+    return "list" if isinstance(value, list) else "text"
+
+
 ModelKey: TypeAlias = Annotated[
     Annotated[Text, Tag("text")] | Annotated[ModelTable, Tag("table")], Discriminator(_form)
 ]
@@ -145,6 +149,19 @@ class ReflectTable(Table):
     reflector: Text
 
 
+class ForesightTable(Table):
+    """What is asked before critical actions. Every other key is a setting of that foresight."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Maybe[Text] = None
+    before: Maybe[
+        Annotated[Annotated[Text, Tag("text")] | Annotated[list[Text], Tag("list")], Discriminator(_several)]
+    ] = None
+    checks: Maybe[Count] = None
+    unclear: Maybe[Literal["go_on", "refuse"]] = None
+
+
 class LimitsTable(Table):
     """What an episode may take."""
 
@@ -164,6 +181,10 @@ EvaluateKey: TypeAlias = Annotated[
 ReflectKey: TypeAlias = Annotated[
     Annotated[Text, Tag("text")] | Annotated[ReflectTable, Tag("table")], Discriminator(_form)
 ]
+ForesightKey: TypeAlias = Annotated[
+    Annotated[bool, Tag("switch")] | Annotated[Text, Tag("text")] | Annotated[ForesightTable, Tag("table")],
+    Discriminator(_form),
+]
 
 
 class AgentFile(Table):
@@ -182,6 +203,7 @@ class AgentFile(Table):
     evaluate: Maybe[EvaluateKey] = None
     reflect: Maybe[ReflectKey] = None
     limits: Maybe[LimitsTable] = None
+    foresight: Maybe[ForesightKey] = None
     judge_last: Maybe[bool] = True
     kind: Maybe[Annotated[Text, Field(max_length=MOST_KIND)]] = None
     env: Any = None

@@ -17,6 +17,7 @@ from mulligan.agentfile.problems import Problem, problem_of, refuse
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.app.config import Config, load, project_root
+from mulligan.app.foresight import foresight_of
 from mulligan.app.model_roles import StepModel, chosen, implicit, vision_role
 from mulligan.app.plugins import check_setting, file_of, find, tried
 from mulligan.app.recipe import Recipe, settled
@@ -28,7 +29,10 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Json, Spec
 from mulligan.models.steps import Skill, StepFile
 
-KEPT = ("workspace", "sandbox", "recalls", "learns", "bank", "checks", "edits", "restarts", "seed", "prompts")
+KEPT = (
+    *("workspace", "sandbox", "recalls", "learns", "bank", "checks", "edits", "restarts", "seed", "prompts"),
+    "foresight",
+)
 """The fields of a recorded recipe that do not come from the agent's files, or stay as they were when the run began."""
 
 STEPS = 10
@@ -162,6 +166,9 @@ def check(agent: Agent, config: Config) -> list[Problem]:
     if agent.strategy is not None:
         with found.at(agent.source, "strategy"):
             tried("strategies", plugin_beside("strategies", agent.folder, agent.strategy))
+    with found.at(agent.source, "foresight"):
+        if agent.foresight:
+            tried("foresights", foresight_of(agent.foresight, agent.folder))
     with found.at(agent.source, "limits"):
         limits_of(agent, Limits(), Overrides())
     return [*found.problems, *check_skills(agent.skills, agent.skill_sources, config)]
@@ -227,6 +234,7 @@ def recipe_of(agent: Agent, config: Config, overrides: Overrides, limits: Limits
         judge_model=config.text("judge_model"),
         reflect_model=config.text("reflect_model"),
         vision_model=vision_role(config),
+        foresight=_foresight(agent, config),
         top_k=agent.memory.top_k if agent.memory else None,
         agent={
             "folder": str(agent.folder),
@@ -299,6 +307,16 @@ def limits_of(agent: Agent, base: Limits, overrides: Overrides) -> Limits:
     if agent.pattern == "reflexion":
         return replace(limits, trials=overrides.max_iter or agent.limits.get("trials") or agent.max_iter)
     return limits if "trials" in agent.limits else replace(limits, trials=1)
+
+
+def _foresight(agent: Agent, config: Config) -> Spec | None:
+    """The foresight that its file asks for; else that of mulligan.toml, if it has tools."""
+    if agent.foresight is not None:
+        return None if agent.foresight is False else foresight_of(agent.foresight, agent.folder)
+    if "foresight" not in config.values or not tools_of(agent):
+        return None
+    with config.errors_at("foresight"):
+        return foresight_of(config.table("foresight"), config.root or Path.cwd())
 
 
 def lends_model(agent: Agent, config: Config, overrides: Overrides) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from mulligan.app.earlier import EarlierEpisodes
 from mulligan.app.editing import AtTerminal
 from mulligan.app.environments import EpisodeEnvironment
+from mulligan.app.foresight import CheckedActor, CheckedTools, CheckedWorld, Lookout, Person
 from mulligan.app.plugins import ROLES, build, file_of, find, fitted, ports_of, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, read_file, settled
@@ -21,6 +22,7 @@ from mulligan.core.protocols import (
     Bank,
     Environment,
     Evaluator,
+    Foresight,
     Journal,
     Model,
     Reflector,
@@ -64,7 +66,7 @@ class Parts:
     """What all episodes of a run share: the way to a model by name, the sandbox, the workspace, roles given as objects.
 
     An object is taken as it is; a class is instantiated afresh for each episode. `decide` asks a person about
-    reflections; None asks at the terminal.
+    reflections; None asks at the terminal. person: whom a foresight may ask.
     """
 
     model: Callable[[str], Model]
@@ -74,6 +76,7 @@ class Parts:
     workspace: GitWorkspace | None = None
     tools: Tools | None = None
     decide: Decide | None = None
+    person: Person | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     build = _Build(recipe, parts, drive)
     evaluator: Evaluator = _checked("expects", EXPECTS, build.role("evaluator", recipe.evaluator, recipe.judge_model))
     strategy: Strategy = _checked("reflects", (True, False), build.role("strategy", recipe.strategy))
+    build.lookout = build.made_lookout()
     actor = build.role("actor", build.with_output("actor", recipe.actor, evaluator.expects))
     build.agent = actor if hasattr(actor, "ask") else None
     reflector = None
@@ -138,7 +142,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
     rests_on = {"evaluator": asdict(recipe.evaluator), "files": hashes, "model": build.models.get("evaluator")}
     roles = Roles(
-        actor,
+        CheckedActor(actor, build.lookout) if build.lookout else actor,
         JournaledEvaluator(evaluator, drive.journal, drive.meter, rests_on),
         reflector,
         strategy,
@@ -173,6 +177,7 @@ class _Build:
         self.opened: dict[str, Model] = {}
         self._describer = self._vision()
         self.agent: Agent | None = None
+        self.lookout: Lookout | None = None
         of_agent: list[str] = recipe.agent["files"] if recipe.agent else []
         self.files: dict[str, str] = {file: read_file(file, "agent's file") for file in of_agent}
 
@@ -194,9 +199,9 @@ class _Build:
             "journal": self._drive.journal,
             "prompts": self.prompts,
             "workspace": self._parts.workspace,
-            "bank": self._parts.bank,
-            "tools": self._parts.tools,
-            "environment": self._world(),
+            "bank": self._bank(kind),
+            "tools": self._tools(kind),
+            "environment": self._world(kind),
             "agent": self.agent,
             "solved": EarlierEpisodes(self._parts.bank, self._drive.store, self._drive.journal),
         }
@@ -212,14 +217,44 @@ class _Build:
             raise InvalidInput("A model condenses the lessons, and there is none here.")
         return Condensing(reflector, model=model, prompts=self.prompts, budget=budget)
 
-    def _world(self) -> World | None:
+    def made_lookout(self) -> Lookout | None:
+        """What keeps watch before actions. Raises `InvalidInput` if the actor performs none that can be checked."""
+        recipe = self._recipe
+        if recipe.foresight is None:
+            return None
+        if recipe.expansion is not None:
+            raise InvalidInput("A foresight checks the actions of one line of trials, not of a search: leave it out.")
+        name = recipe.actor.name
+        own = "actor" in self._parts.objects or name.startswith(OBJECT)
+        if own or not {"tools", "environment"} & set(ports_of(find("actors", name))):
+            raise InvalidInput(
+                f"The actor {name!r} uses neither tools nor an environment of Mulligan, so there is no action to check "
+                "first. Leave the foresight out, or take an agent with tools, or an actor such as interact."
+            )
+        foresight: Foresight = self.role("foresight", recipe.foresight)
+        return Lookout(foresight, self._drive.journal, self._drive.meter, self._parts.person)
+
+    def _bank(self, kind: str) -> Bank | None:
+        """The bank as it is; for a foresight one whose recalls are journaled, where the episode recalls at all."""
+        bank = self._parts.bank
+        if kind != "foresight" or bank is None:
+            return bank
+        return JournaledBank(bank, self._drive.journal) if self._recipe.recalls else None
+
+    def _tools(self, kind: str) -> Tools | None:
+        tools = self._parts.tools
+        return CheckedTools(tools, self.lookout) if tools and self.lookout and kind == "actor" else tools
+
+    def _world(self, kind: str) -> World | None:
         spec = self._recipe.environment
         if spec is None:
             return None
-        find("environments", spec.name)  # says now what is missing
+        cls = find("environments", spec.name)  # says now what is missing
         if file := file_of(spec.name):
             self.files[file] = read_file(file, "environment file")
-        return EpisodeEnvironment(spec, lambda: environment(spec, self._parts), self._drive.journal)
+        declares = hasattr(cls, "critical")
+        world = EpisodeEnvironment(spec, lambda: environment(spec, self._parts), self._drive.journal, declares=declares)
+        return CheckedWorld(world, self.lookout) if self.lookout and kind == "actor" else world
 
     def with_output(self, kind: str, spec: Spec, expects: str) -> Spec:
         """The role told what attempts are, if it has the setting `output`.
@@ -298,6 +333,7 @@ def _prompt_folders(recipe: Recipe) -> list[Path]:
     """The user's folder, then those of his own plug-in files, so that their prompts may stand beside them."""
     chosen = [Path(recipe.prompts)] if recipe.prompts else []
     specs = (recipe.actor, recipe.evaluator, recipe.reflector, recipe.strategy, recipe.environment)
+    specs = (*specs, recipe.foresight)
     own = (file_of(spec.name) for spec in specs if spec is not None)
     return [*chosen, *(Path(file).parent for file in own if file)]
 

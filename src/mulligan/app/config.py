@@ -22,7 +22,10 @@ FILE = "mulligan.toml"
 TAMA = "tama.toml"
 """The project file of tama. Its models are read under their names where no mulligan.toml is beside it."""
 MODELS = ("model", "reflect_model", "judge_model")
-KEYS = (*MODELS, "sandbox", "prompts", "limits", "calls", "project", "models", "memory", "tools", "mcp", "kinds")
+KEYS = (
+    *MODELS,
+    *("sandbox", "prompts", "limits", "calls", "project", "models", "foresight", "memory", "tools", "mcp", "kinds"),
+)
 """What may stand at the top of the file; a test compares it with `app.project_schema`."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

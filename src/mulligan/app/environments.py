@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 from mulligan.app.plugins import short_name
 from mulligan.core.codec import from_json, to_json
@@ -24,18 +25,21 @@ class EpisodeEnvironment:
         spec: names the environment and its settings.
         make: builds the environment; called when one is first needed.
         journal: records its effects.
+        declares: whether it has a method `critical`.
     """
 
-    def __init__(self, spec: Spec, make: Callable[[], Environment], journal: Journal) -> None:
-        self._spec, self._make, self._journal = spec, make, journal
+    def __init__(
+        self, spec: Spec, make: Callable[[], Environment], journal: Journal, *, declares: bool = False
+    ) -> None:
+        self._spec, self._make, self._journal, self._declares = spec, make, journal, declares
 
     @property
     def name(self) -> str:
         return short_name(self._spec.name)
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[Environment]:
-        world = JournaledEnvironment(self._spec, self._make, self._journal)
+    async def open(self) -> AsyncGenerator[JournaledEnvironment]:
+        world = JournaledEnvironment(self._spec, self._make, self._journal, declares=self._declares)
         try:
             yield world
         finally:
@@ -46,8 +50,10 @@ class JournaledEnvironment:
     """An environment whose resets and steps are journal steps. The reset's request holds `spec`, so that a resume
     notices another game."""
 
-    def __init__(self, spec: Spec, make: Callable[[], Environment], journal: Journal) -> None:
-        self._spec, self._make, self._journal = spec, make, journal
+    def __init__(
+        self, spec: Spec, make: Callable[[], Environment], journal: Journal, *, declares: bool = False
+    ) -> None:
+        self._spec, self._make, self._journal, self._declares = spec, make, journal, declares
         self._inner: Environment | None = None
         self._seen: list[tuple[str | None, str]] = []
         """The actions so far with what was observed; the reset is None."""
@@ -80,6 +86,17 @@ class JournaledEnvironment:
         step = from_json(Step, await self._journaled("environment.step", {"action": action}, do))
         self._seen.append((action, step.observation))
         return step
+
+    async def critical(self, action: str) -> bool:
+        """Whether the environment declares this action critical, in the state that it is in now."""
+        if not self._declares:
+            return False
+
+        async def do() -> Json:
+            await self._catch_up()
+            return bool(cast(Any, self._live()).critical(action))
+
+        return bool(await self._journal.step("environment.critical", {"action": action}, do))
 
     async def close(self) -> None:
         if self._inner is not None:

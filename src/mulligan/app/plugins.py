@@ -75,6 +75,7 @@ ROLES = {
     "evaluators": Role("evaluator", "evaluate", ("evaluate",)),
     "reflectors": Role("reflector", "reflect", ("reflect",)),
     "strategies": Role("strategy", "past"),
+    "foresights": Role("foresight", "check", ("check",)),
     "tools": Role("tool", "call", ("offer", "call", "close")),
     "retrieval": Role("retrieval strategy", "rank", folder="bank/recall/retrieval"),
     "deduplication": Role("deduplication strategy", "near", folder="bank/upkeep/deduplication"),
@@ -228,7 +229,8 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     """
     cls = find(role, spec.name)
     checked(spec.name, cls, spec.settings, role)
-    needed = ports_of(cls)
+    optional = [n for n, p in _parameters(cls).items() if p.default is not p.empty]
+    needed = [n for n in ports_of(cls) if ports.get(n) is not None or n not in optional]
     absent = [n for n in needed if ports.get(n) is None]
     if absent:
         article = "an" if absent[0][0] in "aeiou" else "a"

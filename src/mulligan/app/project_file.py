@@ -17,6 +17,7 @@ from mulligan.agentfile.checking import checked
 from mulligan.agentfile.frontmatter import Document
 from mulligan.agentfile.problems import Problem, problem_of
 from mulligan.app.config import FILE, MODELS, TAMA, load, located_model, parse, project_file, read_dotenv
+from mulligan.app.foresight import foresight_of
 from mulligan.app.kinds import check_rule
 from mulligan.app.memory_config import check_key, check_together
 from mulligan.app.model_roles import (
@@ -27,7 +28,7 @@ from mulligan.app.model_roles import (
     role_names,
     role_of,
 )
-from mulligan.app.plugins import find, names, settings_of
+from mulligan.app.plugins import find, names, settings_of, tried
 from mulligan.app.project_schema import McpTable, ProjectFile, RoleTable, ToolsTable
 from mulligan.app.toolbox import check_tools
 from mulligan.core.errors import InvalidInput
@@ -101,6 +102,9 @@ class _Checks:
             if isinstance(value := self.values.get(key), str) and value.strip():
                 self._model((key,), value)
         self._rest()
+        if (table := self._table("foresight")) and not self._inside(("foresight",)):
+            with self._reporting(("foresight",)):
+                tried("foresights", foresight_of(table, self.file.parent))
         self._memory()
         self._tools()
         return self.found

@@ -13,7 +13,7 @@ from typing import Any, cast, get_type_hints
 
 from pydantic import Field, create_model
 
-from mulligan.agentfile.schema import LimitsTable, Maybe, Name, Table, Text
+from mulligan.agentfile.schema import ForesightTable, LimitsTable, Maybe, Name, Table, Text
 from mulligan.app.memory_config import OF_BANK, STRATEGIES, MemorySettings
 from mulligan.app.model_roles import RoleSettings
 from mulligan.app.plugins import find, names, settings_of
@@ -125,6 +125,7 @@ class ProjectFile(Table):
     models: Maybe[dict[str, Text | RoleTable]] = None  # pyright: ignore[reportInvalidTypeForm]
     limits: Maybe[ProjectLimits] = None
     calls: Maybe[CallsTable] = None  # pyright: ignore[reportInvalidTypeForm]
+    foresight: Maybe[ForesightTable] = None
     memory: Maybe[BankTable] = None  # pyright: ignore[reportInvalidTypeForm]
     tools: Maybe[ToolsTable] = None  # pyright: ignore[reportInvalidTypeForm]
     mcp: Maybe[dict[str, McpTable]] = None

@@ -36,6 +36,7 @@ class Recipe:
         agent: of a recipe made from an agent's files, what `app.agents` makes it from again. Its `files` are read
             afresh on a resume.
         environment: the world that the actor acts in.
+        foresight: what is asked before critical actions. None: nothing.
         expansion: of a search, how many children a candidate gets. None: one line of trials.
         bench: the id of the benchmark run that the episode belongs to, which alone can resume it.
         edits: whether a person is asked about each reflection.
@@ -61,6 +62,7 @@ class Recipe:
     memory: Mapping[str, Json] | None = None
     agent: Mapping[str, Json] | None = None
     environment: Spec | None = None
+    foresight: Spec | None = None
     expansion: int | None = None
     bench: str | None = None
     vision_model: str | None = None
@@ -95,8 +97,9 @@ class Recipe:
         values = {key: value for key, value in {**BEFORE, **data}.items() if key in known}
         for role in ("actor", "evaluator", "reflector", "strategy"):
             values[role] = Spec(**values[role])
-        if values.get("environment") is not None:
-            values["environment"] = Spec(**values["environment"])
+        for role in ("environment", "foresight"):
+            if values.get(role) is not None:
+                values[role] = Spec(**values[role])
         values["limits"] = Limits(**values["limits"])
         return cls(**values)
 

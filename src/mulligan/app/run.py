@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from mulligan.app.agents import Overrides, config_of, find_agent, lends_model, load_agent, recipe_of, tools_of
 from mulligan.app.config import load, prompts_folder
+from mulligan.app.foresight import foresight_of
 from mulligan.app.kinds import with_kind
 from mulligan.app.model_roles import Models
 from mulligan.app.runner import OnStart, log
@@ -28,7 +29,7 @@ from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Model, Observer, Store
-from mulligan.core.records import Episode, Task
+from mulligan.core.records import Episode, Json, Task
 from mulligan.recording.journal import StepObserver
 from mulligan.reflectors._editing import Decide
 
@@ -48,6 +49,7 @@ async def run(
     edit_reflections: bool | Decide = False,
     bank: Bank | str | None = None,
     forms: Sequence[str] | str | None = None,
+    foresight: str | Mapping[str, Json] | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
@@ -69,6 +71,8 @@ async def run(
         bank: as for `solve`. "" is the agent's own bank, or the one that its `memory` names. None is the same if the
             agent has a `memory`, else no bank.
         forms: what of the bank a task is shown (lessons, notebook, history), instead of what `memory` says.
+        foresight: what is asked before critical calls of tools, instead of what AGENT.md or mulligan.toml says: a name,
+            or settings such as {"before": "delete", "checks": 3}.
 
     Returns:
         The episode with all its trials; `episode.best.attempt.output` is the result. If nobody was to judge, it ends as
@@ -118,6 +122,8 @@ async def run(
         **of_bank(bank),
         seed=seed,
     )
+    if foresight is not None:
+        recipe = replace(recipe, foresight=foresight_of(foresight))
     if found.memory is not None:
         recipe = replace(recipe, learns=found.memory.mode == "online")
         forms = forms or found.memory.forms

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mulligan.app.compose import Parts
 from mulligan.app.config import Config, located_model, project_name
+from mulligan.app.foresight import Person, person_at_terminal
 from mulligan.app.model_roles import Models
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart, Runner, log
@@ -40,6 +41,7 @@ class Session:
     """What a run needs besides its recipe.
 
     objects: roles that were given as such, by kind. wrap: that of `open_bank`. decide: asks a person about reflections.
+    person: whom a foresight may ask; None: whoever is at the terminal.
     """
 
     config: Config
@@ -52,6 +54,7 @@ class Session:
     notice: Notice | None = None
     wrap: Callable[[Model], Model] | None = None
     decide: Decide | None = None
+    person: Person | None = None
 
     @asynccontextmanager
     async def runner(self, store: Store | None, recipe: Recipe, agent: str = "") -> AsyncGenerator[Runner]:
@@ -111,7 +114,10 @@ class Session:
         if recipe.agent is not None:  # only an agent's steps call tools
             root = str(self.config.root or Path.cwd())
             tools = ConfiguredTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"), root)
-        return Parts(self.models.open, sandbox, self.objects, bank, workspace, tools, self.decide)
+        person = None
+        if recipe.foresight is not None and recipe.bench is None:
+            person = self.person or person_at_terminal()
+        return Parts(self.models.open, sandbox, self.objects, bank, workspace, tools, self.decide, person)
 
 
 def configured_limits(config: Config, base: Limits = Limits()) -> Limits:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -17,7 +17,7 @@ from mulligan.core.errors import InvalidInput, MulliganError, SandboxError, Tool
 from mulligan.core.extras import require
 from mulligan.core.protocols import Checkout, Sandbox, ToolResult, Toolset, Workspace
 from mulligan.core.questions import Tool
-from mulligan.core.records import Artifact, Episode, Json, Spec
+from mulligan.core.records import Artifact, Check, Episode, Json, Spec, Step
 
 KEPT = 100_000
 """Characters of an answer that the record keeps; the model is shown far fewer."""
@@ -157,6 +157,9 @@ class EpisodeToolbox:
         if not (works and known.changes):
             return ToolResult(_kept(text), failed)
         return await self._saved(text, failed)
+
+    async def check(self, action: str, tool: Tool, tools: Sequence[Tool], steps: Sequence[Step]) -> Check | None:
+        return None
 
     def saw(self, result: ToolResult) -> None:
         self._newest = result.state or self._newest

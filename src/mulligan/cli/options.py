@@ -77,6 +77,17 @@ memory_options = together(
         help="What of the bank a task is shown, with --memory: lessons (the default), notebook, history, or several.",
     ),
 )
+foresight_options = together(
+    click.option(
+        "--check-before",
+        multiple=True,
+        metavar="PATTERN",
+        help="Ask what could go wrong before actions that the pattern (a regular expression) is found in; before those "
+        "that are declared critical anyway. `declared`: only those; `model`: the model says what is critical.",
+    ),
+    click.option("--checks", type=int, metavar="N", help="The most checks of an episode (default: 5)."),
+    click.option("--foresight", metavar="NAME[:ARG]", help="What checks: premortem (default), ./mine.py."),
+)
 edit_option = click.option(
     "--edit-reflections", is_flag=True, help="Ask at the terminal about each lesson before the next trial is shown it."
 )
@@ -112,6 +123,20 @@ def bank_of(given: Mapping[str, Any]) -> dict[str, str]:
         if given[option] is not None and not given["memory"]:
             raise click.UsageError(f"--{option.replace('_', '-')} is about the bank, so it needs --memory.")
     return {"bank": given["agent_id"] or ""} if given["memory"] else {}
+
+
+def foresight_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The argument `foresight` of `run` and of benchmark runs. Raises `click.UsageError` for --checks alone."""
+    from mulligan.app.plugins import parse_spec
+
+    settings = {"before": list(given["check_before"]) or None, "checks": given["checks"]}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if given["foresight"] is not None:
+        spec = parse_spec("foresights", given["foresight"])
+        return {"foresight": {"name": spec.name, **spec.settings, **settings}}
+    if "checks" in settings and "before" not in settings:
+        raise click.UsageError("--checks is the number of checks, so it needs --check-before or --foresight.")
+    return {"foresight": settings} if settings else {}
 
 
 def format_option(*forms: str, help: str = "For a terminal, or for programs.") -> Callable[[F], F]:

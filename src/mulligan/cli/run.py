@@ -12,7 +12,16 @@ import click
 from mulligan.app.recipe import read_file
 from mulligan.app.run import run as library
 from mulligan.cli.conduct import Watch, conduct
-from mulligan.cli.options import bank_of, budget_options, edit_option, limits_of, memory_options, progress_options
+from mulligan.cli.options import (
+    bank_of,
+    budget_options,
+    edit_option,
+    foresight_of,
+    foresight_options,
+    limits_of,
+    memory_options,
+    progress_options,
+)
 from mulligan.cli.terminal import standard_input
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Task
@@ -34,6 +43,7 @@ PASSED_ON = ("kind", "model", "max_iter", "workspace", "sandbox", "seed", "edit_
 @click.option("--seed", type=int, metavar="N", help="The seed for models that take one (default: 0).")
 @edit_option
 @memory_options
+@foresight_options
 @progress_options
 @click.pass_context
 def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **given: Any) -> None:
@@ -47,7 +57,13 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
     """
     what = _task(task, file)
     options = {name: given[name] for name in PASSED_ON if given[name] is not None}
-    options |= {"limits": limits_of(given), "mode": given["mode"], "forms": given["forms"], **bank_of(given)}
+    options |= {
+        "limits": limits_of(given),
+        "mode": given["mode"],
+        "forms": given["forms"],
+        **bank_of(given),
+        **foresight_of(given),
+    }
     work = partial(library, agent, what, **options)
     ctx.exit(conduct(work, Watch(given["quiet"], given["as_json"], given["trace"])))
 

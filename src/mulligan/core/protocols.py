@@ -22,6 +22,7 @@ from mulligan.core.records import (
     Artifact,
     Attempt,
     Brief,
+    Check,
     Decision,
     Episode,
     Feedback,
@@ -131,6 +132,44 @@ class Reflector(Protocol):
     """Draws the lesson from the newest trial, which failed. None: give up."""
 
     async def reflect(self, episode: Episode) -> Reflection | None: ...
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """An action that an actor is about to perform.
+
+    Attributes:
+        past: what the strategy shows of the past in this trial.
+        action: as a trajectory shows it.
+        steps: those of this trial so far.
+        declared: whether the environment or the tool declares the action critical.
+        tools: what can be called here. Empty in an environment, where an action is a line.
+    """
+
+    episode: Episode
+    past: Past
+    action: str
+    steps: tuple[Step, ...] = ()
+    declared: bool = False
+    tools: tuple[Tool, ...] = ()
+
+
+@runtime_checkable
+class Foresight(Protocol):
+    """Asks what could go wrong before a critical action.
+
+    A class may also have the attributes `checks` (the most checks of an episode, 5 without it) and `attended` (False:
+    no person is asked).
+    """
+
+    def critical(self, ahead: Ahead) -> str:
+        """Why the action is to be checked, such as "declared"; "" to perform it unchecked. It asks nobody, and its
+        answer depends on the argument alone."""
+        ...
+
+    async def check(self, ahead: Ahead, because: str) -> Check:
+        """What could go wrong, and what to do. The caller asks the person and sets `action`, `because` and `usage`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -588,6 +627,13 @@ class Toolbox(Protocol):
         """Is told of each result, new or recorded, so that the workspace is in the right state for the next call."""
         ...
 
+    async def check(self, action: str, tool: Tool, tools: Sequence[Tool], steps: Sequence[Step]) -> Check | None:
+        """What the foresight of the episode says of a call of this tool. None: it is not checked.
+
+        action: the call as a trajectory shows it. tools: all that can be called. steps: those of the trial so far.
+        """
+        ...
+
     async def artifacts(self, trial: int) -> tuple[Artifact, ...]:
         """The state of the workspace as the artifact of this trial; nothing where there is no workspace."""
         ...
@@ -605,6 +651,9 @@ class Environment(Protocol):
     """A world to act in, one per trial. Resuming is `reset` and the recorded actions, observations compared.
 
     Making one refuses settings that cannot work, and starts nothing: it is also done only to check them.
+
+    A class may also have a method `critical(action) -> bool`: whether performing this action now could do harm that
+    cannot be undone. It is asked only in episodes with a foresight.
     """
 
     async def reset(self) -> str:

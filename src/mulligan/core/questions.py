@@ -20,7 +20,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Tool:
     """What a model may call. `parameters` is the JSON schema of an object; `repeatable`: calling it twice does no harm.
 
-    `changes`: it may change the files of the workspace.
+    `changes`: it may change the files of the workspace. `critical`: a call may do harm that cannot be undone, so that a
+    foresight checks it first.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Tool:
     parameters: Json
     repeatable: bool = False
     changes: bool = False
+    critical: bool = False
 
 
 @dataclass(frozen=True)

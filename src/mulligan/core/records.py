@@ -182,6 +182,8 @@ class Check:
         question: what the person was asked.
         answer: what the person said; "" if there was nobody to ask.
         performed: whether the action, or the one in its place, was performed.
+        asked: False if nothing was asked, because all checks of the episode were used up, or the same action had been
+            refused before in this trial.
         lessons: ids of the lessons that were shown for the decision.
         notes: what qualifies it, for the record.
         usage: what the check cost; it is a part of the attempt's usage.
@@ -197,6 +199,7 @@ class Check:
     question: str = ""
     answer: str = ""
     performed: bool = True
+    asked: bool = True
     lessons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     usage: Usage = Usage()

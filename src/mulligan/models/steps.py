@@ -7,6 +7,7 @@ the episode.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, cast
@@ -16,10 +17,17 @@ from mulligan.core.loops import LoopDetector
 from mulligan.core.protocols import Journal, Model, Toolbox, ToolResult
 from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Image, Json, Step
+from mulligan.models.json_answers import recordable
+from mulligan.text.formatting import observed_text, refusal_text
 
 RESULT = 12_000  # characters of a tool's answer that the model is shown
 
 CALLS = 50  # calls of one answer that are made: `max_iter` counts answers, and one can hold thousands of calls
+
+_CALL = re.compile(r"([A-Za-z0-9_-]{1,64})\((.*)\)", re.DOTALL)
+_ARGUMENT = re.compile(r"([^\s=,\"']+)\s*=\s*")
+_COMMA = re.compile(r"\s*,\s*")
+_DECODER = json.JSONDecoder(strict=False)
 
 READ = "read_skill"  # the tool that shows a skill's text and unlocks the tools that it names
 
@@ -168,10 +176,12 @@ class _React:
                 thought = "" if number else text
                 if ended := self._finished(call, thought):
                     return ended
-                made = number < CALLS
-                result = await self._answered(call) if made else _error(f"only {CALLS} calls of one answer are made")
-                self._messages.append(Message("tool", result))
-                self._steps.append(Step(thought, shown(call), result))
+                if number < CALLS:
+                    step = replace(await self._done(call), thought=thought)
+                else:
+                    step = Step(thought, shown(call), _error(f"only {CALLS} calls of one answer are made"))
+                self._messages.append(Message("tool", observed_text(step)))
+                self._steps.append(step)
             if why := self._stop_for_circling(answer.calls):
                 return Performed(said, None, tuple(self._steps), why)
         why = f"the step limit of {self._step.max_iter} was reached without a call of finish"
@@ -195,6 +205,18 @@ class _React:
             for v in (arguments["key"], arguments["value"])
         )
         return Performed(value.strip(), key.strip(), (*self._steps, Step(thought, f"finish(key={key.strip()!r})")))
+
+    async def _done(self, call: ToolCall) -> Step:
+        """The step of this call, or of the one in its place. A call of a tool is checked first."""
+        check = None
+        if call.name in self._tools and _object(call) is not None:
+            tools = [tool for _, tool in self._tools.values()]
+            check = await self._toolbox.check(shown(call), self._tools[call.name][1], tools, self._steps)
+        if check is not None and not check.performed:
+            return Step(action=shown(call), observation=f"[{refusal_text(check)}]", check=check)
+        if check is not None and check.change:
+            call = call_of(check.change)
+        return Step(action=shown(call), observation=await self._answered(call), check=check)
 
     async def _answered(self, call: ToolCall) -> str:
         """The text of a call's result, shortened, for the model."""
@@ -277,6 +299,28 @@ def shown(call: ToolCall) -> str:
     if given is None:
         return f"{call.name}({call.arguments})"
     return f"{call.name}({', '.join(f'{k}={json.dumps(v, ensure_ascii=False)}' for k, v in given.items())})"
+
+
+def call_of(text: str) -> ToolCall:
+    """The call in a text of the form that `shown` gives it. Raises `BadAnswer` with what is wrong."""
+    found = _CALL.fullmatch(text.strip())
+    if found is None:
+        raise BadAnswer('A call has the form tool(name="value", other=2).')
+    given, at, arguments = found[2].strip(), 0, dict[str, Json]()
+    try:
+        while at < len(given):
+            name = _ARGUMENT.match(given, at)
+            if name is None or name[1] in arguments:
+                raise BadAnswer('Each argument of a call needs its name, once: tool(name="value", other=2).')
+            value, at = _DECODER.raw_decode(given, name.end())
+            arguments[name[1]] = recordable(value)
+            between = _COMMA.match(given, at)
+            if between is None and at < len(given):
+                raise ValueError
+            at = between.end() if between else at
+    except (ValueError, RecursionError):
+        raise BadAnswer("The arguments of a call are JSON: texts in double quotes, numbers, lists.") from None
+    return ToolCall(found[1], arguments)
 
 
 def _system(step: StepFile) -> str:

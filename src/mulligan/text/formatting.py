@@ -80,6 +80,21 @@ def check_text(check: Check) -> str:
     return " ".join(f"{risk}Decision: {decision}".split())
 
 
+def refusal_text(check: Check) -> str:
+    """What an agent observes in place of an action that was not performed."""
+    if check.answer:
+        return f"Not performed. A person was asked, and said: {check.answer}"
+    if check.decision == "ask":
+        return "Not performed: a person would have to allow it, and there is nobody to ask. Find another way."
+    return f"Not performed: {check.reason or 'nobody could say what could go wrong'}. Find another way."
+
+
+def observed_text(step: Step) -> str:
+    """What the agent itself is shown of a step's end: what was observed, below what was changed by a check."""
+    changed = step.check is not None and step.check.performed and step.check.change
+    return f"[{check_text(step.check)}]\n{step.observation}" if step.check and changed else step.observation
+
+
 def attempt_text(attempt: Attempt, *, tokens: int = TOKENS, language: str = "") -> str:
     """The attempt for a prompt: its trajectory with the longest observations shortened, then its output, unless that is
     the last action of the trajectory."""

@@ -100,9 +100,10 @@ class Mcp:
         self._called[full] = tool.name
         hints = tool.annotations
         repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+        critical = hints is not None and bool(hints.destructive_hint) and not hints.read_only_hint
         schema = {**tool.input_schema, "type": "object"}
         about = self._secrets.mask(tool.description or tool.title or tool.name)
-        return Tool(full, about, self._secrets.mask_json(schema), repeatable)
+        return Tool(full, about, self._secrets.mask_json(schema), repeatable, critical=critical)
 
     @asynccontextmanager
     async def _asked(self, failed: str) -> AsyncGenerator[Client]:

@@ -14,6 +14,7 @@ from typing import Any, cast
 from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.compose import environment as open_environment
 from mulligan.app.config import Config, choose_model, located_model, prompts_folder
+from mulligan.app.foresight import foresight_of
 from mulligan.app.plugins import build, find, names, parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import absolute, located, with_limits, with_memory_settings
@@ -52,6 +53,7 @@ class Choice:
             instead of asking the model again; its tokens count as if it had been asked.
         memory: "online" recalls from the bank of `agent_id` and teaches it, "frozen" only recalls.
         taught: the number of first cases from which an online bank learns. None: all.
+        foresight: what is asked before critical actions: the settings of it, maybe with its `name`. None: nothing.
         settings: by role, of the benchmark itself under "benchmark", and of the bank under "memory".
     """
 
@@ -77,6 +79,7 @@ class Choice:
     agent_id: str = ""
     taught: int | None = None
     sandbox: str = "auto"
+    foresight: Mapping[str, Json] | None = None
     settings: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
 
     def __post_init__(self) -> None:
@@ -167,6 +170,7 @@ class BenchPlan:
                 sandbox=choice.sandbox,
                 environment=environment and environment.with_settings(**choice.settings.get("environment", {})),
                 expansion=played.expansion,
+                foresight=None if choice.foresight is None else foresight_of(choice.foresight),
                 recalls=choice.memory is not None,
                 learns=choice.memory == "online" and case.id in self._teaching,
                 bank=None if choice.memory is None else choice.agent_id,

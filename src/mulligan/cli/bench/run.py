@@ -11,7 +11,14 @@ from mulligan.bench.harness.plan import Choice
 from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
 from mulligan.cli.bench._progress import Progress
 from mulligan.cli.conduct import run
-from mulligan.cli.options import given_options, limits_of, player_options, setting_options
+from mulligan.cli.options import (
+    foresight_of,
+    foresight_options,
+    given_options,
+    limits_of,
+    player_options,
+    setting_options,
+)
 
 
 @click.command("run")
@@ -34,6 +41,7 @@ from mulligan.cli.options import given_options, limits_of, player_options, setti
 @click.option("--reuse", is_flag=True, help="Reuse answers that a model gave to the very same request.")
 @click.option("--memory", type=click.Choice(["online", "frozen"]), help="Recall from the bank; online also teaches it.")
 @click.option("--agent-id", default="", metavar="NAME", help="The agent whose bank --memory uses.")
+@foresight_options
 @setting_options
 @click.option(
     "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
@@ -55,7 +63,7 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
         fields = Choice.__dataclass_fields__
         options = {key: value for key, value in given.items() if key in fields and value is not None}
         limits = limits_of({**given, "trials": None})  # trials are a field of `Choice`
-        options |= {"cases": list(given["cases"]), "limits": limits}
+        options |= {"cases": list(given["cases"]), "limits": limits, **foresight_of(given)}
         assert name is not None
         return await run_benchmark(name, hooks=hooks, **options)
 

@@ -1,0 +1,1 @@
+"""Foresights: what is asked before a critical action is performed."""
