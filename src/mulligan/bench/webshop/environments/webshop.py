@@ -60,6 +60,11 @@ class WebShop:
         observation = self._answer(read_action(action))
         return Step(action=action, observation=observation, outcome=Outcome(self._reward or 0.0, self._over))
 
+    def critical(self, action: str) -> bool:
+        """Whether the action buys something, which ends the trial."""
+        kind, what = read_action(action) or ("", "")
+        return kind == "click" and what.lower() == pages.BUY.lower() and pages.BUY in self._here()[1]
+
     async def close(self) -> None:
         self._opened = None
 
