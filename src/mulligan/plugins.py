@@ -18,17 +18,16 @@ from mulligan.core.errors import (
     UnknownName,
     WorldError,
 )
+from mulligan.core.foresight import Ahead, Foresight
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import (
     Actor,
     Adapts,
     Agent,
-    Ahead,
     Bank,
     Embedder,
     Environment,
     Evaluator,
-    Foresight,
     Job,
     Journal,
     Model,

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.protocols import Ahead
+from mulligan.core.foresight import Ahead
 from mulligan.core.questions import Tool
 from mulligan.core.records import Check, Episode, Json, Lesson, Past, Recall, Reflection, Step, Task
 from mulligan.foresights.premortem import DECISIONS, Premortem

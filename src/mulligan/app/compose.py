@@ -16,13 +16,13 @@ from mulligan.app.plugins import ROLES, build, file_of, find, fitted, ports_of, 
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, read_file, settled
 from mulligan.core.errors import InvalidInput
+from mulligan.core.foresight import Foresight
 from mulligan.core.loop import Meter, Roles
 from mulligan.core.protocols import (
     Agent,
     Bank,
     Environment,
     Evaluator,
-    Foresight,
     Journal,
     Model,
     Reflector,

@@ -15,8 +15,9 @@ from typing import TypeAlias
 from mulligan.app.environments import EpisodeEnvironment, JournaledEnvironment
 from mulligan.app.tasks import plugin_beside
 from mulligan.core.errors import BadAnswer, InvalidInput
+from mulligan.core.foresight import Ahead, Foresight
 from mulligan.core.loop import Meter
-from mulligan.core.protocols import Actor, Ahead, Environment, Foresight, Journal, Toolbox, ToolResult, Tools
+from mulligan.core.protocols import Actor, Environment, Journal, Toolbox, ToolResult, Tools
 from mulligan.core.questions import Tool
 from mulligan.core.records import Artifact, Attempt, Check, Episode, Json, Past, Spec, Step
 from mulligan.evaluators.human import Terminal, printable

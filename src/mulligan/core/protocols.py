@@ -1,6 +1,7 @@
 """The roles that plug-ins play, and the ports that they speak to: models, sandbox, store, tools, environments.
 
-The protocols of benchmarks are in `core.benchmarks`, those of the store's lessons and queue in `core.lessons`.
+The protocols of benchmarks are in `core.benchmarks`, those of the store's lessons and queue in `core.lessons`, that of
+what is asked before an action in `core.foresight`.
 
 A plug-in takes its settings and the ports it wants as keyword parameters; `mulligan.app.plugins` hands them in by
 name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`, `environment`, `agent`, `solved`. Roles
@@ -132,44 +133,6 @@ class Reflector(Protocol):
     """Draws the lesson from the newest trial, which failed. None: give up."""
 
     async def reflect(self, episode: Episode) -> Reflection | None: ...
-
-
-@dataclass(frozen=True)
-class Ahead:
-    """An action that an actor is about to perform.
-
-    Attributes:
-        past: what the strategy shows of the past in this trial.
-        action: as a trajectory shows it.
-        steps: those of this trial so far.
-        declared: whether the environment or the tool declares the action critical.
-        tools: what can be called here. Empty in an environment, where an action is a line.
-    """
-
-    episode: Episode
-    past: Past
-    action: str
-    steps: tuple[Step, ...] = ()
-    declared: bool = False
-    tools: tuple[Tool, ...] = ()
-
-
-@runtime_checkable
-class Foresight(Protocol):
-    """Asks what could go wrong before a critical action.
-
-    A class may also have the attributes `checks` (the most checks of an episode, 5 without it) and `attended` (False:
-    no person is asked).
-    """
-
-    def critical(self, ahead: Ahead) -> str:
-        """Why the action is to be checked, such as "declared"; "" to perform it unchecked. It asks nobody, and its
-        answer depends on the argument alone."""
-        ...
-
-    async def check(self, ahead: Ahead, because: str) -> Check:
-        """What could go wrong, and what to do. The caller asks the person and sets `action`, `because` and `usage`."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Annotated, Literal, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.protocols import Ahead, Bank, Model, Prompts
+from mulligan.core.foresight import Ahead
+from mulligan.core.protocols import Bank, Model, Prompts
 from mulligan.core.questions import Question, Sampling, Tool, asked_again
 from mulligan.core.records import Check, Json, Lesson, Task
 from mulligan.models.steps import call_of, shown
