@@ -28,7 +28,7 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
     yield f"{count(len(episode.trials), 'trial')}, {used(episode.usage)}, {episode.seconds:.1f} s"
     if models := dict.fromkeys(episode.head.models.values()):
         yield f"model: {one_line(', '.join(models), 300)}"
-    roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector"))
+    roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector", "foresight"))
     if led_by_client(episode):
         yield f"led by a client, {count(int(episode.head.settings['trials']), 'trial')} planned"
     elif led_by_function(episode):
