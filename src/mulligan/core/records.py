@@ -179,13 +179,11 @@ class Check:
         decision: go_on performs the action, change performs another, ask leaves it to a person.
         reason: why it was decided so.
         change: the action that was performed instead; "" unless it was changed.
-        question: what the person was asked.
-        answer: what the person said; "" if there was nobody to ask.
+        question, answer: what the person was asked and said; "" if there was nobody.
         performed: whether the action, or the one in its place, was performed.
         asked: False if nothing was asked, because all checks of the episode were used up, or the same action had been
             refused before in this trial.
         lessons: ids of the lessons that were shown for the decision.
-        notes: what qualifies it, for the record.
         usage: what the check cost; it is a part of the attempt's usage.
     """
 
