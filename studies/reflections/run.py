@@ -10,7 +10,7 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 
-from sets import PARTS, PUBLISHED, Item, items
+from reflection_sets import PARTS, PUBLISHED, Item, items
 
 from mulligan.plugins import quality_of
 

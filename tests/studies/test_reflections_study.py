@@ -26,7 +26,7 @@ def study() -> Iterator[ModuleType]:
     spec.loader.exec_module(module)
     yield module
     sys.path[:] = before
-    for name in ("reflections_study", "sets"):
+    for name in ("reflections_study", "reflection_sets"):
         sys.modules.pop(name, None)
 
 

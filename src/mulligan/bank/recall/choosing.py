@@ -62,7 +62,9 @@ def together(
 
 
 def with_habits(scores: dict[str, float], habits: dict[str, float], most: int) -> dict[str, float]:
-    """Both, the habits last: in the room that is left, or in the last place of several."""
+    """Both, the habits last: in the room that is left, or in the last place of several. Without habits all scores."""
+    if not habits:
+        return scores
     habits = dict(list(habits.items())[: max(most - len(scores), int(most > 1))])
     return {**dict(list(scores.items())[: most - len(habits)]), **habits}
 
