@@ -135,6 +135,14 @@ async def test_a_layer_that_is_missing_is_left_out() -> None:
     assert (await reflected(answer)).layers == {"tactical": LAYERS_OF_IT["tactical"]}
 
 
+async def test_a_layer_that_copies_the_worked_example_is_left_out() -> None:
+    copied = json.loads(FilePrompts().get("layered.text.examples").parts[-1][1])["metacognitive"]
+    reflection = await reflected({**LAYERS_OF_IT, "metacognitive": copied})
+    assert list(reflection.layers) == ["tactical", "strategic"]
+    assert reflection.withheld == ""
+    assert reflection.notes == ("left out, as it copies a worked example: the metacognitive layer",)
+
+
 async def test_code_is_not_part_of_a_layer() -> None:
     answer = {**LAYERS_OF_IT, "strategic": "Save last.\n```\nclick[Save]\n```"}
     assert (await reflected(answer)).layers["strategic"] == "Save last."

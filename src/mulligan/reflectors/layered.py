@@ -21,6 +21,7 @@ from mulligan.models.failures import NotJson
 from mulligan.reflectors._check import LEAST, better_of_two, checked, least_quality
 from mulligan.reflectors.verbal import EMPTY, FENCE, SLOTS, seen
 from mulligan.text.formatting import TOKENS, newest, reflections_text
+from mulligan.text.reflections import COPIED, copied_share, trial_texts
 
 SCHEMA: Json = {
     "type": "object",
@@ -40,7 +41,8 @@ class Layered:
     """Asks for all layers in one call, as JSON, or for each in a call of its own, as plain text.
 
     The lesson is checked as a whole, and asked for once more as that of `verbal` is: a habit alone names nothing of the
-    trial. With three calls only the tactical layer is asked for once more, and the others are written beside it.
+    trial. A layer that copies a worked example is left out, as long as another does not. With three calls only the
+    tactical layer is asked for once more, and the others are written beside it.
 
     An answer that is no JSON is sent back once by the gate. What can be read of the second is taken, or all of it as
     the tactical layer; a note says so.
@@ -139,6 +141,11 @@ class Layered:
     ) -> Reflection:
         """The lesson in these layers; empty and withheld where there is none. reason: why it was asked for once more,
         which it may not copy."""
+        about = "\n".join(trial_texts(episode))
+        copies = [layer for layer, text in layers.items() if copied_share(text, self._examples, about) >= COPIED]
+        if copies and len(copies) < len([text for text in layers.values() if text]):
+            layers = {layer: text for layer, text in layers.items() if layer not in copies}
+            notes = (*notes, f"left out, as it copies a worked example: the {' and the '.join(copies)} layer")
         lesson = Reflection.of_layers(layers, notes=notes)
         if not lesson.text:
             return Reflection("", withheld=EMPTY)
