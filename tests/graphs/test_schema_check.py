@@ -1,14 +1,15 @@
 """A query compared with the schema of its graph: what is corrected, what is said, and what is left alone."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind
-from mulligan.graphs.schema_check import check_query
+from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
+from mulligan.graphs.schema_check import Checked, check_query
 
 SCHEMA = GraphSchema(
     (
@@ -22,6 +23,7 @@ SCHEMA = GraphSchema(
         EdgeKind("TARGETS", (("Drug", "Gene"),), {"action": "STRING"}),
         EdgeKind("EXPRESSED_IN", (("Gene", "CellType"),)),
     ),
+    exact=True,
 )
 QUESTIONS = Path(__file__).parents[2] / "studies" / "graph_questions"
 
@@ -125,11 +127,36 @@ def test_right_queries_of_the_study_have_no_fault() -> None:
     schema = GraphSchema(
         tuple(NodeKind(label, properties(columns)) for label, columns in NODES.items()),
         tuple(EdgeKind(label, ((a, b),), properties(columns)) for label, (a, b, columns) in EDGES.items()),
+        exact=True,
     )
     for name in ("questions", "questions_b"):
         for each in json.loads((QUESTIONS / f"{name}.json").read_text(encoding="utf-8"))["questions"]:
             checked = check_query(each["query"], schema)
             assert (checked.query, checked.faults) == (each["query"], ()), each["question"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "MATCH (g:Gene) RETURN g.unseen",
+        "MATCH (g:Gene {unseen: 1})-[r:TARGETS {unseen: 1}]->(d:Drug) RETURN r.unseen",
+        "MATCH (d:Drug)-[:REGULATES]->(c:CellType) RETURN c.NAME",
+    ],
+)
+def test_what_a_sample_did_not_show_is_left_to_the_database(query: str) -> None:
+    sampled = replace(SCHEMA, exact=False)
+    assert check_query(query, sampled) == Checked(query)
+    assert check_query(query.replace(":Gene", ":gene").replace(":Drug", ":drug"), sampled).query == query
+    assert check_query(query.replace("Gene", "Foo").replace("Drug", "Bar"), sampled).faults
+
+
+async def test_only_a_database_that_enforces_its_schema_is_called_exact(graph: Graph) -> None:
+    assert (await graph.schema()).exact == ("Ladybug" in graph.language)
+
+
+def test_a_schema_survives_the_record() -> None:
+    for schema in (SCHEMA, replace(SCHEMA, exact=False)):
+        assert GraphSchema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
 
 
 def test_without_a_schema_nothing_is_said() -> None:

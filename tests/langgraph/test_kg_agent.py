@@ -213,9 +213,9 @@ def test_the_model_is_told_whose_property_it_meant(graph: Graph, agent_on: Any) 
     assert "line 1, column 48" in error
 
 
-def test_a_reversed_arrow_is_turned_and_said(graph: Graph, agent_on: Any) -> None:
+def test_a_reversed_arrow_is_turned_and_said(kg: Path, agent_on: Any) -> None:
     wrong = "MATCH (g:gene {name: 'CD274'})-[:TARGETS]->(d:Drug) RETURN d.name AS drug"
-    agent, chat = agent_on(graph, draft(wrong), revision(9))
+    agent, chat = agent_on(str(kg), draft(wrong), revision(9))
     result = agent.execute("Which drugs target CD274?", PROMPT)
     assert result.answer == "MATCH (g:Gene {name: 'CD274'})<-[:TARGETS]-(d:Drug) RETURN d.name AS drug"
     assert len(result.tool_result) == 5

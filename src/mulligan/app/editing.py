@@ -49,7 +49,7 @@ async def revise(
 ) -> Trial:
     """Keep what a person decided about a recorded reflection; what it was before stays in the record.
 
-    A condensed lesson that stands for it is no longer shown.
+    A condensed lesson made from it is no longer shown.
 
     Args:
         trial: its number; None is the newest trial that failed.

@@ -41,7 +41,7 @@ class Session:
     """What a run needs besides its recipe.
 
     objects: roles that were given as such, by kind. wrap: that of `open_bank`. decide: asks a person about reflections.
-    person: whom a foresight may ask; None: whoever is at the terminal.
+    person: asks a person on behalf of a foresight; None: at the terminal.
     """
 
     config: Config

@@ -1,4 +1,4 @@
-"""The role that is asked before critical actions, and what it is told of one."""
+"""The protocol of a foresight, which is asked before a critical action, and what it is told of the action."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class LadybugDatabase:
             elif kind == "REL":
                 ends = self._listed(f"CALL show_connection('{quoted}') RETURN *", seconds)
                 edges.append({**table, "ends": [list(row[:2]) for row in ends]})
-        return {"nodes": sorted(nodes, key=_by_label), "edges": sorted(edges, key=_by_label)}
+        return {"nodes": sorted(nodes, key=_by_label), "edges": sorted(edges, key=_by_label), "exact": True}
 
     def settle(self) -> None:
         if self._result is not None:

@@ -52,10 +52,14 @@ class EdgeKind:
 
 @dataclass(frozen=True)
 class GraphSchema:
-    """The node labels and relationship types of a graph."""
+    """The node labels and relationship types of a graph.
+
+    exact: whether the database holds its data to this schema; otherwise properties and ends may be those of a sample.
+    """
 
     nodes: tuple[NodeKind, ...] = ()
     edges: tuple[EdgeKind, ...] = ()
+    exact: bool = False
 
     def to_json(self) -> Json:
         nodes = [{"label": node.label, "properties": dict(node.properties)} for node in self.nodes]
@@ -63,14 +67,14 @@ class GraphSchema:
             {"label": edge.label, "ends": [list(pair) for pair in edge.ends], "properties": dict(edge.properties)}
             for edge in self.edges
         ]
-        return {"nodes": nodes, "edges": edges}
+        return {"nodes": nodes, "edges": edges, **({"exact": True} if self.exact else {})}
 
     @classmethod
     def from_json(cls, found: Json) -> GraphSchema:
         nodes = tuple(NodeKind(node["label"], node["properties"]) for node in found["nodes"])
         joined = [(edge, tuple((a, b) for a, b in edge["ends"])) for edge in found["edges"]]
         edges = tuple(EdgeKind(edge["label"], ends, edge["properties"]) for edge, ends in joined)
-        return cls(nodes, edges)
+        return cls(nodes, edges, found.get("exact", False))
 
 
 @runtime_checkable

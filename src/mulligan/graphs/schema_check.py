@@ -2,7 +2,8 @@
 
 Labels, relationship types, properties, and which labels a relationship connects, in which direction. Names that differ
 from the schema only in case, spaces or underscores are corrected, and so is a reversed arrow; everything else is said
-in a sentence that names the nearest one. What cannot be told from the text alone is left to the database.
+in a sentence that names the nearest one. What cannot be told from the text alone is left to the database; where the
+schema is not exact, so are properties and what a relationship connects.
 """
 
 from __future__ import annotations
@@ -67,11 +68,12 @@ class _Comparison:
         patterns = list(self._reader.patterns())
         for pattern in patterns:
             self._read(pattern)
-        for pattern in patterns:
+        for pattern in patterns if self._schema.exact else ():
             for n, edge in enumerate(pattern.edges):
                 self._compare_ends(pattern.nodes[n], edge, pattern.nodes[n + 1])
             self._compare_keys(pattern)
-        self._compare_properties()
+        if self._schema.exact:
+            self._compare_properties()
         faults = tuple(dict.fromkeys(self._faults))
         return Checked(self._query if faults else self._corrected(), tuple(dict.fromkeys(self._changes)), faults)
 
