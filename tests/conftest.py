@@ -3,7 +3,7 @@ import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -87,16 +87,27 @@ def _own_home(  # pyright: ignore[reportUnusedFunction]
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In CI a skip whose reason is not listed fails the run. Workers report theirs to the first process, which checks."""
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if not os.environ.get("CI") or reporter is None:
-        return
-    for report in reporter.stats.get("skipped", []):
-        why: Any = report.longrepr  # file, line and reason; from a worker as a list
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _checked((yield))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _checked((yield))
+
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def _checked(report: Report) -> Report:
+    """In CI a skip is a failure if its reason is not listed."""
+    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
+        why: Any = report.longrepr  # file, line and reason
         reason = why if isinstance(why, str) else why[2]
         if not any(allowed in reason for allowed in ALLOWED):
-            message = f"{report.nodeid} was skipped for a reason that is not in tests/allowed_skips.txt: {reason}"
-            reporter.write_line(f"FAILED {message}", red=True)
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            report.outcome = "failed"
+            report.longrepr = (
+                f"{report.nodeid} was skipped for a reason that is not in tests/allowed_skips.txt: {reason}"
+            )
+    return report
