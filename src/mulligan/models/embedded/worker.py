@@ -1,7 +1,7 @@
 """The one thread of this process in which embedded models are pulled, loaded and run, one job after the other.
 
 Two models that decode at once on the same cores take far longer than one after the other.
-`threads_to_use` says how many threads a model takes.
+`threads_to_use` says how many threads a model takes, `prompt_cache` how much memory its prompts.
 """
 
 from __future__ import annotations
@@ -99,8 +99,17 @@ def threads_to_use(chosen: int | None) -> int:
         where, value = "MULLIGAN_THREADS", os.environ.get("MULLIGAN_THREADS", "")
     if not value:
         return max(1, physical_cores() - 1)
-    if not value.isdecimal() or int(value) < 1:
-        raise InvalidInput(f"{where} must be a whole number from 1, not {value!r}.")
+    return _whole(where, value, 1)
+
+
+def prompt_cache() -> int:
+    """MB of memory for prompts that were read: `MULLIGAN_PROMPT_CACHE`, else 0. Raises `InvalidInput`."""
+    return _whole("MULLIGAN_PROMPT_CACHE", os.environ.get("MULLIGAN_PROMPT_CACHE") or "0", 0)
+
+
+def _whole(where: str, value: str, least: int) -> int:
+    if not value.isdecimal() or int(value) < least:
+        raise InvalidInput(f"{where} must be a whole number from {least}, not {value!r}.")
     return int(value)
 
 
