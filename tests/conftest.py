@@ -21,7 +21,7 @@ import hypothesis
 hypothesis.settings.register_profile(
     "quick", max_examples=10, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("quick"), max_examples=300)
+hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("quick"), max_examples=150)
 
 ALLOWED = [
     line
