@@ -70,7 +70,6 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make site` builds it: a warning is an error."""
-    pytest.importorskip("sphinx")
     made = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-c", "docs", "-d", str(made / "doctrees")]
     ran = subprocess.run([*build, ".", str(made / "html")], cwd=ROOT, capture_output=True, text=True, timeout=300)
