@@ -72,7 +72,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make site` builds it: a warning is an error."""
     made = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-c", "docs", "-d", str(made / "doctrees")]
-    ran = subprocess.run([*build, ".", str(made / "html")], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run([*build, ".", str(made / "html")], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
     return made / "html"
 
