@@ -1,4 +1,4 @@
-.PHONY: check test slow record docs perf
+.PHONY: check test slow record docs site perf
 
 check:  ## format, lint, strict types, house rules
 	ruff format --check .
@@ -17,6 +17,9 @@ record:  ## write inline snapshots anew, to be read before they are committed
 
 docs:  ## the pages of docs/formats, from the code's own schemas; a test holds them against each other
 	python tools/format_pages.py docs/formats
+
+site:  ## docs/ and design/ as a site in build/site, which needs no network: build/site/index.html (extra docs)
+	sphinx-build -W --keep-going -q -c docs -d build/doctrees . build/site
 
 perf:  ## timings, never a verdict
 	for script in perf/*.py; do echo "== $$script"; python $$script; done

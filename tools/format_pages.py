@@ -6,6 +6,7 @@ A test compares the pages with what this makes.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -229,11 +230,16 @@ def _toml(path: list[str], value: Any) -> str:
 
 def _toml_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{key} = {_toml_value(inner)}" for key, inner in value.items())  # pyright: ignore[reportUnknownVariableType]
+        table = cast(Mapping[str, Any], value)
+        inside = ", ".join(f"{_toml_key(key)} = {_toml_value(inner)}" for key, inner in table.items())
         return f"{{ {inside} }}"
     if isinstance(value, list):
         return f"[{', '.join(_toml_value(inner) for inner in value)}]"  # pyright: ignore[reportUnknownVariableType]
     return json.dumps(value, ensure_ascii=False)
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[\w-]+", key, re.ASCII) else json.dumps(key, ensure_ascii=False)
 
 
 if __name__ == "__main__":

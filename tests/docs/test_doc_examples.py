@@ -32,7 +32,6 @@ RUN = (
     "langgraph.md",
     "prompt-engine.md",
     "knowledge-graphs.md",
-    "tutorial.md",
 )
 READ = (
     "benchmark-inspect.md",
@@ -47,8 +46,9 @@ READ = (
 
 
 def test_every_page_with_python_is_run_or_read() -> None:
-    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if "```python" in page.read_text("utf-8")}
-    assert pages == {*RUN, *READ}
+    pages = {page.relative_to(DOCS) for page in DOCS.rglob("*.md") if "```python" in page.read_text("utf-8")}
+    tutorials = {page for page in pages if page.parent == Path("tutorials")}  # test_tutorials.py walks through them
+    assert {str(page) for page in pages - tutorials} == {*RUN, *READ}
 
 
 @pytest.mark.parametrize("page", RUN)
