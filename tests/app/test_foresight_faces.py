@@ -23,7 +23,7 @@ from mulligan.store import open_store
 READ = {"tool": "read_skill", "arguments": {"name": "deleting"}}
 DELETE = {"tool": "delete", "arguments": {"thing": "ledger"}}
 FINISH = {"tool": "finish", "arguments": {"key": "done", "value": "tidy"}}
-CHANGE: Json = {
+CHANGE: dict[str, Json] = {
     "risk": "The ledger is needed.",
     "critical": True,
     "reason": "The task says so.",
@@ -165,3 +165,64 @@ async def test_where_nothing_is_done_there_is_nothing_to_check(here: Path) -> No
                 await run_benchmark(
                     HERE, method=method, model=ScriptedModel([]), store=store, data="toy.json", foresight={}
                 )
+
+
+SHELF = str(Path(__file__).parent.parent / "support" / "shelf_world.py")
+LEAVE: dict[str, Json] = {**CHANGE, "action": "delete drafts"}
+
+
+def shelf(folder: Path) -> dict[str, Any]:
+    """The options of `solve` that let it act at the shelf."""
+    lay(folder, {"prompts/interact.shelf_world.md": "[[user]]\n{{task}}\n\n{{past}}\n\n{{trajectory}}"})
+    return {"environment": SHELF, "prompts": "prompts"}
+
+
+@pytest.mark.parametrize("foresight", ["premortem", {"before": "declared", "checks": 1}])
+async def test_solve_checks_the_actions_in_an_environment(foresight: str | dict[str, Json], here: Path) -> None:
+    model = ScriptedModel(["delete ledger", LEAVE])
+    async with open_store("memory:") as store:
+        episode = await mulligan.solve("Tidy up.", **shelf(here), foresight=foresight, model=model, store=store)
+    assert episode.solved
+    (check,) = [step.check for step in episode.trials[0].attempt.steps if step.check]
+    assert (check.action, check.change, check.because) == ("delete ledger", "delete drafts", "declared")
+
+
+async def test_a_solve_that_resumes_checks_as_before(here: Path) -> None:
+    """The first trial has used up the only check; the trial after the resume finds none left."""
+    options: dict[str, Any] = {**shelf(here), "foresight": {"checks": 1}, "reflector": "feedback"}
+    harmless = {**CHANGE, "decision": "go_on", "action": ""}
+    async with open_store("memory:") as store:
+        first = ScriptedModel(["delete ledger", harmless])
+        episode = await mulligan.solve("Tidy up.", trials=1, **options, model=first, store=store)
+        assert not episode.solved
+        second = ScriptedModel(["delete drafts"])
+        run = (await store.list())[0].run
+        episode = await mulligan.resume(run, fork=True, limits={"trials": 2}, model=second, store=store)
+    assert episode.solved
+    checks = [step.check for trial in episode.trials for step in trial.attempt.steps if step.check]
+    assert [(check.action, check.asked) for check in checks] == [("delete ledger", True), ("delete drafts", False)]
+
+
+def test_solve_checks_on_the_command_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = shelf(here)
+    lay(here, {"says.json": json.dumps(["look", {**LEAVE, "decision": "go_on"}, "delete drafts"])})
+    command = ["solve", "Tidy up.", "--environment", SHELF, "--prompts", options["prompts"], "--model"]
+    command += ["scripted:says.json", "--check-before", "look", "--checks", "1", "--json"]
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    assert ended.value.code == 0
+    run = json.loads(capsys.readouterr().out.splitlines()[-1])["run"]
+    with pytest.raises(SystemExit):
+        main(["runs", "show", run])
+    shown = capsys.readouterr().out
+    assert "The ledger is needed." in shown
+    assert "The 1 checks of the episode are used up." in shown
+
+
+@pytest.mark.parametrize("actor", ["complete", "command:true"])
+async def test_solve_refuses_to_check_an_actor_that_only_writes(actor: str, here: Path) -> None:
+    model = ScriptedModel([])
+    async with open_store("memory:") as store:
+        with pytest.raises(InvalidInput, match="uses neither tools nor an environment"):
+            await mulligan.solve("t", actor=actor, check="true", foresight="premortem", model=model, store=store)
+    assert not model.questions

@@ -12,6 +12,7 @@ from typing import Any
 from mulligan.app.compose import FOLDERS, OBJECT, object_name
 from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.defaults import completed
+from mulligan.app.foresight import foresight_of
 from mulligan.app.kinds import with_kind
 from mulligan.app.model_roles import Models, vision_role
 from mulligan.app.plugins import find, names, parse_spec
@@ -34,7 +35,7 @@ from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Reflector, Store, Strategy
-from mulligan.core.records import Episode, Spec, Task
+from mulligan.core.records import Episode, Json, Spec, Task
 from mulligan.recording.drivers import check_resumable
 from mulligan.recording.journal import StepObserver
 from mulligan.reflectors._editing import Decide
@@ -65,6 +66,7 @@ async def solve(
     seed: int = 0,
     edit_reflections: bool | Decide = False,
     bank: Bank | str | None = None,
+    foresight: str | Mapping[str, Json] | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
     on_start: OnStart | None = None,
@@ -82,10 +84,8 @@ async def solve(
         evaluator: a name such as "exact_match:42", "./mine.py", an object or a class. Without tests, check and
             evaluator, judge_model judges, or the model that is named judges itself.
         reflector: as `actor`. None is "verbal".
-        strategy: as `actor`. None is "evidence_and_reflexion"; it is "evidence" if no model is named and the actor asks
-            none of Mulligan's (such as a command-line agent), so that nobody can reflect.
-        model: None is the one that `MULLIGAN_MODEL` or mulligan.toml names, else "local" for an actor that asks a
-            model.
+        strategy: as `actor`. None is "evidence_and_reflexion", or "evidence" if no model is there to reflect.
+        model: None is that of `MULLIGAN_MODEL` or mulligan.toml, else "local" for an actor that asks a model.
         reflect_model, judge_model: None is `model`.
         vision_model: describes images for models that cannot see. None is the role vision of mulligan.toml, if any.
         environment: the world to act in, such as "./screens.py", by the actor interact unless another is named.
@@ -96,8 +96,8 @@ async def solve(
             under "memory", settings of the bank, such as forms, over those of [memory] in mulligan.toml.
         edit_reflections: ask a person about each lesson before the next trial is shown it: at the terminal, or with a
             function of yours (see `mulligan.plugins.Decide`).
-        bank: recalled from before the first trial. An agent_id opens that agent's bank, which also learns from the
-            episode.
+        bank: recalled from before the first trial. An agent_id opens that agent's bank, which also learns.
+        foresight: as for `run`; for actors that act in an environment.
 
     Returns:
         The solved episode, or the best one; `episode.best.attempt.output` is the result.
@@ -129,6 +129,7 @@ async def solve(
         sandbox=sandbox or config.text("sandbox") or "auto",
         prompts=absolute(prompts) or prompts_folder(config),
         edits=edits,
+        foresight=None if foresight is None else foresight_of(foresight),
         **of_bank(bank),
         restarts=restarts,
         seed=seed,

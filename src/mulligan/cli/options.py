@@ -126,7 +126,7 @@ def bank_of(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def foresight_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The argument `foresight` of `run` and of benchmark runs. Raises `click.UsageError` for --checks alone."""
+    """The argument `foresight` of `solve`, `run` and benchmark runs. Raises `click.UsageError` for --checks alone."""
     from mulligan.app.plugins import parse_spec
 
     settings = {"before": list(given["check_before"]) or None, "checks": given["checks"]}

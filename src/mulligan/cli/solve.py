@@ -12,6 +12,8 @@ import click
 from mulligan.cli.options import (
     bank_of,
     edit_option,
+    foresight_of,
+    foresight_options,
     limit_options,
     limits_of,
     memory_options,
@@ -91,6 +93,7 @@ PASSED_ON = (
     "--set", "settings", multiple=True, callback=settings, metavar="ROLE.KEY=VALUE", help="Any other setting."
 )
 @edit_option
+@foresight_options
 @memory_options
 @progress_options
 @click.pass_context
@@ -116,7 +119,7 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     if not quiet and not as_json:
         mention_keys(given["actor"], given["model"])
     options = {name: given[name] for name in PASSED_ON if given[name] is not None}
-    options |= {"settings": _settings(given), "limits": limits_of(given), **bank_of(given)}
+    options |= {"settings": _settings(given), "limits": limits_of(given), **bank_of(given), **foresight_of(given)}
     work = partial(library, given_task, **options)
     ctx.exit(conduct(work, Watch(quiet, as_json, trace)))
 
