@@ -3,7 +3,8 @@
     mulligan models pull qwen2.5-coder-1.5b
     python studies/graph_questions/run.py --store after.db
 
-The runs are recorded in the store, and the same command continues a study that was stopped. `--report` prints the
+The runs are recorded in the store, and the same command continues a study that was stopped. A second process with
+`--reverse` on the same store takes the questions from the end, until the two meet. `--report` prints the
 table of what the store holds, without a model.
 """
 
@@ -131,6 +132,7 @@ async def main() -> None:
     parser.add_argument("--max-steps", type=int, default=4)
     parser.add_argument("--no-prompt-engine", action="store_true", help="tell the model the whole schema")
     parser.add_argument("--limit", type=int, help="only the first N questions, to try the script out")
+    parser.add_argument("--reverse", action="store_true", help="begin with the last question")
     parser.add_argument("--store", type=Path, default=Path("graph-questions.db"))
     parser.add_argument(
         "--graph", type=Path, default=Path("graph-questions.kg"), help="made of the sample, if not there"
@@ -145,7 +147,7 @@ async def main() -> None:
                 load_graph(Path(folder) / "files", asked.graph)
         engine = not asked.no_prompt_engine
         options = {"model": asked.model, "max_steps": asked.max_steps, "prompt_engine": engine}
-        await run(store, asked.graph, options, QUESTIONS[: asked.limit])
+        await run(store, asked.graph, options, QUESTIONS[:: -1 if asked.reverse else 1][: asked.limit])
     print(await report(store))
     await store.close()
 
