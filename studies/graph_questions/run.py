@@ -26,6 +26,7 @@ from mulligan.core.errors import MulliganError
 from mulligan.core.records import Episode
 from mulligan.graphs.sample import write_sample
 from mulligan.langgraph import ask_graph, resume_graph
+from mulligan.langgraph.working import answer_of
 from mulligan.recording.drivers import ASKED
 from mulligan.store.sqlite import SqliteStore
 
@@ -61,8 +62,12 @@ def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:
 
 
 async def rows_of(store: SqliteStore, episode: Episode) -> list[dict[str, Any]]:
-    """What the last query gave, whole: as its step of the journal has it."""
-    ran = episode.trials[-1].attempt.output if episode.trials else ""
+    """What the query that was handed out gave, whole: as its step of the journal has it. Of a run that ended absent,
+    none is."""
+    trial = answer_of(episode)
+    if trial is None or (episode.stop is not None and episode.stop.reason == "absent"):
+        return []
+    ran = trial.attempt.output
     steps = [row.result for row in await store.steps(episode.id) if row.done and "/query#" in row.key]
     return next((given["result"] for given in reversed(steps) if given["query"] == ran), list[Any]())
 
@@ -145,8 +150,8 @@ async def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 write_sample(Path(folder) / "files")
                 load_graph(Path(folder) / "files", asked.graph)
-        engine = not asked.no_prompt_engine
-        options = {"model": asked.model, "max_steps": asked.max_steps, "prompt_engine": engine}
+        options = {"model": asked.model, "max_steps": asked.max_steps}
+        options |= {"prompt_engine": False} if asked.no_prompt_engine else {}
         await run(store, asked.graph, options, QUESTIONS[:: -1 if asked.reverse else 1][: asked.limit])
     print(await report(store))
     await store.close()

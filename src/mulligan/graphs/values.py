@@ -63,16 +63,22 @@ class Link:
     def __str__(self) -> str:
         place = f"{self.label}.{self.property}"
         if self.words == self.value:
-            return f"{_shown(self.value)} is a {place}"
-        return f"{_shown(self.words)} is the {place} {_shown(self.value)}"
+            return f"{shown(self.value)} is a {place}"
+        return f"{shown(self.words)} is the {place} {shown(self.value)}"
 
 
 @dataclass(frozen=True)
 class Links:
-    """What a question names. left_out: properties, as "Gene.name", that could not be looked through in time."""
+    """What a question names.
+
+    Attributes:
+        left_out: properties, as "Gene.name", that could not be looked through in time.
+        unknown: words that look like a name and that no value equals or begins with; none if something was left out.
+    """
 
     found: tuple[Link, ...] = ()
     left_out: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,8 +91,8 @@ class Missing:
     nearest: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        near = f"; nearest: {', '.join(map(_shown, self.nearest))}" if self.nearest else ""
-        return f"no {self.label} has the {self.property} {_shown(self.text)}{near}"
+        near = f"; nearest: {', '.join(map(shown, self.nearest))}" if self.nearest else ""
+        return f"no {self.label} has the {self.property} {shown(self.text)}{near}"
 
 
 async def link_values(
@@ -112,7 +118,8 @@ async def link_values(
     left = _left(phrases, found)
     for place in places if left else ():
         found += await search.beginning(place, left)
-    return Links(tuple(_longest(found)), tuple(search.left_out))
+    left = [] if search.left_out else _left(phrases, found)
+    return Links(tuple(_longest(found)), tuple(search.left_out), tuple(_unknown(left, schema)))
 
 
 async def probe_values(
@@ -141,12 +148,13 @@ class _Phrase:
     text: str
     is_name: bool
     spellings: tuple[str, ...]
+    is_quoted: bool = False
 
 
 def _phrases(question: str, schema: GraphSchema) -> list[_Phrase]:
     kinds, common = {_bare(each.label) for each in (*schema.nodes, *schema.edges)}, set(_COMMON.split())
     quoted_ones = [next(filter(None, found.groups())) for found in _QUOTED.finditer(question)]
-    made = {text: _Phrase(text, True, (text.lower(),)) for text in quoted_ones}
+    made = {text: _Phrase(text, True, (text.lower(),), True) for text in quoted_ones}
     words = _WORD.findall(question)
     for length in range(PHRASE, 0, -1):
         for at in range(len(words) - length + 1):
@@ -189,6 +197,20 @@ def _left(phrases: Sequence[_Phrase], found: Sequence[Link]) -> list[_Phrase]:
         for each in phrases
         if each.is_name and not any(_holds(words, each.text) or _holds(each.text, words) for words in linked)
     ]
+
+
+def _unknown(left: Sequence[_Phrase], schema: GraphSchema) -> Iterator[str]:
+    """The words of a name alone, such as FOOBAR1 or X-7, or in quotes, that are no name of the schema."""
+    names = {_bare(name) for each in (*schema.nodes, *schema.edges) for name in (each.label, *each.properties)}
+    for each in left:
+        is_one = " " not in each.text or each.is_quoted
+        if is_one and not any(_bare(spelling) in names for spelling in each.spellings):
+            yield each.text
+
+
+def is_common(word: str) -> bool:
+    """Whether a word is one of those that sentences are made of, and no part of a name."""
+    return word.lower() in _COMMON.split()
 
 
 def _holds(words: str, part: str) -> bool:
@@ -349,5 +371,6 @@ def _runs(text: str) -> set[str]:
     return {padded[at : at + 3] for at in range(len(padded) - 2)}
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """Return a text of a question or a graph in quotes, in one line, as a sentence shows it."""
     return json.dumps(one_line(text, WIDTH), ensure_ascii=False)

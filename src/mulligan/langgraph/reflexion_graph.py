@@ -142,7 +142,7 @@ def wired(nodes: Nodes) -> ReflexionStateGraph:
     graph.add_node(EXECUTE_TOOL, Node(EXECUTE_TOOL, nodes.execute_tool))
     graph.add_edge(START, DRAFT)
     graph.add_conditional_edges(DRAFT, next_node, [EXECUTE_TOOL, END])
-    if nodes.steps == 1:
+    if nodes.steps == 1 and nodes.parts.judge is None:
         graph.add_edge(EXECUTE_TOOL, END)
         return graph
     graph.add_node(REVISE, Node(REVISE, nodes.revise))

@@ -1,0 +1,586 @@
+"""Compares a query and its rows with the question, without a model: what the words of the question ask for.
+
+Nothing here proves an answer right. Each rule finds one way in which it is wrong, from the question's words, the schema
+and the values that the question names, and says it in a sentence. The same reading gives hints before a first draft.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from mulligan.core.records import Json
+from mulligan.graphs._guard import Refused, Token, tokens
+from mulligan.graphs._patterns import Edge, Node, Pattern, Reader
+from mulligan.graphs.protocol import GraphSchema
+from mulligan.graphs.values import Links, is_common, shown
+
+REACH = 5
+"""The words after "which" or "how many" among which the asked kind or property is looked for."""
+SIMILAR = 4
+"""The first letters that a text of the query and a word of the question have in common to be about the same."""
+
+_WORD = re.compile(r"\w(?:[\w.\-/'’]*\w)?")
+_COUNTS = re.compile(r"\b(how many|number of|count)\b", re.I)
+_GROUPS = re.compile(r"\b(each|every|per|by)\b", re.I)
+_AMOUNTS = re.compile(
+    r"\b(how|number|count|total|sum|average|mean|median|length|size|score|share|percent\w*|fraction|most|fewest|"
+    r"maximum|minimum|many|much)\b",
+    re.I,
+)
+_NEGATES = re.compile(r"\b(not|no|none|without|except|excluding|never|neither|nor|lacks?|lacking)\b|n['’]t\b", re.I)
+_LEAVES_OUT = re.compile(
+    r"\b(only|other|another|unless|but|outside|rather|different|missing|besides|un\w+|non\w*)\b", re.I
+)
+_SUPERLATIVE = re.compile(
+    r"\b(longest|shortest|largest|smallest|biggest|highest|lowest|greatest|heaviest|lightest|oldest|newest|latest|"
+    r"earliest|youngest|strongest|weakest|most|fewest|least|first|last|maximum|minimum)\b",
+    re.I,
+)
+_SEVERAL = re.compile(r"\b(\d+|two|three|four|five|ten|at (?:most|least))\b", re.I)
+_WHETHER = re.compile(r"\s*(is|are|was|were|does|do|did|can|has|have)\b", re.I)
+_ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show", "give")
+_WEAK = frozenset(
+    ("has", "have", "is", "are", "was", "of", "in", "on", "at", "by", "to", "with", "for", "from", "part")
+)
+_AGGREGATES = ("count", "sum", "avg", "min", "max", "collect")
+_CLAUSES = frozenset(("MATCH", "OPTIONAL", "RETURN", "WITH", "ORDER", "LIMIT", "UNWIND", "UNION", "CALL"))
+_NEGATIONS = frozenset(("NOT", "EXCEPT", "NONE", "FALSE", "NULL"))
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How the question says a relationship between nodes of one kind: `value` is the end that `role` names."""
+
+    type: str
+    label: str
+    property: str
+    value: str
+    role: Literal["source", "target"]
+
+    def __str__(self) -> str:
+        node, other = f"(:{self.label} {{{self.property}: {_literal(self.value)}}})", f"(:{self.label})"
+        first, second = (node, other) if self.role == "source" else (other, node)
+        return f"{first}-[:{self.type}]->{second}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with the schema of its graph and the values of the graph that it names."""
+
+    question: str
+    schema: GraphSchema
+    links: Links = Links()
+
+    def hints(self) -> list[str]:
+        """What a query for this question needs, a sentence each, as far as its words tell."""
+        found: list[str] = []
+        if self.kind or self.property:
+            what = f"{self.kind} nodes" if self.kind else f"the property {self.property}"
+            found.append(f"The question asks for {'a number of ' if self.counts else ''}{what}.")
+        if self.direction:
+            found.append(f"It is about {self.direction}.")
+        if self.counts:
+            found.append("It asks for a number: return count(DISTINCT …) alone.")
+        if self.negates:
+            found.append("It leaves something out: use WHERE NOT, with EXISTS { MATCH … } for a relationship.")
+        if self.superlative:
+            found.append("It asks for the first of an order: use ORDER BY … LIMIT 1.")
+        return found
+
+    def objections(self, query: str, rows: Sequence[Mapping[str, Json]]) -> list[str]:
+        """What is wrong with these rows as an answer, a sentence each. A query that cannot be read gives none."""
+        try:
+            read = _Query(query)
+        except Refused:
+            return []
+        rules = (self._values, self._kinds, self._relations, self._conditions)
+        found = [said for rule in rules for said in rule(read)]
+        return list(dict.fromkeys([*found, *self._of_rows(read, rows)]))
+
+    # --- what the question says ------------------------------------------------------------------------------------
+
+    @cached_property
+    def counts(self) -> bool:
+        return bool(_COUNTS.search(self.question)) and not self.superlative
+
+    @cached_property
+    def negates(self) -> bool:
+        return bool(_NEGATES.search(self._unnamed))
+
+    @cached_property
+    def superlative(self) -> bool:
+        return bool(_SUPERLATIVE.search(re.sub(r"at (?:most|least)", "", self._unnamed)))
+
+    @cached_property
+    def kind(self) -> str:
+        """The label that is asked for; "" if that cannot be told."""
+        return self._asked[0]
+
+    @cached_property
+    def property(self) -> str:
+        """The property that is asked for, if the question asks for no label."""
+        return self._asked[1]
+
+    @cached_property
+    def strangers(self) -> tuple[str, ...]:
+        """Texts of the question that look like names and are no values of the graph: those that no value equals, and
+        those that only begin as a value does and go on otherwise."""
+        found = list(self.links.unknown)
+        for link in self.links.found:
+            if link.value.lower().startswith(f"{link.words.lower()} "):
+                after = re.search(rf"{re.escape(link.words)}\s+(\w[\w\-]*)", self.question)
+                if after and not is_common(after[1]) and _stem(after[1]) not in self._schema_stems:
+                    found.append(f"{link.words} {after[1]}")
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """The relationship types that a word of the question names."""
+        return tuple(dict.fromkeys(name for _, name in self._verbs))
+
+    @cached_property
+    def direction(self) -> Direction | None:
+        """How a relationship between nodes of one kind points, if the question names one and a single end of it."""
+        between = {edge.label: {a for a, b in edge.ends if a == b} for edge in self.schema.edges}
+        verbs = [(at, name) for at, name in self._verbs if between.get(name)]
+        words = [word for word, _ in self._words]
+        if len(verbs) != 1:
+            return None
+        at, name = verbs[0]
+        ends = [
+            link for link in self.links.found if link.label in between[name] and self._place(link.words) is not None
+        ]
+        if len(ends) != 1:
+            return None
+        end, where = ends[0], self._place(ends[0].words)
+        assert where is not None, "only links with a place are ends"
+        if abs(where - at) > REACH or self._clause_between(at, where):
+            return None
+        passive = at + 1 < len(words) and words[at + 1] == "by"
+        if not passive and where < at and at and words[at - 1] in ("is", "are", "was", "were", "been"):
+            return None
+        before = where < at
+        role: Literal["source", "target"] = "source" if before != passive else "target"
+        return Direction(name, end.label, end.property, end.value, role)
+
+    def _clause_between(self, one: int, other: int) -> bool:
+        """Whether "that", "which" or another verb of a relationship stands between two words."""
+        low, high = sorted((one, other))
+        between = range(low + 1, high)
+        return any(self._words[n][0] in ("and", "or", "which", "whose") for n in between) or any(
+            at in between for at, _ in self._verbs
+        )
+
+    @cached_property
+    def _words(self) -> list[tuple[str, str]]:
+        """The words, each in lower case and with its stem."""
+        return [(word.lower(), _stem(word)) for word in _WORD.findall(self.question)]
+
+    @cached_property
+    def _unnamed(self) -> str:
+        """The question without the values that it names."""
+        text = self.question
+        for link in self.links.found:
+            text = text.replace(link.words, "…")
+        return text
+
+    def _place(self, words: str) -> int | None:
+        first = [word.lower() for word in _WORD.findall(words)]
+        plain = [word for word, _ in self._words]
+        found = [n for n in range(len(plain)) if plain[n : n + len(first)] == first]
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _schema_stems(self) -> set[str]:
+        every = (*self.schema.nodes, *self.schema.edges)
+        names = [name for each in every for name in (each.label, *each.properties)]
+        return {_stem(part) for name in names for part in _parts(name)}
+
+    @cached_property
+    def _verbs(self) -> list[tuple[int, str]]:
+        """The words that name a relationship type, each with the type: its first word that says something."""
+        nouns = {
+            _stem(part)
+            for node in self.schema.nodes
+            for name in (node.label, *node.properties)
+            for part in _parts(name)
+        }
+        stems: dict[str, list[str]] = defaultdict(list)
+        for edge in self.schema.edges:
+            telling = [part for part in _parts(edge.label) if part not in _WEAK]
+            if telling and _stem(telling[0]) not in nouns and len(_stem(telling[0])) >= SIMILAR:
+                stems[_stem(telling[0])].append(edge.label)
+        return [(n, stems[stem][0]) for n, (_, stem) in enumerate(self._words) if len(stems.get(stem, ())) == 1]
+
+    @cached_property
+    def _asked(self) -> tuple[str, str]:
+        labels = {tuple(map(_stem, _parts(node.label))): node.label for node in self.schema.nodes}
+        names = {
+            tuple(map(_stem, _parts(name))): name
+            for node in self.schema.nodes
+            for name in node.properties
+            if name != "name"
+        }
+        stems = [stem for _, stem in self._words]
+        start = next((n for n, (word, _) in enumerate(self._words) if word in _ASKS), None)
+        if start is None:
+            return "", ""
+        for at in range(start + 1, min(start + 1 + REACH, len(stems))):
+            if at in (place for place, _ in self._verbs):
+                break
+            for length in (3, 2, 1):
+                some = tuple(stems[at : at + length])
+                if len(some) == length and some in labels:
+                    return labels[some], ""
+                if len(some) == length and some in names:
+                    return "", names[some]
+        return "", ""
+
+    # --- the rules -------------------------------------------------------------------------------------------------
+
+    def _values(self, query: _Query) -> Iterator[str]:
+        written = [text.lower() for text in query.texts]
+        words: dict[str, list[str]] = defaultdict(list)
+        for link in self.links.found:
+            words[link.words].append(link.value)
+        for said, values in words.items():
+            known = [said.lower(), *(value.lower() for value in values)]
+            if not any(text and (text in name or name in text) for text in written for name in known):
+                yield f"The question names {shown(said)}, and the query does not ask for it."
+        for said in self.strangers:
+            if not any(text and (text in said.lower() or said.lower() in text) for text in written):
+                yield f"The question names {shown(said)}, which no value equals, and the query does not ask for it."
+        for text in query.texts:
+            if self._invented(text):
+                yield f"The query asks for {shown(text)}, which the question does not name."
+        for said in self.strangers:
+            guesses = [link.value for link in self.links.found if said.startswith(f"{link.words} ")]
+            for value in guesses:
+                if value.lower() in written:
+                    yield f"The question names {shown(said)}, and the query asks for {shown(value)}."
+
+    def _invented(self, text: str) -> bool:
+        """Whether a text of a query looks like a name and stands neither in the question nor in what it names."""
+        low, asked = text.lower().strip(".*%^$"), self.question.lower()
+        if len(low) < 3 or not any(char.isupper() or char.isdigit() for char in text) or low in asked:
+            return False
+        if any(low in link.value.lower() or link.value.lower() in low for link in self.links.found):
+            return False
+        starts = {word[:SIMILAR] for word, _ in self._words}
+        return not any(word[:SIMILAR] in starts for word in _WORD.findall(low))
+
+    def _kinds(self, query: _Query) -> Iterator[str]:
+        if self.property:
+            items = [item for item in query.returned if item.aggregate != "count"]
+            if items and all(item.property and item.property != self.property for item in items):
+                yield f"The question asks for the property {self.property}, and the query returns {query.returns}."
+            named = [link.label for link in self.links.found if self.property in self._properties(link.label)]
+            owners = {
+                label for item in items if item.property == self.property for label in query.labels_of(item.variable)
+            }
+            texts = [text.lower() for text in query.texts_at(*(item.variable for item in items))]
+            if (
+                len(named) == 1
+                and owners == {named[0]}
+                and not self.kind
+                and not self.relations
+                and query.texts
+                and not texts
+            ):
+                name = shown(self.links.found[0].value)
+                yield f"The question asks for the {self.property} of {name} itself: return it from that node."
+        if self.kind:
+            labels = [query.labels_of(item.variable) for item in query.returned]
+            if labels and all(labels) and not any(self.kind in some for some in labels):
+                yield f"The question asks for {self.kind} nodes, and the query returns {query.returns}."
+
+    def _properties(self, label: str) -> Mapping[str, str]:
+        return next((node.properties for node in self.schema.nodes if node.label == label), dict[str, str]())
+
+    def _relations(self, query: _Query) -> Iterator[str]:
+        for name in self.relations:
+            if query.types and name not in query.types:
+                yield f"The question speaks of {name}, and the query has no such relationship."
+        if not self.relations and len(query.types) and self._about_one_node:
+            yield "The question is about a node alone: the query needs no relationship."
+        if (way := self.direction) and (found := query.role_of(way.type, way.value)) and found != way.role:
+            yield f"The arrow points the wrong way, or none is written. The question is about {way}."
+
+    @cached_property
+    def _about_one_node(self) -> bool:
+        """Whether the question asks for a property of the one node that it names, and speaks of no other kind."""
+        if not self.property or len({link.words for link in self.links.found}) != 1:
+            return False
+        stems = [stem for _, stem in self._words]
+        own = {link.label for link in self.links.found}
+        others = [node.label for node in self.schema.nodes if node.label not in own]
+        named = any(_stem(_parts(label)[0]) in stems for label in others)
+        return not named and any(self.property in self._properties(label) for label in own)
+
+    def _conditions(self, query: _Query) -> Iterator[str]:
+        if self.negates and not query.negates:
+            yield "The question leaves something out (not, no, without), and the query excludes nothing: use WHERE NOT."
+        if query.words & {"NOT", "EXCEPT"} and not self.negates and not _LEAVES_OUT.search(self.question):
+            yield "The query excludes something (NOT), and the question does not."
+        orders = query.words & {"ORDER", "MAX", "MIN"}
+        if self.superlative and not orders and not _SEVERAL.search(self._unnamed):
+            yield "The question asks for the first of an order, and the query has no ORDER BY … LIMIT 1."
+        if query.words & {"MATCH"} and query.is_torn:
+            yield "The query has patterns without a common node, so that everything is combined with everything."
+
+    def _of_rows(self, query: _Query, rows: Sequence[Mapping[str, Json]]) -> Iterator[str]:
+        if not rows:
+            return
+        values = [value for row in rows for value in row.values()]
+        numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+        if self.counts and not _GROUPS.search(self.question) and (len(values) != 1 or len(numbers) != 1):
+            yield "The question asks how many, and the rows are not a single number: return count(DISTINCT …) alone."
+        only_counts = bool(query.returned) and all(item.aggregate in ("count", "sum") for item in query.returned)
+        if only_counts and not _AMOUNTS.search(self.question) and not _WHETHER.match(self.question):
+            yield "The question does not ask for a number, and the query returns one: return what is asked for."
+        empty = [name for name in rows[0] if all(row.get(name) is None for row in rows)]
+        for name in empty:
+            yield f"The column {name} is null in every row."
+        written = {text.lower() for text in query.texts}
+        texts = [value.lower() for value in values if isinstance(value, str)]
+        if texts and len(texts) == len(values) and set(texts) <= written and not _WHETHER.match(self.question):
+            yield "The rows only repeat what the query asked for."
+        limit = query.limit
+        named = {word for word, _ in self._words}
+        several, plural = _SEVERAL.search(self._unnamed), _plural(self.kind, named)
+        if limit is not None and limit == len(rows) and not self.superlative and not several and (limit > 1 or plural):
+            yield f"The query keeps the first {limit} of the rows only: leave out LIMIT, or raise it."
+        ordered = "ORDER" in query.words and limit != len(rows)
+        if self.superlative and len(rows) > 1 and not several and ordered and not plural:
+            yield "The question asks for one, and there are several rows: add LIMIT 1."
+
+
+@dataclass(frozen=True)
+class _Item:
+    """What a query returns. variable, property: of `g.name`; aggregate: of `count(g)`."""
+
+    variable: str = ""
+    property: str = ""
+    aggregate: str = ""
+
+
+class _Query:
+    """What a query says, read from its tokens. Raises `Refused` for one that cannot be read."""
+
+    def __init__(self, query: str) -> None:
+        self._query, self._tokens = query, tokens(query)
+        self._reader = Reader(self._tokens)
+        self._patterns = list(self._reader.patterns())
+        self.words = {token.text.upper() for token in self._tokens if token.kind == "word"}
+        self.texts = [_unescaped(token.text) for token in self._tokens if token.kind == "string"]
+        self.types = {name.text for pattern in self._patterns for edge in pattern.edges for name in edge.types}
+        self._labels: dict[str, set[str]] = defaultdict(set)
+        self._bound: dict[str, set[str]] = defaultdict(set)
+        for node in (node for pattern in self._patterns for node in pattern.nodes):
+            self._labels[node.variable].update(name.text for name in node.labels)
+
+    def labels_of(self, variable: str) -> set[str]:
+        return self._labels.get(variable, set()) if variable else set()
+
+    @cached_property
+    def negates(self) -> bool:
+        unequal = any(self._reader.sign(n) == "<" and self._reader.sign(n + 1) == ">" for n in range(len(self._tokens)))
+        zero = any(
+            self._reader.sign(n) == "=" and self._tokens[n + 1].text == "0" for n in range(len(self._tokens) - 1)
+        )
+        return (
+            unequal
+            or zero
+            or bool(self.words & _NEGATIONS)
+            or any(text.lower() in ("no", "not", "none") for text in self.texts)
+        )
+
+    @cached_property
+    def limit(self) -> int | None:
+        at = next((n for n, t in enumerate(self._tokens) if t.kind == "word" and t.text.upper() == "LIMIT"), None)
+        given = self._tokens[at + 1].text if at is not None and at + 1 < len(self._tokens) else ""
+        return int(given) if given.isdigit() else None
+
+    @cached_property
+    def _return_tokens(self) -> list[Token]:
+        places = [n for n, t in enumerate(self._tokens) if t.kind == "word" and t.text.upper() == "RETURN"]
+        if not places:
+            return []
+        rest = self._tokens[places[-1] + 1 :]
+        ends = (
+            n for n, t in enumerate(rest) if t.kind == "word" and t.text.upper() in ("ORDER", "LIMIT", "SKIP", "UNION")
+        )
+        return rest[: next(ends, len(rest))]
+
+    @cached_property
+    def returns(self) -> str:
+        """The text after RETURN."""
+        some = self._return_tokens
+        if not some:
+            return "nothing"
+        end = next((t.at for t in self._tokens if t.at > some[-1].at), len(self._query))
+        return " ".join(self._query[some[0].at : end].split()).rstrip(";")
+
+    @cached_property
+    def returned(self) -> list[_Item]:
+        items: list[list[Token]] = [[]]
+        depth = 0
+        for token in self._return_tokens:
+            sign = token.text if token.kind == "sign" else ""
+            depth += (sign in ("(", "[", "{")) - (sign in (")", "]", "}"))
+            if sign == "," and not depth:
+                items.append([])
+            elif sign != ";":
+                items[-1].append(token)
+        return [self._item(item) for item in items if item]
+
+    def _item(self, item: Sequence[Token]) -> _Item:
+        first = item[0].text.lower() if item[0].kind == "word" else ""
+        called = first if first in _AGGREGATES and len(item) > 1 and item[1].text == "(" else ""
+        for n, token in enumerate(item):
+            if token.kind in ("word", "quoted") and token.text in self._labels and token.text:
+                dotted = n + 2 < len(item) and item[n + 1].text == "."
+                return _Item(token.text, item[n + 2].text if dotted else "", called)
+        return _Item(aggregate=called)
+
+    def texts_at(self, *variables: str) -> list[str]:
+        """The texts that nodes with these variables are compared with, in their braces or after a dot."""
+        return [text for variable in variables for text in self._texts_by_variable.get(variable, ())]
+
+    @cached_property
+    def _texts_by_variable(self) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for pattern in self._patterns:
+            for node in pattern.nodes:
+                found[node.variable] += [t for key in node.keys for t in self._texts_near(key.at + 1)]
+        for n in range(2, len(self._tokens)):
+            if self._reader.sign(n - 1) == "." and self._tokens[n - 2].text in self._labels:
+                found[self._tokens[n - 2].text] += self._texts_near(n + 1)
+        return found
+
+    def _texts_near(self, n: int) -> list[str]:
+        """The texts in the few tokens from here on, before the next comparison."""
+        found: list[str] = []
+        for token in self._tokens[n : n + 12]:
+            if token.kind == "string":
+                found.append(_unescaped(token.text))
+            elif token.text in ("}", ";", "{") or token.text.upper() in ("AND", "OR", "RETURN", "MATCH", "WITH"):
+                break
+        return found
+
+    def role_of(self, type: str, value: str) -> Literal["source", "target", "either", ""]:
+        """At which end of the relationship the node with this value stands; "" if that cannot be told."""
+        for pattern in self._patterns:
+            for n, edge in enumerate(pattern.edges):
+                if edge.far or type not in {name.text for name in edge.types}:
+                    continue
+                sides = [self._has(pattern, place, value) for place in (n, n + 1)]
+                if sides[0] != sides[1]:
+                    return _role(edge, left=sides[0])
+        return ""
+
+    def _has(self, pattern: Pattern, place: int, value: str) -> bool:
+        node = pattern.nodes[place]
+        texts = [text for key in node.keys for text in self._texts_near(key.at + 1)]
+        if node.variable:
+            texts += self.texts_at(node.variable)
+        return any(value.lower() == text.lower() for text in texts)
+
+    def in_words(self) -> str:
+        """The patterns, the conditions and what is returned, a sentence each."""
+        paths = [self._path(pattern) for pattern in self._patterns if any(node.labels for node in pattern.nodes)]
+        found = [f"Looks for: {'; '.join(paths)}."] if paths else []
+        if conditions := self._clause("WHERE"):
+            found.append(f"Keeps those where {conditions}.")
+        return " ".join([*found, f"Returns: {self.returns}."])
+
+    def _path(self, pattern: Pattern) -> str:
+        said = self._node_in_words(pattern.nodes[0])
+        for edge, node in zip(pattern.edges, pattern.nodes[1:], strict=True):
+            types = " or ".join(name.text for name in edge.types) or "any relationship"
+            left, right = ("<-", "-") if edge.arrow == "left" else ("-", "->" if edge.arrow == "right" else "-")
+            said += f" {left}{types}{right} {self._node_in_words(node)}"
+        return said
+
+    def _node_in_words(self, node: Node) -> str:
+        labels = ":".join(name.text for name in node.labels) or "node"
+        texts = [f"{key.text} {', '.join(map(shown, self._texts_near(key.at + 1)))}" for key in node.keys]
+        return " ".join(
+            part for part in (labels, node.variable, f"with {' and '.join(texts)}" if texts else "") if part
+        )
+
+    def _clause(self, word: str) -> str:
+        """What stands between this word and the next clause, of each of its places."""
+        found: list[str] = []
+        for n, token in enumerate(self._tokens):
+            if token.kind == "word" and token.text.upper() == word:
+                end = next((t.at for t in self._tokens[n + 1 :] if t.text.upper() in _CLAUSES), len(self._query))
+                found.append(" ".join(self._query[token.at + len(word) : end].split()))
+        return "; ".join(found)
+
+    @cached_property
+    def is_torn(self) -> bool:
+        """Whether two patterns of nodes with labels have no variable in common, directly or by others."""
+        groups: list[set[str]] = []
+        for pattern in self._patterns:
+            names = {node.variable for node in pattern.nodes if node.variable}
+            if not (names and any(node.labels for node in pattern.nodes)):
+                continue
+            touching = [group for group in groups if group & names]
+            groups = [group for group in groups if not group & names] + [names.union(*touching)]
+        return (
+            len(groups) > 1
+            and not self.words & {"WITH", "UNION", "EXISTS", "CALL"}
+            and "=" not in {t.text for n, t in enumerate(self._tokens) if self._compares_variables(n)}
+        )
+
+    def _compares_variables(self, n: int) -> bool:
+        """Whether properties of two variables are compared here: a.x = b.y."""
+        return self._reader.sign(n) == "=" and n + 1 < len(self._tokens) and self._tokens[n + 1].text in self._labels
+
+
+def _role(edge: Edge, *, left: bool) -> Literal["source", "target", "either"]:
+    if edge.arrow == "none":
+        return "either"
+    return "source" if left == (edge.arrow == "right") else "target"
+
+
+def _parts(name: str) -> list[str]:
+    """The words of a name such as CellType or EXPRESSED_IN, in lower case."""
+    return [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])", name)] or [name.lower()]
+
+
+def _stem(word: str) -> str:
+    low = word.lower()
+    for ending in ("ies", "ing", "ed", "es", "s", "e"):
+        if low.endswith(ending) and len(low) - len(ending) >= 3 and not low.endswith("ss"):
+            return low[: -len(ending)] + ("y" if ending == "ies" else "")
+    return low
+
+
+def _plural(label: str, words: set[str]) -> bool:
+    last = _parts(label)[-1] if label else ""
+    return bool(last) and any(word != last and _stem(word) == _stem(last) and word.endswith("s") for word in words)
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _literal(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def in_words(query: str) -> str:
+    """Say what a query does, in the words of the graph; the query itself if it cannot be read."""
+    try:
+        read = _Query(query)
+    except Refused:
+        return query
+    return read.in_words()
