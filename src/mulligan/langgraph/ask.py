@@ -31,10 +31,10 @@ from mulligan.langgraph.agent import ReflexionAgentResult
 from mulligan.langgraph.chat import ChatMulligan, chat_model
 from mulligan.langgraph.defaults import OwnBank
 from mulligan.langgraph.graph_texts import has_values, schema_text
-from mulligan.langgraph.kg import KGQueryReflexionAgent, Until, recorded_schema
+from mulligan.langgraph.kg import KGQueryReflexionAgent, recorded_schema
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
-from mulligan.langgraph.querying import ROWS
+from mulligan.langgraph.querying import ROWS, Until
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
 from mulligan.langgraph.sentence import sentence_of
 from mulligan.langgraph.working import Recorder, Work, log

@@ -66,6 +66,11 @@ class Judgement:
     has_rows: bool = False
 
 
+def judge_prompt(prompts: Prompts) -> Prompt:
+    """Return the prompt kg.judge. Raises `InvalidInput` for an unknown placeholder."""
+    return prompts.get("kg.judge").check("graph", "tool", "schema")
+
+
 class RowsJudge:
     """Judges the newest result of a conversation: question, draft, tool message, ….
 
@@ -79,7 +84,7 @@ class RowsJudge:
 
     def __init__(self, model: Any, prompts: Prompts, querying: Querying, good_score: float) -> None:
         self._model, self._querying, self._good_score = model, querying, good_score
-        self._prompt: Prompt = prompts.get("kg.judge").check("graph", "tool", "schema", "lessons")
+        self._prompt = judge_prompt(prompts)
 
     async def __call__(self, messages: Sequence[BaseMessage]) -> Judgement:
         question, tool = messages[0].text, newest(messages, ToolMessage)

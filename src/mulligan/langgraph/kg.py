@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -36,10 +36,10 @@ from mulligan.langgraph.asking import (
     recorded,
 )
 from mulligan.langgraph.defaults import prompts_of
-from mulligan.langgraph.graph_texts import has_values, record_in, result_in, schema_text, tool_message
+from mulligan.langgraph.graph_texts import record_in, schema_text, tool_message
 from mulligan.langgraph.judging import RowsJudge, redraft_messages
 from mulligan.langgraph.nodes import STEPS
-from mulligan.langgraph.querying import ROWS, Querying
+from mulligan.langgraph.querying import ROWS, Querying, Until, rows_settle
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
 from mulligan.langgraph.working import Reading, here, last
 from mulligan.recording.bridge import both_ways, run, settled
@@ -49,8 +49,6 @@ T = TypeVar("T")
 
 CYPHER = "Cypher"
 """The default query language; the database's own name for its dialect replaces it."""
-Until: TypeAlias = Literal["rows", "judged"]
-"""What ends a run before its limit: rows with a value, or rows that are judged to answer the question."""
 DRAFTS = 5
 """The most first drafts."""
 SLOTS = ("language", "rows", "graph", "notes", "lessons")
@@ -260,7 +258,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
 
     def _settles(self, message: ToolMessage) -> str:
         """Rows with a value end the loop."""
-        return "rows came back" if message.status != "error" and has_values(result_in(message)) else ""
+        return rows_settle(message)
 
     def _final(self, messages: Transcript, ended: dict[str, Any]) -> Any:
         """Return the result: at the best query of a run that ended unsure; without rows if nothing is in the graph."""

@@ -11,6 +11,7 @@ from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field
 
 from mulligan.core.errors import BadAnswer
+from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Prompts
 from mulligan.core.records import Json
 from mulligan.langgraph.asking import SchemaResponder, fields_of
@@ -32,14 +33,18 @@ class SayAnswer(BaseModel):
     answer: str = Field(description="The answer to the question in one sentence, made only from the rows.")
 
 
+def answer_prompt(prompts: Prompts) -> Prompt:
+    """Return the prompt kg.answer. Raises `InvalidInput` for an unknown placeholder."""
+    return prompts.get("kg.answer").check("tool", "schema")
+
+
 async def sentence_of(question: str, rows: Sequence[Mapping[str, Json]], model: Any, prompts: Prompts) -> str:
     """Return the answer in a sentence.
 
     A sentence of the model with a name or a number that stands neither in the rows nor in the question is not used, nor
     is one that it could not give: then the values are listed.
     """
-    prompt = prompts.get("kg.answer").check("tool", "schema", "lessons")
-    responder = SchemaResponder(model, SayAnswer, prompt, dict[str, str])
+    responder = SchemaResponder(model, SayAnswer, answer_prompt(prompts), dict[str, str])
     parts = [labelled("Question", question), labelled("Rows", shown({"result": [*rows]}, ROWS_TOKENS), "json")]
     try:
         fields = fields_of(await called(responder.arespond, [HumanMessage("\n\n".join(parts))]))
