@@ -12,16 +12,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from typing import Literal
 
 from mulligan.core.records import Json
 from mulligan.graphs._guard import Refused, Token, tokens
 from mulligan.graphs._patterns import Edge, Node, Pattern, Reader
 from mulligan.graphs.protocol import GraphSchema
-from mulligan.graphs.values import Links, is_common, shown
+from mulligan.graphs.values import Link, Links, is_common, shown, stem
 
 REACH = 5
 """The words after "which" or "how many" among which the asked kind or property is looked for."""
+FAR = 3
+"""The relationships of a sketch between a value and what is asked for."""
 SIMILAR = 4
 """The first letters that a text of the query and a word of the question have in common to be about the same."""
 
@@ -50,6 +53,8 @@ _WEAK = frozenset(
 )
 _AGGREGATES = ("count", "sum", "avg", "min", "max", "collect")
 _CLAUSES = frozenset(("MATCH", "OPTIONAL", "RETURN", "WITH", "ORDER", "LIMIT", "UNWIND", "UNION", "CALL"))
+_DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NEGATIONS = frozenset(("NOT", "EXCEPT", "NONE", "FALSE", "NULL"))
 
 
@@ -91,6 +96,8 @@ class Asked:
             found.append("It leaves something out: use WHERE NOT, with EXISTS { MATCH … } for a relationship.")
         if self.superlative:
             found.append("It asks for the first of an order: use ORDER BY … LIMIT 1.")
+        if self.sketch:
+            found.append(f"If it asks for nothing else, its words fit this query: {self.sketch}")
         return found
 
     def objections(self, query: str, rows: Sequence[Mapping[str, Json]]) -> list[str]:
@@ -102,6 +109,85 @@ class Asked:
         rules = (self._values, self._kinds, self._relations, self._conditions)
         found = [said for rule in rules for said in rule(read)]
         return list(dict.fromkeys([*found, *self._of_rows(read, rows)]))
+
+    @cached_property
+    def sketch(self) -> str:
+        """A query that the words fit, if they leave no choice: from each value that the question names, by all the
+        relationships that it speaks of, to what it asks for; "" otherwise."""
+        values = {link.words: link for link in self.links.found if not self._is_edge(link)}
+        several = len(values) + sum(map(self._is_edge, self.links.found)) < len(self.links.found)
+        if not values or several or self.negates or self.superlative or self._left_over:
+            return ""
+        if self._about_one_node:
+            (link,) = values.values()
+            return f"MATCH (x:{_node(link)}) RETURN x.{self.property}"
+        paths = [self._paths(link) for link in values.values()] if self.kind else []
+        if not paths or any(len(some) != 1 for some in paths):
+            return ""
+        names = self._properties(self.kind)
+        shows = "x.name" if "name" in names else f"x.{next(iter(names))}" if names else "x"
+        returns = "count(DISTINCT x)" if self.counts else f"DISTINCT {shows}"
+        return f"MATCH {', '.join(path for (path,) in paths)} RETURN {returns}"
+
+    def _is_edge(self, link: Link) -> bool:
+        return any(edge.label == link.label for edge in self.schema.edges)
+
+    @cached_property
+    def _left_over(self) -> list[str]:
+        """The words that say something beyond the kinds, relationships, values and the one property asked for."""
+        named = {word.lower() for link in self.links.found for word in _WORD.findall(link.words)}
+        labels = {stem(part) for node in self.schema.nodes for part in _parts(node.label)}
+        types = {stem(part) for name in self.relations for part in _parts(name)}
+        names = [self.property, *(link.property for link in self.links.found)]
+        known = labels | types | {stem(part) for name in names if name for part in _parts(name)}
+        return [
+            word
+            for word, said in self._words
+            if word not in named and said not in known and word not in _ASKS and (not is_common(word) or word == "most")
+        ]
+
+    def _paths(self, link: Link) -> list[str]:
+        """The patterns from a value to the asked kind, over each relationship that the question speaks of once."""
+        if link.label == self.kind and link.property != "name" and not self.relations:
+            return [f"(x:{_node(link)})"]
+        ends = {edge.label: edge.ends for edge in self.schema.edges}
+        named = [self.relations] if self.relations else [(name,) for name in ends]
+        found: dict[str, None] = {}
+        for types in (order for some in named if len(some) <= FAR for order in permutations(some)):
+            for path, label in self._walked(types, ends, link):
+                if label == self.kind:
+                    found[path] = None
+        return list(found)
+
+    def _walked(
+        self, types: Sequence[str], ends: Mapping[str, Sequence[tuple[str, str]]], link: Link
+    ) -> list[tuple[str, str]]:
+        """The patterns that begin at a value and have these relationships in order, each with the label at its end."""
+        ways = [(f"(:{_node(link)})", link.label)]
+        for step, name in enumerate(types):
+            last = step == len(types) - 1
+            next_ways: list[tuple[str, str]] = []
+            for path, label in ways:
+                for source, target in ends[name]:
+                    if source == target == label:
+                        way = self.direction
+                        if way is None or way.type != name or (way.value != link.value or step):
+                            continue  # either direction would fit
+                        arrows = [("-", "->")] if way.role == "source" else [("<-", "-")]
+                    else:
+                        arrows = [("-", "->")] * (source == label) + [("<-", "-")] * (target == label)
+                    for left, right in arrows:
+                        other = target if right == "->" else source
+                        next_ways.append(
+                            (f"{path}{left}[:{self._typed(name)}]{right}({'x' if last else ''}:{other})", other)
+                        )
+            ways = next_ways
+        return ways
+
+    def _typed(self, name: str) -> str:
+        """A relationship type, with the values of its properties that the question says."""
+        said = [f"{link.property}: {_literal(link.value)}" for link in self.links.found if link.label == name]
+        return f"{name} {{{', '.join(said)}}}" if said else name
 
     # --- what the question says ------------------------------------------------------------------------------------
 
@@ -135,7 +221,7 @@ class Asked:
         for link in self.links.found:
             if link.value.lower().startswith(f"{link.words.lower()} "):
                 after = re.search(rf"{re.escape(link.words)}\s+(\w[\w\-]*)", self.question)
-                if after and not is_common(after[1]) and _stem(after[1]) not in self._schema_stems:
+                if after and not is_common(after[1]) and stem(after[1]) not in self._schema_stems:
                     found.append(f"{link.words} {after[1]}")
         return tuple(dict.fromkeys(found))
 
@@ -180,7 +266,7 @@ class Asked:
     @cached_property
     def _words(self) -> list[tuple[str, str]]:
         """The words, each in lower case and with its stem."""
-        return [(word.lower(), _stem(word)) for word in _WORD.findall(self.question)]
+        return [(word.lower(), stem(word)) for word in _WORD.findall(self.question)]
 
     @cached_property
     def _unnamed(self) -> str:
@@ -200,34 +286,36 @@ class Asked:
     def _schema_stems(self) -> set[str]:
         every = (*self.schema.nodes, *self.schema.edges)
         names = [name for each in every for name in (each.label, *each.properties)]
-        return {_stem(part) for name in names for part in _parts(name)}
+        return {stem(part) for name in names for part in _parts(name)}
 
     @cached_property
     def _verbs(self) -> list[tuple[int, str]]:
         """The words that name a relationship type, each with the type: its first word that says something."""
         nouns = {
-            _stem(part)
-            for node in self.schema.nodes
-            for name in (node.label, *node.properties)
-            for part in _parts(name)
+            stem(part) for node in self.schema.nodes for name in (node.label, *node.properties) for part in _parts(name)
         }
         stems: dict[str, list[str]] = defaultdict(list)
         for edge in self.schema.edges:
             telling = [part for part in _parts(edge.label) if part not in _WEAK]
-            if telling and _stem(telling[0]) not in nouns and len(_stem(telling[0])) >= SIMILAR:
-                stems[_stem(telling[0])].append(edge.label)
-        return [(n, stems[stem][0]) for n, (_, stem) in enumerate(self._words) if len(stems.get(stem, ())) == 1]
+            if telling and stem(telling[0]) not in nouns and len(stem(telling[0])) >= SIMILAR:
+                stems[stem(telling[0])].append(edge.label)
+        said_types: dict[str, set[str]] = defaultdict(set)
+        for link in filter(self._is_edge, self.links.found):
+            said_types[link.words].add(link.label)
+        places = [(self._place(words), types) for words, types in said_types.items() if len(types) == 1]
+        told = [(n, name) for n, (name, *_) in places if n is not None]
+        return told + [(n, stems[said][0]) for n, (_, said) in enumerate(self._words) if len(stems.get(said, ())) == 1]
 
     @cached_property
     def _asked(self) -> tuple[str, str]:
-        labels = {tuple(map(_stem, _parts(node.label))): node.label for node in self.schema.nodes}
+        labels = {tuple(map(stem, _parts(node.label))): node.label for node in self.schema.nodes}
         names = {
-            tuple(map(_stem, _parts(name))): name
+            tuple(map(stem, _parts(name))): name
             for node in self.schema.nodes
             for name in node.properties
             if name != "name"
         }
-        stems = [stem for _, stem in self._words]
+        stems = [said for _, said in self._words]
         start = next((n for n, (word, _) in enumerate(self._words) if word in _ASKS), None)
         if start is None:
             return "", ""
@@ -254,7 +342,7 @@ class Asked:
             if not any(text and (text in name or name in text) for text in written for name in known):
                 yield f"The question names {shown(said)}, and the query does not ask for it."
         for said in self.strangers:
-            if not any(text and (text in said.lower() or said.lower() in text) for text in written):
+            if not any(_has_words(text, said.lower()) or _has_words(said.lower(), text) for text in written):
                 yield f"The question names {shown(said)}, which no value equals, and the query does not ask for it."
         for text in query.texts:
             if self._invented(text):
@@ -268,12 +356,12 @@ class Asked:
     def _invented(self, text: str) -> bool:
         """Whether a text of a query looks like a name and stands neither in the question nor in what it names."""
         low, asked = text.lower().strip(".*%^$"), self.question.lower()
-        if len(low) < 3 or not any(char.isupper() or char.isdigit() for char in text) or low in asked:
+        if len(low) < 3 or not any(char.isupper() or char.isdigit() for char in text) or _has_words(asked, low):
             return False
         if any(low in link.value.lower() or link.value.lower() in low for link in self.links.found):
             return False
         starts = {word[:SIMILAR] for word, _ in self._words}
-        return not any(word[:SIMILAR] in starts for word in _WORD.findall(low))
+        return not any(word[:SIMILAR] in starts for word in _WORD.findall(low) if word.isalpha())
 
     def _kinds(self, query: _Query) -> Iterator[str]:
         if self.property:
@@ -317,15 +405,27 @@ class Asked:
         """Whether the question asks for a property of the one node that it names, and speaks of no other kind."""
         if not self.property or len({link.words for link in self.links.found}) != 1:
             return False
-        stems = [stem for _, stem in self._words]
+        stems = [said for _, said in self._words]
         own = {link.label for link in self.links.found}
         others = [node.label for node in self.schema.nodes if node.label not in own]
-        named = any(_stem(_parts(label)[0]) in stems for label in others)
+        named = any(stem(_parts(label)[0]) in stems for label in others)
         return not named and any(self.property in self._properties(label) for label in own)
 
     def _conditions(self, query: _Query) -> Iterator[str]:
         if self.negates and not query.negates:
             yield "The question leaves something out (not, no, without), and the query excludes nothing: use WHERE NOT."
+        for said in _DIGITS.findall(self._unnamed):
+            plain = said.replace(",", "").rstrip(".")
+            if not any(plain in token for token in query.told) and not self._is_percent(plain, query):
+                yield f"The question names {said}, and the query does not use it."
+        for name in self._properties_said:
+            if name not in query.told:
+                yield f"The question speaks of {name}, and the query does not use this property."
+        for said in query.amounts:
+            if not re.search(rf"(?<![\w.]){re.escape(said)}(?![\w.]*\d)", self.question) and not self._says_amount(
+                said
+            ):
+                yield f"The query has a condition with {said}, which the question does not name."
         if query.words & {"NOT", "EXCEPT"} and not self.negates and not _LEAVES_OUT.search(self.question):
             yield "The query excludes something (NOT), and the question does not."
         orders = query.words & {"ORDER", "MAX", "MIN"}
@@ -333,6 +433,31 @@ class Asked:
             yield "The question asks for the first of an order, and the query has no ORDER BY … LIMIT 1."
         if query.words & {"MATCH"} and query.is_torn:
             yield "The query has patterns without a common node, so that everything is combined with everything."
+
+    def _is_percent(self, number: str, query: _Query) -> bool:
+        return bool(re.search(rf"{re.escape(number)}\s*(%|per ?cent)", self.question)) and any(
+            float(each) == float(number) / 100 for each in query.amounts
+        )
+
+    @cached_property
+    def _properties_said(self) -> list[str]:
+        """The properties that the question speaks of in one word, which is no common word and names nothing else."""
+        others = {stem(part) for each in (*self.schema.nodes, *self.schema.edges) for part in _parts(each.label)}
+        every = {name for each in (*self.schema.nodes, *self.schema.edges) for name in each.properties}
+        named = {word.lower() for link in self.links.found for word in _WORD.findall(link.words)}
+        said = {(word, found) for word, found in self._words if word not in named and not is_common(word)}
+        stems = {found for _, found in said}
+        every -= {"name", *(link.property for link in self.links.found)}
+        return sorted(name for name in every if stem(name) in stems and stem(name) not in others)
+
+    def _says_amount(self, amount: str) -> bool:
+        """Whether the question says this number in a word, or with a comma or a percent sign."""
+        digits = re.sub(r"[,_](?=\d)", "", self.question)
+        number = float(amount)
+        words = {word for word, _ in self._words}
+        said = number in (0, 1) or any(number == n and word in words for n, word in enumerate(_NUMBERS))
+        percent = any(float(each) == 100 * number for each in re.findall(r"(\d+(?:\.\d+)?)\s*(?:%|per ?cent)", digits))
+        return said or percent or any(float(each) == number for each in re.findall(r"\d+(?:\.\d+)?", digits))
 
     def _of_rows(self, query: _Query, rows: Sequence[Mapping[str, Json]]) -> Iterator[str]:
         if not rows:
@@ -379,6 +504,7 @@ class _Query:
         self._patterns = list(self._reader.patterns())
         self.words = {token.text.upper() for token in self._tokens if token.kind == "word"}
         self.texts = [_unescaped(token.text) for token in self._tokens if token.kind == "string"]
+        self.told = {token.text for token in self._tokens}
         self.types = {name.text for pattern in self._patterns for edge in pattern.edges for name in edge.types}
         self._labels: dict[str, set[str]] = defaultdict(set)
         self._bound: dict[str, set[str]] = defaultdict(set)
@@ -387,6 +513,16 @@ class _Query:
 
     def labels_of(self, variable: str) -> set[str]:
         return self._labels.get(variable, set()) if variable else set()
+
+    @cached_property
+    def amounts(self) -> list[str]:
+        """The numbers that something is compared with."""
+        found: list[str] = []
+        for n, token in enumerate(self._tokens):
+            before = self._tokens[n - 1].text if n else ""
+            if token.kind == "number" and before in ("=", "<", ">", ":") and re.fullmatch(r"\d+(\.\d+)?", token.text):
+                found.append(token.text)
+        return found
 
     @cached_property
     def negates(self) -> bool:
@@ -556,21 +692,21 @@ def _parts(name: str) -> list[str]:
     return [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])", name)] or [name.lower()]
 
 
-def _stem(word: str) -> str:
-    low = word.lower()
-    for ending in ("ies", "ing", "ed", "es", "s", "e"):
-        if low.endswith(ending) and len(low) - len(ending) >= 3 and not low.endswith("ss"):
-            return low[: -len(ending)] + ("y" if ending == "ies" else "")
-    return low
-
-
 def _plural(label: str, words: set[str]) -> bool:
     last = _parts(label)[-1] if label else ""
-    return bool(last) and any(word != last and _stem(word) == _stem(last) and word.endswith("s") for word in words)
+    return bool(last) and any(word != last and stem(word) == stem(last) and word.endswith("s") for word in words)
+
+
+def _has_words(text: str, part: str) -> bool:
+    return bool(part) and re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text) is not None
 
 
 def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
+
+
+def _node(link: Link) -> str:
+    return f"{link.label} {{{link.property}: {_literal(link.value)}}}"
 
 
 def _literal(value: str) -> str:

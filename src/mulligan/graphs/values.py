@@ -35,6 +35,8 @@ BEGINNING = 2
 """The characters that a value has in common with a text to be compared with it."""
 COMPARED = 2000
 """The values of one property that are compared with a text."""
+FEW, FORM = 30, 4
+"""The most values of a relationship's property that words of a question may say, and the letters of such a word."""
 NEAR, NEAREST = 0.35, 3
 """The likeness from which on a value is near, and how many near ones are named."""
 WIDTH = 80
@@ -119,6 +121,12 @@ async def link_values(
     for place in places if left else ():
         found += await search.beginning(place, left)
     left = [] if search.left_out else _left(phrases, found)
+    types = {stem(part) for edge in schema.edges for part in edge.label.split("_")}
+    words = [word for word in _WORD.findall(question) if stem(word) not in types]
+    spoken = [word for word in words if not any(_holds(link.words, word) for link in found)]
+    few = _Search(graph, seconds / 4)  # what it leaves out is no value of a node
+    for place in _few_of(schema) if spoken else ():
+        found += await few.said(place, spoken)
     return Links(tuple(_longest(found)), tuple(search.left_out), tuple(_unknown(left, schema)))
 
 
@@ -203,7 +211,7 @@ def _unknown(left: Sequence[_Phrase], schema: GraphSchema) -> Iterator[str]:
     """The words of a name alone, such as FOOBAR1 or X-7, or in quotes, that are no name of the schema."""
     names = {_bare(name) for each in (*schema.nodes, *schema.edges) for name in (each.label, *each.properties)}
     for each in left:
-        is_one = " " not in each.text or each.is_quoted
+        is_one = (" " not in each.text or each.is_quoted) and any(map(str.isalpha, each.text))
         if is_one and not any(_bare(spelling) in names for spelling in each.spellings):
             yield each.text
 
@@ -282,6 +290,14 @@ def _is_text(kind: str) -> bool:
     return not low or (("str" in low or "text" in low or "char" in low) and "[" not in low and "list" not in low)
 
 
+def _few_of(schema: GraphSchema) -> list[tuple[str, str]]:
+    """The properties of relationships that hold texts, as (type, property)."""
+    found = [
+        (edge.label, name) for edge in schema.edges for name, kind in edge.properties.items() if kind and _is_text(kind)
+    ]
+    return found[:PROPERTIES]
+
+
 class _Search:
     """Asks one graph until its time is over. left_out: the properties that could not be looked through."""
 
@@ -308,6 +324,13 @@ class _Search:
             values = await self._values(place, match, most=NEAREST, text=phrase.text.lower())
             found += [Link(phrase.text, *place, value) for value in values]
         return found
+
+    async def said(self, place: tuple[str, str], words: Sequence[str]) -> list[Link]:
+        """The links of words that say one of the few values of a relationship's property, in any form of the word."""
+        match = f"MATCH ()-[n:{{label}}]->() WITH n LIMIT {COMPARED}"
+        values = await self._values(place, match, most=FEW + 1)
+        found = [Link(word, *place, value) for value in values for word in words if _is_form(word, value)]
+        return found if len(values) <= FEW else []
 
     async def has(self, place: tuple[str, str], text: str) -> bool | None:
         """Whether a value equals this text, in any case; None if that could not be found out in time."""
@@ -358,6 +381,21 @@ def _linked(place: tuple[str, str], phrases: Sequence[_Phrase], values: Iterable
         for spelling in phrase.spellings
         for value in by_spelling.get(spelling, ())
     ]
+
+
+def stem(word: str) -> str:
+    """Return an English word in lower case without the ending that it has in some of its forms."""
+    low = word.lower()
+    for ending in ("ies", "ing", "ed", "es", "s", "e"):
+        if low.endswith(ending) and len(low) - len(ending) >= 3 and not low.endswith("ss"):
+            return low[: -len(ending)] + ("y" if ending == "ies" else "")
+    return low
+
+
+def _is_form(word: str, value: str) -> bool:
+    """Whether a word of a question and a value of one word are forms of one word, such as inhibit and inhibitor."""
+    one, other = sorted((stem(word), stem(value)), key=len)
+    return not is_common(word) and len(one) >= FORM and (one == other or (len(one) > FORM and other.startswith(one)))
 
 
 def _likeness(one: str, other: str) -> float:
