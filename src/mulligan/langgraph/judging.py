@@ -19,7 +19,7 @@ from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Prompts
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import GraphSchema
-from mulligan.graphs.question_checks import in_words
+from mulligan.graphs.query_text import in_words
 from mulligan.langgraph.asking import SchemaResponder, fields_of, score_of, valid_score
 from mulligan.langgraph.graph_texts import record_in, schema_text, shown
 from mulligan.langgraph.querying import Querying, answers
