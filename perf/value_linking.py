@@ -27,7 +27,7 @@ ASKED = {
     "a name that is not there": "Which things does ABC-12345 hold?",
 }
 PROBED = "MATCH (t:Thing {name: 'ITEM50000X'}) RETURN t.note"
-TIMES = 20
+TIMES = 10
 
 
 def written(folder: Path, nodes: int) -> Path:

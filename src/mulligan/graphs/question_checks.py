@@ -294,7 +294,7 @@ class Asked:
         stems: dict[str, list[str]] = defaultdict(list)
         for edge in self.schema.edges:
             telling = [part for part in _parts(edge.label) if part not in _WEAK]
-            if telling and stem(telling[0]) not in nouns and len(stem(telling[0])) >= SIMILAR:
+            if telling and stem(telling[0]) not in nouns and len(stem(telling[0])) > 2:
                 stems[stem(telling[0])].append(edge.label)
         said_types: dict[str, set[str]] = defaultdict(set)
         for link in filter(self._is_edge, self.links.found):

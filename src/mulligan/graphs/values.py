@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mulligan.core.errors import QueryError
+from mulligan.core.errors import GraphError, QueryError
 from mulligan.core.records import Json
 from mulligan.graphs._guard import Refused, Token, tokens
 from mulligan.graphs._patterns import Reader
@@ -359,7 +359,7 @@ class _Search:
             if left <= 0:
                 raise QueryError("There is no time left.", "slow")
             rows = (await self._graph.run(query, given, seconds=left, rows=most)).rows
-        except QueryError:  # too slow, or the property holds something else
+        except (QueryError, GraphError):  # too slow, other values, or the database is opened again after a slow query
             self.left_out[".".join(place)] = None
             return None
         return [row["value"] for row in rows if isinstance(row["value"], str)]
