@@ -43,7 +43,7 @@ async def test_rows_that_nothing_objects_to_are_judged_and_end_the_run(kg: Path)
 
 
 async def test_a_model_that_is_right_at_the_second_draft_is_asked_three_times(where: Any) -> None:
-    given = {} if not isinstance(where, dict) else {"password": where["password"]}
+    given: dict[str, Any] = {"password": where["password"]} if isinstance(where, dict) else {}
     result, chat = await answer(where, QUESTION, draft(REVERSED), draft(GOOD), judged(10), **given)
     assert (result.answer, result.stop) == (GOOD, "solved")
     again = chat.asked[1][1].text
@@ -150,7 +150,7 @@ async def test_a_new_graph_judges(graph: Any) -> None:
     drafted = {"tool": "Draft", "arguments": {"answer": REVERSED, "reflection": ""}}
     revised = {"tool": "Revision", "arguments": {"reflection": "", "score": 9, "revised_answer": GOOD}}
     chat = Chat([drafted, revised, judged(9)])
-    made = create_reflexion_graph(chat, graph, store=False)
+    made: Any = create_reflexion_graph(chat, graph, store=False)
     found = await made.ainvoke({"messages": [("user", QUESTION)]})
     assert found["reflexion"]["solved"]
     assert json.loads(found["reflexion"]["tool_result"])["result"] == REGULATED
