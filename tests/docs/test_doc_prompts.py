@@ -20,8 +20,10 @@ from mulligan.core.prompts import Prompt
 from mulligan.core.records import Spec
 from mulligan.graphs.protocol import GraphSchema, NodeKind
 from mulligan.langgraph import ScriptedChat, create_reflexion_graph
+from mulligan.langgraph.judging import judge_prompt
 from mulligan.langgraph.kg import query_prompts
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
+from mulligan.langgraph.sentence import answer_prompt
 from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
 from mulligan.plugins import Condensing, LessonBudget
@@ -72,7 +74,10 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         Condensing(FeedbackAsLesson(), model=ScriptedModel([]), prompts=FilePrompts([folder]), budget=LessonBudget())
         return
     if name == "kg":
-        query_prompts(FilePrompts([folder]))
+        prompts = FilePrompts([folder])
+        query_prompts(prompts)
+        judge_prompt(prompts)
+        answer_prompt(prompts)
         return
     if name == "reflexion_graph":
         create_reflexion_graph(ScriptedChat(["…"]), str, store=False, prompts=folder)

@@ -1,7 +1,6 @@
 """The study's questions: what is right is what the graph says, and the check tells right from wrong."""
 
 import collections
-import json
 import runpy
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,14 @@ from mulligan.app.graphs import open_graph
 
 FOLDER = Path(__file__).parents[2] / "studies" / "graph_questions"
 STUDY = runpy.run_path(str(FOLDER / "run.py"))
-THIRTY = json.loads((FOLDER / "questions_b.json").read_text(encoding="utf-8"))["questions"]
+TEN, THIRTY = STUDY["TEN"], STUDY["THIRTY"]
 is_right: Any = STUDY["is_right"]
 
 
 async def test_what_is_right_is_what_the_graph_says(access: Any) -> None:
     graph = open_graph(access)
-    assert len(STUDY["QUESTIONS"]) == 10
-    for each in (*STUDY["QUESTIONS"], *THIRTY):
+    assert (len(TEN), len(THIRTY)) == (10, 30)
+    for each in (*TEN, *THIRTY):
         rows = (await graph.run(each["query"])).rows
         assert is_right(rows, each["right"]) if each["right"] else not rows, each["question"]
     await graph.close()

@@ -197,15 +197,28 @@ class Genes:
 
 @pytest.mark.parametrize("way", BOTH)
 def test_a_graph_database_is_asked_and_what_it_says_goes_back(way: str) -> None:
-    graph = a_graph(chat(1, 9), Genes())
-    found = [run(way, a_graph(chat(1, 9), Genes()), asking()), run(way, graph, asking())][-1]
+    found = run(way, a_graph(chat(1, 4), Genes(), until="rows"), asking())
     messages: Sequence[Any] = found["messages"]
-    assert messages[2].text == "line 1, column 3: no such label"
+    assert json.loads(messages[2].text)["error"] == "line 1, column 3: no such label"
+    assert messages[2].status == "error"
     assert json.loads(found["reflexion"]["tool_result"]) == {
         "query": "answer 2",
         "result": [{"gene": "TBX21"}],
-        "truncated": "only the first 30 rows",
+        "truncated": "there are more than these 1 rows",
     }
+    assert found["reflexion"]["stop"] == "unconfirmed", "rows end it, below a good score, too"
+
+
+def test_errors_of_a_graph_database_are_raised_where_they_are_wanted() -> None:
+    with pytest.raises(QueryError, match="no such label"):
+        a_graph(chat(1, 9), Genes(), handle_errors=False).invoke(asking())
+
+
+@pytest.mark.parametrize("tool", [str, Genes()])
+def test_a_rule_of_the_end_is_for_a_graph_without_a_judge(tool: Any) -> None:
+    judge = None if tool is str else lambda reading, message: True  # pyright: ignore
+    with pytest.raises(InvalidInput, match="until is for a graph database"):
+        a_graph(chat(1), tool, until="rows", judge=judge)
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,10 @@ async def _notice_harm(bank: Bank, notice: Notice) -> None:
 
 async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
     """Lets the bank learn from an episode that is over, and notices the outcome. Nothing is learned twice, or from an
-    episode that ended unconfirmed."""
+    episode whose answer may be right or wrong, or whose task had none."""
     if episode.stop is None or episode.stop.reason in RESUMABLE or not episode.trials:
         return
-    if episode.stop.reason == "unconfirmed":
+    if episode.stop.reason in ("unconfirmed", "unsure", "absent"):
         notice("nothing was learned: whether the answer is right is unknown")
         return
     try:

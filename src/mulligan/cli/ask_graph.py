@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +26,13 @@ from mulligan.core.records import Episode
 if TYPE_CHECKING:
     from mulligan.langgraph.agent import ReflexionAgentResult
 
+ANSWER_WIDTH = 2000
 WIDTH = 160
 """The most characters of a query or its result in a line of progress."""
-PASSED_ON = ("model", "user", "database", "max_steps", "good_score", "rows", "seconds")
+PASSED_ON = (
+    *("model", "user", "database", "max_steps", "good_score", "rows", "seconds", "prompt_engine"),
+    *("until", "drafts", "answer"),
+)
 
 
 @click.command("ask-graph")
@@ -38,30 +44,51 @@ PASSED_ON = ("model", "user", "database", "max_steps", "good_score", "rows", "se
     "--max-steps", type=click.IntRange(min=1), metavar="N", help="Drafts and revisions at most (default: 30)."
 )
 @click.option(
-    "--good-score", type=float, metavar="X", help="A revision's score that is good enough, of 10 (default: 7)."
+    "--good-score", type=float, metavar="X", help="The score of the rows that is good enough, of 10 (default: 7)."
 )
 @click.option("--rows", type=int, metavar="N", help="At most N rows (default: 30).")
 @click.option("--seconds", type=float, metavar="S", help="Stop a query after S seconds (default: 10).")
-@click.option("--no-prompt-engine", is_flag=True, help="Tell the model the whole schema, instead of what it chooses.")
+@click.option(
+    "--prompt-engine/--no-prompt-engine",
+    default=None,
+    help="Let the model choose parts of the schema, or tell it the whole (default: choose if the whole is long).",
+)
+@click.option(
+    "--until",
+    type=click.Choice(["judged", "rows"]),
+    help="End when rows are judged to answer the question (default), or at the first rows.",
+)
+@click.option("--drafts", type=int, metavar="K", help="K first drafts, compared by their rows (default: 1).")
+@click.option("--answer", is_flag=True, default=None, help="Also answer in a sentence, made only from the rows.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    help="How the rows are printed: with the query as a table (default), or alone as JSON or CSV.",
+)
 @memory_options
 @click.option("--json", "as_json", is_flag=True, help='A JSON object for each event; the last, "result", has the rows.')
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
-def ask_graph(ctx: click.Context, question: str, graph: str, no_prompt_engine: bool, **given: Any) -> None:
+def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given: Any) -> None:
     """Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.
 
     The query and its rows go to stdout, progress to stderr. Queries only read. The password of a server is read from
     MULLIGAN_GRAPH_PASSWORD. `mulligan graph sample` makes a graph to try.
 
-    Ends with 0 when the model finds the answer good; 1 when not; 2 for bad input; 3 when interrupted or stopped by an
-    error (resume it); 4 when the answer could not be judged, or when rows came back that the model does not call good.
+    Ends with 0 when the rows answer the question, as far as rules and the model can tell; 1 when there are none; 2 for
+    bad input; 3 when interrupted or stopped by an error (resume it); 4 when the answer could not be judged, or, with
+    --until rows, when the model does not call it good; 5 when the best rows may be wrong; 6 when the question names
+    what is not in the graph.
     """
     from mulligan.langgraph import ask_graph as library
 
     options = {name: given[name] for name in PASSED_ON if given[name] is not None}
-    options |= {"prompt_engine": not no_prompt_engine, **bank_of(given)}
-    work = partial(library, question, graph, **options)
-    ctx.exit(conduct(work, _Watch(given["quiet"], given["as_json"])))
+    if given["as_json"] and form != "table":
+        raise InvalidInput("--json prints events with the rows in the last one: leave out --format.")
+    work = partial(library, question, graph, **options, **bank_of(given))
+    ctx.exit(conduct(work, _Watch(given["quiet"], given["as_json"], form)))
 
 
 def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
@@ -86,8 +113,9 @@ def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
 class _Watch(Watch):
     """Reports the progress as other commands do, and each query with its result."""
 
-    def __init__(self, quiet: bool, as_json: bool) -> None:
+    def __init__(self, quiet: bool, as_json: bool, form: str = "table") -> None:
         super().__init__(quiet, as_json)
+        self._form = form
         self.on_step = self.began_step
         self._lines = None if quiet or as_json else StepLines()
         self.progress = self._lines or self.progress
@@ -99,6 +127,8 @@ class _Watch(Watch):
         if self._lines and isinstance(event, Acted):
             say(f"query: {one_line(event.attempt.output, WIDTH)}")
             say(f"came back: {one_line(came_of(event.attempt.steps[0].observation), WIDTH)}")
+            for objection in objections(event.attempt.steps[0].observation):
+                say(f"objection: {one_line(objection, WIDTH)}")
         super().saw(episode, event)
 
     def began_step(self, sentence: str) -> None:
@@ -113,14 +143,15 @@ class _Watch(Watch):
             emit(json.dumps({"event": "result", **answer(result, episode), "exit_status": status}, ensure_ascii=False))
             return status
         if self._lines or status:
+            best = episode.best if episode.stop and episode.stop.reason == "unsure" else None
             last = f"the last query, {which(episode.trials[-1])}" if episode.trials else ""
+            last = f"the best query, {which(best)}" if best else last
             for line in closing(episode, self.limits, last):
                 say(line)
         if result.note:
             say(f"note: {result.note}")
-        if result.answer:
-            rows = result.tool_result or []
-            emit(result.answer if not rows else f"{result.answer}\n\n{table(list(rows[0]), rows)}")
+        for text in printed(result, self._form):
+            emit(text)
         return status
 
     def interrupted(self) -> int:
@@ -134,6 +165,40 @@ class _Watch(Watch):
         if self.episode and status == UNFINISHED and not isinstance(error, RecordLost):
             say(f"Resume it with: mulligan runs resume {self.episode.run}")
         return status
+
+
+def printed(result: ReflexionAgentResult, form: str) -> list[str]:
+    """Return what goes to stdout: the sentence, the query and a table of its rows; or the rows alone in another form,
+    and then the sentence on stderr."""
+    rows: list[Any] = result.tool_result or []
+    if form != "table":
+        if result.sentence:
+            say(f"answer: {one_line(result.sentence, ANSWER_WIDTH)}")
+        return [json.dumps(rows, ensure_ascii=False, indent=2) if form == "json" else _csv(rows)]
+    parts = [one_line(result.sentence, ANSWER_WIDTH), result.answer or "", table(list(rows[0]), rows) if rows else ""]
+    return ["\n\n".join(part for part in parts if part)] if any(parts) else []
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows as CSV with a header; what is no text, number or truth value as JSON. A cell that a spreadsheet would
+    take for a formula begins with an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if rows:
+        writer.writerow(map(_csv_cell, rows[0]))
+    writer.writerows([_csv_cell(value) for value in row.values()] for row in rows)
+    return out.getvalue().removesuffix("\n")
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    return "" if value is None else value if isinstance(value, int | float) else json.dumps(value, ensure_ascii=False)
+
+
+def objections(observation: str) -> list[str]:
+    """What speaks against the rows of a query, as far as the words of the question tell."""
+    return [str(each) for each in json.loads(observation).get("objections", ())]
 
 
 def came_of(observation: str) -> str:
@@ -156,6 +221,7 @@ def answer(result: ReflexionAgentResult, episode: Episode) -> dict[str, Any]:
         "query": result.answer,
         "rows": result.tool_result,
         "note": result.note,
+        "answer": result.sentence,
         "score": result.score,
         "trials": len(episode.trials),
         "used": to_json(episode.usage),

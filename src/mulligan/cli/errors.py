@@ -11,14 +11,15 @@ from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, MulliganError, NotFound
 from mulligan.core.records import Episode
 
-SOLVED, NOT_SOLVED, BAD_INPUT, UNFINISHED, NOT_JUDGED = range(5)
+SOLVED, NOT_SOLVED, BAD_INPUT, UNFINISHED, NOT_JUDGED, UNSURE, ABSENT = range(7)
 
 
 def exit_status(end: Episode | BaseException) -> int:
     """The exit status for the end of an episode, or for an error.
 
     0: solved, or done where there is no judge. 1: not solved. 2: bad input. 3: interrupted, over budget, or an error.
-    4: never judged.
+    4: never judged. 5: an answer that was judged not good enough, though nothing proves it wrong. 6: what the task
+    asks about does not exist.
     """
     if isinstance(end, BaseException):
         return BAD_INPUT if isinstance(end, (InvalidInput, JournalDiverged, NotFound)) else UNFINISHED
@@ -26,6 +27,8 @@ def exit_status(end: Episode | BaseException) -> int:
         return SOLVED
     if end.stop is None or end.stop.reason in RESUMABLE:
         return UNFINISHED
+    if end.stop.reason in ("unsure", "absent"):
+        return UNSURE if end.stop.reason == "unsure" else ABSENT
     return NOT_SOLVED if end.judged else NOT_JUDGED
 
 

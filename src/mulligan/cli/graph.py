@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any, TypeVar
 
 import click
@@ -19,8 +21,8 @@ from mulligan.graphs.protocol import ROWS, SECONDS, Graph, GraphSchema, Rows
 from mulligan.graphs.sample import SEED, write_sample
 
 T = TypeVar("T")
-WIDTH = 60
-"""The most characters of a value in a table; --json shows all of it."""
+WIDTH, NARROWEST = 60, 6
+"""The most characters of a value in a table, and the fewest of a column that must fit; --json shows all of it."""
 
 
 @click.group()
@@ -157,8 +159,22 @@ def _properties(properties: Mapping[str, str]) -> str:
 
 
 def table(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows as a table, each value in one line of at most `WIDTH` characters."""
-    return columns([[one_line(name, WIDTH) for name in names], *([_cell(row[name]) for name in names] for row in rows)])
+    """The rows as a table, each value in one line of at most `WIDTH` characters; on a terminal, of as few as make the
+    table fit it."""
+    cells = [[one_line(name, WIDTH) for name in names], *([_cell(row[name]) for name in names] for row in rows)]
+    if names and sys.stdout.isatty():
+        widths = _fitting([max(map(len, column)) for column in zip(*cells, strict=True)], get_terminal_size().columns)
+        cells = [[one_line(cell, width) for cell, width in zip(row, widths, strict=True)] for row in cells]
+    return columns(cells)
+
+
+def _fitting(widths: Sequence[int], most: int) -> list[int]:
+    """These widths of columns, the widest made narrower until all fit into a line; none below `NARROWEST`."""
+    found, spare = list(widths), most - 2 * (len(widths) - 1)
+    while sum(found) > spare and max(found) > NARROWEST:
+        widest = max(range(len(found)), key=found.__getitem__)
+        found[widest] -= 1
+    return found
 
 
 def _cell(value: Any) -> str:

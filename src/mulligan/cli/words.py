@@ -182,7 +182,12 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
     if best and episode.solved:
         return f"solved at trial {best.number} of {limits.trials}{restart}"
     detail = one_line(stop.detail or stop.reason, 400) if stop else ""
-    ends = {"error": "stopped by an error", "over_budget": "stopped over budget"}
+    ends = {
+        "error": "stopped by an error",
+        "over_budget": "stopped over budget",
+        "unsure": "unsure",
+        "absent": "not in the graph",
+    }
     otherwise = "not solved" if episode.judged else "could not be judged"
     text = f"{ends.get(stop.reason if stop else '', otherwise)}{restart}: {detail}"
     return f"{text}; printing {printed or f'the best attempt, {which(best)}'}" if best else text

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mulligan.core.errors import QueryError
+from mulligan.core.errors import GraphError, QueryError
 from mulligan.core.records import Json
 from mulligan.graphs._guard import Refused, Token, tokens
 from mulligan.graphs._patterns import Reader
@@ -35,6 +35,8 @@ BEGINNING = 2
 """The characters that a value has in common with a text to be compared with it."""
 COMPARED = 2000
 """The values of one property that are compared with a text."""
+FEW, FORM = 30, 4
+"""The most values of a relationship's property that words of a question may say, and the letters of such a word."""
 NEAR, NEAREST = 0.35, 3
 """The likeness from which on a value is near, and how many near ones are named."""
 WIDTH = 80
@@ -63,16 +65,22 @@ class Link:
     def __str__(self) -> str:
         place = f"{self.label}.{self.property}"
         if self.words == self.value:
-            return f"{_shown(self.value)} is a {place}"
-        return f"{_shown(self.words)} is the {place} {_shown(self.value)}"
+            return f"{shown(self.value)} is a {place}"
+        return f"{shown(self.words)} is the {place} {shown(self.value)}"
 
 
 @dataclass(frozen=True)
 class Links:
-    """What a question names. left_out: properties, as "Gene.name", that could not be looked through in time."""
+    """What a question names.
+
+    Attributes:
+        left_out: properties, as "Gene.name", that could not be looked through in time.
+        unknown: words that look like a name and that no value equals or begins with; none if something was left out.
+    """
 
     found: tuple[Link, ...] = ()
     left_out: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,8 +93,8 @@ class Missing:
     nearest: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        near = f"; nearest: {', '.join(map(_shown, self.nearest))}" if self.nearest else ""
-        return f"no {self.label} has the {self.property} {_shown(self.text)}{near}"
+        near = f"; nearest: {', '.join(map(shown, self.nearest))}" if self.nearest else ""
+        return f"no {self.label} has the {self.property} {shown(self.text)}{near}"
 
 
 async def link_values(
@@ -112,7 +120,14 @@ async def link_values(
     left = _left(phrases, found)
     for place in places if left else ():
         found += await search.beginning(place, left)
-    return Links(tuple(_longest(found)), tuple(search.left_out))
+    left = [] if search.left_out else _left(phrases, found)
+    types = {stem(part) for edge in schema.edges for part in edge.label.split("_")}
+    words = [word for word in _WORD.findall(question) if stem(word) not in types]
+    spoken = [word for word in words if not any(_holds(link.words, word) for link in found)]
+    few = _Search(graph, seconds / 4)  # what it leaves out is no value of a node
+    for place in _few_of(schema) if spoken else ():
+        found += await few.said(place, spoken)
+    return Links(tuple(_longest(found)), tuple(search.left_out), tuple(_unknown(left, schema)))
 
 
 async def probe_values(
@@ -141,12 +156,13 @@ class _Phrase:
     text: str
     is_name: bool
     spellings: tuple[str, ...]
+    is_quoted: bool = False
 
 
 def _phrases(question: str, schema: GraphSchema) -> list[_Phrase]:
     kinds, common = {_bare(each.label) for each in (*schema.nodes, *schema.edges)}, set(_COMMON.split())
     quoted_ones = [next(filter(None, found.groups())) for found in _QUOTED.finditer(question)]
-    made = {text: _Phrase(text, True, (text.lower(),)) for text in quoted_ones}
+    made = {text: _Phrase(text, True, (text.lower(),), True) for text in quoted_ones}
     words = _WORD.findall(question)
     for length in range(PHRASE, 0, -1):
         for at in range(len(words) - length + 1):
@@ -189,6 +205,20 @@ def _left(phrases: Sequence[_Phrase], found: Sequence[Link]) -> list[_Phrase]:
         for each in phrases
         if each.is_name and not any(_holds(words, each.text) or _holds(each.text, words) for words in linked)
     ]
+
+
+def _unknown(left: Sequence[_Phrase], schema: GraphSchema) -> Iterator[str]:
+    """The words of a name alone, such as FOOBAR1 or X-7, or in quotes, that are no name of the schema."""
+    names = {_bare(name) for each in (*schema.nodes, *schema.edges) for name in (each.label, *each.properties)}
+    for each in left:
+        is_one = (" " not in each.text or each.is_quoted) and any(map(str.isalpha, each.text))
+        if is_one and not any(_bare(spelling) in names for spelling in each.spellings):
+            yield each.text
+
+
+def is_common(word: str) -> bool:
+    """Whether a word is one of those that sentences are made of, and no part of a name."""
+    return word.lower() in _COMMON.split()
 
 
 def _holds(words: str, part: str) -> bool:
@@ -260,6 +290,14 @@ def _is_text(kind: str) -> bool:
     return not low or (("str" in low or "text" in low or "char" in low) and "[" not in low and "list" not in low)
 
 
+def _few_of(schema: GraphSchema) -> list[tuple[str, str]]:
+    """The properties of relationships that hold texts, as (type, property)."""
+    found = [
+        (edge.label, name) for edge in schema.edges for name, kind in edge.properties.items() if kind and _is_text(kind)
+    ]
+    return found[:PROPERTIES]
+
+
 class _Search:
     """Asks one graph until its time is over. left_out: the properties that could not be looked through."""
 
@@ -286,6 +324,13 @@ class _Search:
             values = await self._values(place, match, most=NEAREST, text=phrase.text.lower())
             found += [Link(phrase.text, *place, value) for value in values]
         return found
+
+    async def said(self, place: tuple[str, str], words: Sequence[str]) -> list[Link]:
+        """The links of words that say one of the few values of a relationship's property, in any form of the word."""
+        match = f"MATCH ()-[n:{{label}}]->() WITH n LIMIT {COMPARED}"
+        values = await self._values(place, match, most=FEW + 1)
+        found = [Link(word, *place, value) for value in values for word in words if _is_form(word, value)]
+        return found if len(values) <= FEW else []
 
     async def has(self, place: tuple[str, str], text: str) -> bool | None:
         """Whether a value equals this text, in any case; None if that could not be found out in time."""
@@ -314,7 +359,7 @@ class _Search:
             if left <= 0:
                 raise QueryError("There is no time left.", "slow")
             rows = (await self._graph.run(query, given, seconds=left, rows=most)).rows
-        except QueryError:  # too slow, or the property holds something else
+        except (QueryError, GraphError):  # too slow, other values, or the database is opened again after a slow query
             self.left_out[".".join(place)] = None
             return None
         return [row["value"] for row in rows if isinstance(row["value"], str)]
@@ -338,6 +383,21 @@ def _linked(place: tuple[str, str], phrases: Sequence[_Phrase], values: Iterable
     ]
 
 
+def stem(word: str) -> str:
+    """Return an English word in lower case without the ending that it has in some of its forms."""
+    low = word.lower()
+    for ending in ("ies", "ing", "ed", "es", "s", "e"):
+        if low.endswith(ending) and len(low) - len(ending) >= 3 and not low.endswith("ss"):
+            return low[: -len(ending)] + ("y" if ending == "ies" else "")
+    return low
+
+
+def _is_form(word: str, value: str) -> bool:
+    """Whether a word of a question and a value of one word are forms of one word, such as inhibit and inhibitor."""
+    one, other = sorted((stem(word), stem(value)), key=len)
+    return not is_common(word) and len(one) >= FORM and (one == other or (len(one) > FORM and other.startswith(one)))
+
+
 def _likeness(one: str, other: str) -> float:
     """The share of the runs of three characters that both have, 0 to 1 (Dice)."""
     mine, theirs = _runs(one), _runs(other)
@@ -349,5 +409,6 @@ def _runs(text: str) -> set[str]:
     return {padded[at : at + 3] for at in range(len(padded) - 2)}
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """Return a text of a question or a graph in quotes, in one line, as a sentence shows it."""
     return json.dumps(one_line(text, WIDTH), ensure_ascii=False)

@@ -151,14 +151,17 @@ class ReflexionAgentResult:
     """The result of a question.
 
     Attributes:
-        answer: What was executed last; None if the model gave no valid answer.
-        tool_result: What executing the answer returned.
+        answer: What was executed last, or the best of a run that ended unsure; None if the model gave no valid answer.
+        tool_result: What executing the answer returned; None for a run that ended absent.
         score: The model's own score of the answer, 0 to 10; higher is better.
         stop: Why the run ended: "solved"; "unconfirmed" (a rule ended it, such as that rows came back, and the model
-            does not call them good); "exhausted" (all steps are used); "gave_up" (no valid answer).
+            does not call them good); "unsure" (all steps are used, and the best rows were not judged good enough);
+            "absent" (what the question names is not in the graph); "exhausted" (all steps are used); "gave_up" (no
+            valid answer).
         detail: More about the end, such as the model's critique.
         run: The id for `mulligan runs show`.
         note: A remark on the result, such as that there are more rows.
+        sentence: The answer in a sentence, if it was asked for.
     """
 
     answer: str | None
@@ -168,6 +171,7 @@ class ReflexionAgentResult:
     detail: str = ""
     run: str = ""
     note: str = ""
+    sentence: str = ""
 
     def __str__(self) -> str:
         return self.answer or ""
@@ -326,6 +330,10 @@ class ReflexionAgent(ABC):
         good, the run then ends as "unconfirmed"."""
         return ""
 
+    def _judge(self) -> Callable[[list[BaseMessage]], Any] | None:
+        """Return what judges each result before a revision, a function of the messages; None: the revision judges."""
+        return None
+
     def _prepare(self) -> Any:
         """Called before the first call of the model. May be a coroutine function."""
         return None
@@ -444,6 +452,7 @@ class ReflexionAgent(ABC):
             self._passed,
             self._should_continue if own_rule else None,
             self._settles,
+            judge=self._judge(),
         )
         files = self._prompt_texts()
         hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
@@ -30,18 +30,27 @@ from mulligan.graphs.protocol import SECONDS, Graph, GraphSchema
 from mulligan.langgraph.agent import ReflexionAgentResult
 from mulligan.langgraph.chat import ChatMulligan, chat_model
 from mulligan.langgraph.defaults import OwnBank
-from mulligan.langgraph.graph_texts import schema_text
-from mulligan.langgraph.kg import ROWS, KGQueryReflexionAgent, recorded_schema, recorded_values
+from mulligan.langgraph.graph_texts import has_values, schema_text
+from mulligan.langgraph.kg import KGQueryReflexionAgent, recorded_schema
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
+from mulligan.langgraph.querying import ROWS, Until
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
+from mulligan.langgraph.sentence import sentence_of
 from mulligan.langgraph.working import Recorder, Work, log
 from mulligan.recording.drivers import ASKED, check_resumable
+from mulligan.text.truncate import estimate
+
+WHOLE_TOKENS = 1000
+"""The approximate tokens of a schema that the model is shown whole, unless the caller decides."""
 
 
 @dataclass(frozen=True)
 class GraphRequest:
-    """The settings of a question that a record keeps, so that a run can be resumed. The password is not among them."""
+    """The settings of a question that a record keeps, so that a run can be resumed. The password is not among them.
+
+    The defaults are those of runs that were recorded before there was the setting.
+    """
 
     graph: str | Mapping[str, Json] | None
     model: str | None
@@ -51,8 +60,11 @@ class GraphRequest:
     good_score: float = GOOD_SCORE
     rows: int = ROWS
     seconds: float = SECONDS
-    prompt_engine: bool = True
+    prompt_engine: bool | None = True
     bank: str | None = None
+    until: Until = "rows"
+    drafts: int = 1
+    answer: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +93,10 @@ async def ask_graph(
     good_score: float = GOOD_SCORE,
     rows: int = ROWS,
     seconds: float = SECONDS,
-    prompt_engine: bool = True,
+    prompt_engine: bool | None = None,
+    until: Until = "judged",
+    drafts: int = 1,
+    answer: bool = False,
     bank: Bank | str | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
@@ -96,11 +111,15 @@ async def ask_graph(
             `connection_args` of `KGQueryReflexionAgent`, or a `Graph`.
         model: A name, or a LangChain chat model; None: `MULLIGAN_MODEL`, else mulligan.toml.
         max_steps: The number of drafts and revisions at most.
-        good_score: The score of a revision, 0 to 10, that ends the run.
+        good_score: The score, 0 to 10, from which rows are good enough.
         rows: The number of rows that an answer keeps.
         seconds: The time limit of one query.
         prompt_engine: Whether the model first chooses, in three calls, the parts of the graph that the question is
-            about. Otherwise, and if it chooses nothing, it gets the whole schema.
+            about; None: if the whole schema is long. Otherwise, and if it chooses nothing, it gets the whole schema.
+        until: "judged": the rows must answer the question, as far as rules and the model can tell. "rows": the first
+            rows with a value end the run.
+        drafts: The number of first drafts, whose answers are compared by their rows; only with "judged".
+        answer: Whether the result also has the answer in a sentence, for one more call of the model.
         bank: Lessons are recalled from it; a bank, or an agent_id, whose bank also learns from the run.
         observers: Called with the episode and each event.
         on_start: Called when the run begins or continues.
@@ -123,13 +142,16 @@ async def ask_graph(
         seconds,
         prompt_engine,
         bank if isinstance(bank, str) else None,
+        until,
+        drafts,
+        answer,
     )
     all_named = request.graph is not None and not isinstance(model, BaseChatModel) and bank == request.bank
     opened = graph if isinstance(graph, Graph) else open_graph(_absolute(graph), user, password, database)
     callbacks = Callbacks(observers, on_start, on_step, notice or log.info)
     agent = _Agent(opened, model, request, bank, store, callbacks, all_named)
     try:
-        return await agent.aexecute(question, agent.describe_graph, agent.watched)
+        return await agent.answered(question, await agent.aexecute(question, agent.describe_graph, agent.watched))
     finally:
         await agent.aclose()
         if opened is not graph:
@@ -164,7 +186,8 @@ async def resume_graph(
         callbacks = Callbacks(observers, on_start, on_step, notice or log.info)
         agent = _Agent(graph, request.model, request, request.bank, at, callbacks, True)
         try:
-            return await agent.aresume(run, agent.describe_graph, agent.watched)
+            result = await agent.aresume(run, agent.describe_graph, agent.watched)
+            return await agent.answered(episode.task.prompt, result)
         finally:
             await agent.aclose()
             await graph.close()
@@ -191,6 +214,8 @@ class _Agent(KGQueryReflexionAgent):
             good_score=request.good_score,
             rows=request.rows,
             seconds=request.seconds,
+            until=request.until,
+            drafts=request.drafts,
             store=store,
             agent_id=request.bank or "",
             bank=OwnBank(bank, _learning_model(chat), callbacks.notice) if isinstance(bank, str) else bank,
@@ -216,26 +241,36 @@ class _Agent(KGQueryReflexionAgent):
         return await super()._asked(query)
 
     def _recorder(self) -> Recorder:
-        return _ObservedRecorder(
-            self._store(), self._callbacks, Limits(trials=max(self.max_steps - 1, 1), identical=None)
-        )
+        trials = self.max_steps if self.until == "judged" else max(self.max_steps - 1, 1)
+        return _ObservedRecorder(self._store(), self._callbacks, Limits(trials=trials, identical=None))
+
+    async def answered(self, question: str, result: ReflexionAgentResult) -> ReflexionAgentResult:
+        """Return the result with its answer in a sentence, if that is asked for."""
+        if not self._request.answer:
+            return result
+        if result.stop == "absent" or not has_values(result.tool_result or []):
+            return replace(result, sentence=f"There is no answer: {result.detail}.")
+        self._callbacks.step("writing the answer")
+        said = await sentence_of(question, cast(Any, result.tool_result), self.conversation.chat, self._texts)
+        return replace(result, sentence=said)
 
     async def describe_graph(self, question: str) -> str:
         """Return what the model is told about the graph: the parts that it chose, or the whole schema; and the values
         that the question names."""
         schema = await recorded_schema(self._database)
-        values = await recorded_values(self._database, schema, question)
+        values = await self._querying.described(question, schema)
         return "\n\n".join(part for part in (await self._described(schema, question), values) if part)
 
     async def _described(self, schema: GraphSchema, question: str) -> str:
-        if not self._request.prompt_engine:
-            return schema_text(schema)
+        whole, chooses = schema_text(schema), self._request.prompt_engine
+        if not (estimate(whole) > WHOLE_TOKENS if chooses is None else chooses):
+            return whole
         engine = BioCypherPromptEngine(graph=schema, conversation_factory=lambda: self.conversation)
         try:
             return await engine.agenerate_query_prompt(question)
         except BadAnswer as error:
             self._callbacks.notice(f"the model gets the whole schema, because it chose no part of it: {error}")
-            return schema_text(schema)
+            return whole
 
 
 _STEPS = {
@@ -244,6 +279,7 @@ _STEPS = {
     "SelectProperties": "choosing the properties",
     "GenerateQuery": "writing a query",
     "ReviseQuery": "looking at what came back",
+    "JudgeRows": "judging the rows",
 }
 
 

@@ -35,7 +35,8 @@ def score_of(value: Any) -> float | None:
     return score if 0 <= score <= 10 else None
 
 
-def _valid_score(value: Any) -> float:
+def valid_score(value: Any) -> float:
+    """Read a score as `score_of` does. Raises `ValueError`."""
     if (score := score_of(value)) is None:
         raise ValueError("a score is a number from 0 to 10")
     return score
@@ -52,7 +53,7 @@ class Revision(BaseModel):
     """The newest result, looked at; and the next answer."""
 
     reflection: str = Field(description="What the result shows, and what is wrong with the answer, if anything.")
-    score: Annotated[float, BeforeValidator(_valid_score)] = Field(
+    score: Annotated[float, BeforeValidator(valid_score)] = Field(
         description="How well the result answers the question, from 0 (not at all) to 10 (fully)."
     )
     revised_answer: str = Field(description="What is to be executed next; the same answer where nothing is wrong.")
@@ -116,6 +117,15 @@ def queries_in(fields: Mapping[str, Any]) -> list[str]:
         if queries := [query for query in map(_unfenced, group) if query]:
             return queries
     return []
+
+
+def every_query_in(fields: Mapping[str, Any]) -> list[str]:
+    """Return all queries, each once, the best one first."""
+    listed: Any = fields.get("search_queries") or []
+    several = [listed] if isinstance(listed, str) else list(listed)
+    given = [fields.get("revised_query"), fields.get("answer"), *several]
+    queries = (query.rstrip("; \n") for query in map(_unfenced, given))
+    return list(dict.fromkeys(query for query in queries if query))
 
 
 def _unfenced(value: Any) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import inspect
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import interrupt
@@ -27,6 +27,7 @@ from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Reflection, Step, Stop, Task
 from mulligan.langgraph.journalled import model_id, models_in
+from mulligan.langgraph.judging import Judgement
 from mulligan.langgraph.working import (
     DRAFT,
     EXECUTE_TOOL,
@@ -38,6 +39,7 @@ from mulligan.langgraph.working import (
     Work,
     answered,
     log,
+    message_of,
     newest,
     result_of,
     since_question,
@@ -123,6 +125,9 @@ class Parts:
             and the limits decide.
         settles: Returns why a result ends the loop in any case; "" if it does not.
         approve: Asks a person before anything is executed; None: nobody is asked.
+        judge: Judges each result, the last one included, before anything is revised; `passed`, `settles` and `goes_on`
+            then say nothing. `revise` gets the critique as the last message, and its score does not count. None: the
+            revision judges.
 
     A loop that `goes_on` or `settles` ends, and that `passed` does not call good, ends as "unconfirmed".
     """
@@ -136,6 +141,7 @@ class Parts:
     goes_on: Callable[[list[BaseMessage]], str] | None = None
     settles: Callable[[ToolMessage], str] = lambda message: ""
     approve: Approve | None = None
+    judge: Callable[[list[BaseMessage]], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -162,8 +168,8 @@ class Nodes:
 
     @cached_property
     def limits(self) -> Limits:
-        """The limits of the episode: a revision judges each trial, and the draft is a step too."""
-        return Limits(trials=max(self.steps - 1, 1), identical=None)
+        """The limits of the episode: a step is a draft or a revision, and without a judge the last one only judges."""
+        return Limits(trials=self.steps if self.parts.judge else max(self.steps - 1, 1), identical=None)
 
     async def draft(self, state: ReflexionState, config: RunnableConfig) -> Mapping[str, Any]:
         messages, removed = since_question(state["messages"]), list[RemoveMessage]()
@@ -205,7 +211,7 @@ class Nodes:
             await work.keep(Acted(number, Attempt(answer, (step,), usage=work.spent()), seconds=work.lap()))
             work.next = REVISE
             update = {"messages": [*edits, message]}
-            if self.steps > 1:
+            if self.steps > 1 or self.parts.judge:
                 return {**update, "record": self.recorder.update(work)}
             await work.keep(Evaluated(number, Feedback(None, "no step was left to judge it", source="revise")))
             update |= await self._after_verdict(work, reading, message)
@@ -216,6 +222,8 @@ class Nodes:
         messages = since_question(state["messages"], record["question"])
         number, tool = len(self.recorder.episode(record).trials), newest(messages, ToolMessage)
         async with self.recorder.work(record, f"trial.{number}", "evaluate") as work:
+            if self.parts.judge is not None:
+                return await self._learn(await self._judged(work, messages), work)
             work.steps += 1
             try:
                 message: AIMessage = await called(self.parts.revise, messages)
@@ -238,6 +246,41 @@ class Nodes:
             await work.keep(Evaluated(number, feedback, work.lap()))
             update = {"messages": [message], **await self._after_verdict(work, reading, tool, ended)}
         return await self._learn(update, work)
+
+    async def _judged(self, work: Work, messages: list[BaseMessage]) -> dict[str, Any]:
+        """Judge the newest result; then end the run, or revise."""
+        assert self.parts.judge is not None, "only a run with a judge is judged"
+        number, tool = len(work.episode.trials), newest(messages, ToolMessage)
+        judgement: Judgement = await called(self.parts.judge, messages)
+        text = judgement.critique if judgement.passed is not False else "the rows do not answer the question"
+        feedback = Feedback(judgement.passed, text, judgement.score, "judge", usage=work.spent())
+        await work.keep(Evaluated(number, feedback, work.lap()))
+        if judgement.passed is False:
+            await work.keep(Reflected(number, Reflection(judgement.critique)))
+        if (stop := self._stop_of(work, judgement)) is not None:
+            await work.keep(Stopped(stop))
+            return self._ended(work, tool, messages)
+        work.steps += 1
+        try:
+            message: AIMessage = await called(self.parts.revise, [*messages, HumanMessage(judgement.critique)])
+        except BadAnswer as error:
+            stop = _unsure(work, str(error)) or Stop("gave_up", str(error))
+            await work.keep(Stopped(stop, work.spent(), work.lap()))
+            return self._ended(work, tool, messages)
+        work.next = EXECUTE_TOOL
+        return {"messages": [message], "record": self.recorder.update(work)}
+
+    def _stop_of(self, work: Work, judgement: Judgement) -> Stop | None:
+        """Return why the run is over after this judgement; None if it goes on."""
+        if judgement.absent:
+            return Stop("absent", judgement.absent)
+        move = due(work.episode, self.limits)
+        if not isinstance(move, Stop) or move.reason != "exhausted":
+            return move if isinstance(move, Stop) else None
+        if judgement.missing:
+            return Stop("absent", judgement.missing)
+        used = f"{work.steps} of {self.steps} steps used"
+        return _unsure(work, used) or replace(move, detail=used)
 
     async def _unrevised(self, work: Work, tool: ToolMessage, error: BadAnswer) -> dict[str, Any]:
         """End a run without a valid revision. A result that is good or ends the loop counts all the same."""
@@ -272,8 +315,11 @@ class Nodes:
         await work.keep(Stopped(Stop("gave_up", str(error)), work.spent(), work.lap()))
         return self._ended(work, tool)
 
-    def _ended(self, work: Work, tool: ToolMessage | None) -> dict[str, Any]:
+    def _ended(self, work: Work, tool: ToolMessage | None, messages: Sequence[BaseMessage] = ()) -> dict[str, Any]:
+        """Return the update of the state after the end. messages: needed where an earlier answer may be the best."""
         work.next = END
+        if messages:
+            tool = message_of(work.episode, messages)
         return {"record": self.recorder.update(work), "reflexion": result_of(work.episode, work.steps, tool)}
 
     async def _learn(self, update: dict[str, Any], work: Work) -> dict[str, Any]:
@@ -315,6 +361,16 @@ class Nodes:
                 raise
             return _new_record(known, question)  # another run of the thread was faster
         return record
+
+
+def _unsure(work: Work, detail: str) -> Stop | None:
+    """Return the end of a run whose best answer has rows that were not judged good enough; None without such rows."""
+    best = work.episode.best
+    feedback = best.feedback if best else None
+    if best is None or feedback is None or feedback.score == 0:
+        return None
+    critique = best.reflection.text if best.reflection else feedback.text
+    return Stop("unsure", f"{detail}; {critique}")
 
 
 def _feedback_text(reading: Reading, *, critique: bool) -> str:

@@ -30,8 +30,11 @@ from mulligan.graphs.protocol import Graph
 from mulligan.langgraph.asking import Draft, Revision, SchemaResponder, answer_in, check_schemas, fields_of, reading_of
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import OwnBank, prompts_of, store_of
+from mulligan.langgraph.graph_texts import tool_message
 from mulligan.langgraph.journalled import journalled, jsonable, models_in
+from mulligan.langgraph.judging import RowsJudge
 from mulligan.langgraph.nodes import STEPS, Nodes, Parts, ask_person, episode_head
+from mulligan.langgraph.querying import ROWS, Querying, Until, rows_settle
 from mulligan.langgraph.working import (
     DRAFT,
     EXECUTE_TOOL,
@@ -142,7 +145,7 @@ def wired(nodes: Nodes) -> ReflexionStateGraph:
     graph.add_node(EXECUTE_TOOL, Node(EXECUTE_TOOL, nodes.execute_tool))
     graph.add_edge(START, DRAFT)
     graph.add_conditional_edges(DRAFT, next_node, [EXECUTE_TOOL, END])
-    if nodes.steps == 1:
+    if nodes.steps == 1 and nodes.parts.judge is None:
         graph.add_edge(EXECUTE_TOOL, END)
         return graph
     graph.add_node(REVISE, Node(REVISE, nodes.revise))
@@ -150,9 +153,6 @@ def wired(nodes: Nodes) -> ReflexionStateGraph:
     graph.add_conditional_edges(REVISE, next_node, [EXECUTE_TOOL, END])
     return graph
 
-
-ROWS = 30
-"""Rows of a graph database that a model is shown."""
 
 MENDABLE = (QueryError, ToolError, InvalidInput, BadAnswer)
 """What of our own errors the model can do something about. The others end the run."""
@@ -175,10 +175,12 @@ class Executing:
         *,
         repeatable: bool = True,
         handle_errors: bool = True,
+        judged: bool = False,
     ) -> None:
+        self.querying = _querying(tool, judged) if isinstance(tool, Graph) else None
         self._repeatable, self._handle_errors = repeatable, handle_errors
         self._tool, self._inputs = tool, _inputs(tool, draft, revise)
-        self._is_tool, self._is_graph = isinstance(tool, BaseTool), isinstance(tool, Graph)
+        self._is_tool = isinstance(tool, BaseTool)
         self._is_runnable = isinstance(tool, Runnable)
         self.name = _name(tool)
 
@@ -187,7 +189,9 @@ class Executing:
         given = fields_of(proposal)
         answer = answer_in(given)
         named = {name: answer if field == "answer" else given.get(field) for name, field in self._inputs.items()}
-        if work is None or work.entry is None:
+        if self.querying is not None:
+            told = await self._told(answer, {"question": messages[0].text})
+        elif work is None or work.entry is None:
             told = await self._told(answer, named)
         else:
             request = {"tool": self.name, "input": jsonable(named) if self._inputs else answer}
@@ -209,19 +213,19 @@ class Executing:
             return {"content": f"{kind}{error}", "status": "error"}
 
     async def _run(self, answer: str, named: Mapping[str, Any]) -> Any:
-        tool = self._tool
-        if self._is_graph:
-            return await portal.within(_rows(tool, answer))
+        tool: Any = self._tool
+        if self.querying is not None:
+            found = await self.querying.asked(answer, named["question"])
+            if "error" in found and not self._handle_errors:
+                raise QueryError(str(found["error"]), "failed")
+            return tool_message(found, {})
         if self._is_runnable:
             return await invoke(tool, dict(named) if self._is_tool else answer)
         return await (called(partial(tool, **named)) if self._inputs else called(tool, answer))
 
 
-async def _rows(graph: Graph, query: str) -> Json:
-    """As `KGQueryReflexionAgent` tells a model: {"query", "result"}, and "truncated"."""
-    rows = await graph.run(query, rows=ROWS)
-    more = {"truncated": f"only the first {ROWS} rows"} if rows.truncated else {}
-    return {"query": query, "result": [dict(row) for row in rows.rows], **more}
+def _querying(graph: Graph, judged: bool) -> Querying:
+    return Querying(graph, lambda query: portal.within(graph.run(query, rows=ROWS)), judged=judged)
 
 
 def _told(result: Any) -> Json:
@@ -284,6 +288,7 @@ def create_reflexion_graph(
     draft: type[BaseModel] = Draft,
     revise: type[BaseModel] = Revision,
     judge: Judge | None = None,
+    until: Until | None = None,
     max_steps: int = STEPS,
     good_score: float = GOOD_SCORE,
     store: Store | bool | None = None,
@@ -310,6 +315,8 @@ def create_reflexion_graph(
         instructions: What the answer must be, for the draft and the revision.
         draft, revise: What the model is asked for, as pydantic models; see `mulligan.langgraph.asking`.
         judge: Decides whether an answer is good enough; None: a score of good_score or more does.
+        until: Over a graph database without a judge: "judged" (None is the same), the rows must answer the question, as
+            far as rules and the model can tell; "rows", the first rows with a value end the run.
         max_steps: The number of drafts and revisions at most.
         good_score: The score, 0 to 10, from which an answer is good enough.
         store: Where runs are recorded; None: the store that `mulligan runs` reads; False: nowhere.
@@ -331,7 +338,10 @@ def create_reflexion_graph(
         raise InvalidInput(f"max_steps must be at least 1, not {max_steps}. It limits drafts and revisions.")
     if learn and bank is None:
         raise InvalidInput("learn=True needs a bank to teach: give bank=…")
-    check_schemas(draft, revise, judge is not None)
+    if until is not None and (judge is not None or not isinstance(tool, Graph)):
+        raise InvalidInput("until is for a graph database without a judge of your own: leave it out.")
+    judged = isinstance(tool, Graph) and judge is None and until != "rows"
+    check_schemas(draft, revise, judge is not None or judged)
     model = chat_model(model) if isinstance(model, str) else model
     if not models_in(journalled(model)):
         raise InvalidInput(f"model must be a LangChain chat model, or made of some, not {type(model).__name__}.")
@@ -342,7 +352,10 @@ def create_reflexion_graph(
         )
         for role, schema in (("draft", draft), ("revise", revise))
     )
-    executing = Executing(tool, draft, revise, repeatable=repeatable, handle_errors=handle_errors)
+    executing = Executing(tool, draft, revise, repeatable=repeatable, handle_errors=handle_errors, judged=judged)
+    rows_judge = (
+        RowsJudge(journalled(model), texts, executing.querying, good_score) if executing.querying and judged else None
+    )
     parts = Parts(
         drafter.arespond,
         executing,
@@ -350,9 +363,12 @@ def create_reflexion_graph(
         reading_of,
         lambda reading, message: reading.answer,
         _check(judge, good_score),
+        settles=rows_settle if until == "rows" else lambda message: "",
+        judge=rows_judge,
         approve=ask_person if approve else None,
     )
     settings = {"tool": executing.name, "good_score": None if judge else good_score, "approve": approve}
+    settings |= {"until": until or "judged"} if judged or until else {}
     settings |= {"graph": name, "max_steps": max_steps, "instructions": instructions}
     head = episode_head({"draft": drafter.model, "revise": reviser.model}, texts.used, settings)
     files = {f"prompts/{name}.md": text for name, text in texts.texts.items()}

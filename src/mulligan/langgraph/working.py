@@ -33,7 +33,7 @@ from mulligan.core.episode import Event, Rated, Revised, Stopped, advance
 from mulligan.core.errors import InvalidInput, JournalError, NotFound, OutOfOrder, StoreError
 from mulligan.core.loop import Meter, scope
 from mulligan.core.protocols import Journal, Store
-from mulligan.core.records import Episode, Json, Stop, StopReason, Usage
+from mulligan.core.records import Episode, Json, Stop, StopReason, Trial, Usage
 from mulligan.recording.bridge import Settling, blocking, keeper, portal
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry, Ledger, is_pause, with_quality
@@ -47,7 +47,8 @@ class ReflexionResult(TypedDict):
     """The result of a question.
 
     Attributes:
-        answer, tool_result: What was executed last, and the tool's message as text; None if nothing was executed.
+        answer, tool_result: What was executed last (of a run that ended unsure, the best), and the tool's message as
+            text; None if nothing was executed. A run that ended absent has no tool_result.
         score: The score of the answer, 0 to 10; higher is better. None: it has no score.
         solved: Whether the answer was good enough.
         stop, detail: Why the run ended.
@@ -174,9 +175,24 @@ def text_of(message: ToolMessage | AIMessage) -> str:
     return message.text or json.dumps(message.content, ensure_ascii=False, default=str)
 
 
+def answer_of(episode: Episode) -> Trial | None:
+    """Return the trial whose answer counts: the newest, but the best of an episode that ended unsure."""
+    if episode.stop is not None and episode.stop.reason == "unsure":
+        return episode.best
+    return episode.trials[-1] if episode.trials else None
+
+
+def message_of(episode: Episode, messages: Sequence[BaseMessage]) -> ToolMessage | None:
+    """Return the tool message of the answer that counts; None where no value is handed out, as there is none."""
+    tools, trial = [message for message in messages if isinstance(message, ToolMessage)], answer_of(episode)
+    if trial is None or (episode.stop is not None and episode.stop.reason == "absent"):
+        return None
+    return tools[trial.number - 1] if trial.number <= len(tools) else last(messages, ToolMessage)
+
+
 def result_of(episode: Episode, steps: int, tool: ToolMessage | None) -> ReflexionResult:
-    """Return the result of an episode that has ended. tool: the newest tool message."""
-    trial, stop, used = (episode.trials[-1] if episode.trials else None), episode.stop, episode.usage
+    """Return the result of an episode that has ended. tool: the tool message of the answer that counts."""
+    trial, stop, used = answer_of(episode), episode.stop, episode.usage
     return {
         "answer": trial.attempt.output if trial else None,
         "tool_result": None if tool is None else text_of(tool),

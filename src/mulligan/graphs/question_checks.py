@@ -1,0 +1,505 @@
+"""Compares a query and its rows with the question, without a model: what the words of the question ask for.
+
+Nothing here proves an answer right. Each rule finds one way in which it is wrong, from the question's words, the schema
+and the values that the question names, and says it in a sentence. The same reading gives hints before a first draft.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from typing import Literal
+
+from mulligan.core.records import Json
+from mulligan.graphs._guard import Refused
+from mulligan.graphs.protocol import GraphSchema
+from mulligan.graphs.query_text import QueryText
+from mulligan.graphs.values import Link, Links, is_common, shown, stem
+
+REACH = 5
+"""The words after "which" or "how many" among which the asked kind or property is looked for."""
+FAR = 3
+"""The relationships of a sketch between a value and what is asked for."""
+SIMILAR = 4
+"""The first letters that a text of the query and a word of the question have in common to be about the same."""
+
+_WORD = re.compile(r"\w(?:[\w.\-/'’]*\w)?")
+_COUNTS = re.compile(r"\b(how many|number of|count)\b", re.I)
+_GROUPS = re.compile(r"\b(each|every|per|by)\b", re.I)
+_AMOUNTS = re.compile(
+    r"\b(how|number|count|total|sum|average|mean|median|length|size|score|share|percent\w*|fraction|most|fewest|"
+    r"maximum|minimum|many|much)\b",
+    re.I,
+)
+_NEGATES = re.compile(r"\b(not|no|none|without|except|excluding|never|neither|nor|lacks?|lacking)\b|n['’]t\b", re.I)
+_LEAVES_OUT = re.compile(
+    r"\b(only|other|another|unless|but|outside|rather|different|missing|besides|un\w+|non\w*)\b", re.I
+)
+_SUPERLATIVE = re.compile(
+    r"\b(longest|shortest|largest|smallest|biggest|highest|lowest|greatest|heaviest|lightest|oldest|newest|latest|"
+    r"earliest|youngest|strongest|weakest|most|fewest|least|first|last|maximum|minimum)\b",
+    re.I,
+)
+_SEVERAL = re.compile(r"\b(\d+|two|three|four|five|ten|at (?:most|least))\b", re.I)
+_WHETHER = re.compile(r"\s*(is|are|was|were|does|do|did|can|has|have)\b", re.I)
+_ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show", "give")
+_WEAK = frozenset(
+    ("has", "have", "is", "are", "was", "of", "in", "on", "at", "by", "to", "with", "for", "from", "part")
+)
+_DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
+_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How the question says a relationship between nodes of one kind: `value` is the end that `role` names."""
+
+    type: str
+    label: str
+    property: str
+    value: str
+    role: Literal["source", "target"]
+
+    def __str__(self) -> str:
+        node, other = f"(:{self.label} {{{self.property}: {_literal(self.value)}}})", f"(:{self.label})"
+        first, second = (node, other) if self.role == "source" else (other, node)
+        return f"{first}-[:{self.type}]->{second}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with the schema of its graph and the values of the graph that it names."""
+
+    question: str
+    schema: GraphSchema
+    links: Links = Links()
+
+    def hints(self) -> list[str]:
+        """What a query for this question needs, a sentence each, as far as its words tell."""
+        found: list[str] = []
+        if self.kind or self.property:
+            what = f"{self.kind} nodes" if self.kind else f"the property {self.property}"
+            found.append(f"The question asks for {'a number of ' if self.counts else ''}{what}.")
+        if self.direction:
+            found.append(f"It is about {self.direction}.")
+        if self.counts:
+            found.append("It asks for a number: return count(DISTINCT …) alone.")
+        if self.negates:
+            found.append("It leaves something out: use WHERE NOT, with EXISTS { MATCH … } for a relationship.")
+        if self.superlative:
+            found.append("It asks for the first of an order: use ORDER BY … LIMIT 1.")
+        if self.sketch:
+            found.append(f"If it asks for nothing else, its words fit this query: {self.sketch}")
+        return found
+
+    def objections(self, query: str, rows: Sequence[Mapping[str, Json]]) -> list[str]:
+        """What is wrong with these rows as an answer, a sentence each. A query that cannot be read gives none."""
+        try:
+            read = QueryText(query)
+        except Refused:
+            return []
+        rules = (self._values, self._kinds, self._relations, self._conditions)
+        found = [said for rule in rules for said in rule(read)]
+        return list(dict.fromkeys([*found, *self._of_rows(read, rows)]))
+
+    @cached_property
+    def sketch(self) -> str:
+        """A query that the words fit, if they leave no choice: from each value that the question names, by all the
+        relationships that it speaks of, to what it asks for; "" otherwise."""
+        values = {link.words: link for link in self.links.found if not self._is_edge(link)}
+        several = len(values) + sum(map(self._is_edge, self.links.found)) < len(self.links.found)
+        if not values or several or self.negates or self.superlative or self._left_over:
+            return ""
+        if self._about_one_node:
+            (link,) = values.values()
+            return f"MATCH (x:{_node(link)}) RETURN x.{self.property}"
+        paths = [self._paths(link) for link in values.values()] if self.kind else []
+        if not paths or any(len(some) != 1 for some in paths):
+            return ""
+        names = self._properties(self.kind)
+        shows = "x.name" if "name" in names else f"x.{next(iter(names))}" if names else "x"
+        returns = "count(DISTINCT x)" if self.counts else f"DISTINCT {shows}"
+        return f"MATCH {', '.join(path for (path,) in paths)} RETURN {returns}"
+
+    def _is_edge(self, link: Link) -> bool:
+        return any(edge.label == link.label for edge in self.schema.edges)
+
+    @cached_property
+    def _left_over(self) -> list[str]:
+        """The words that say something beyond the kinds, relationships, values and the one property asked for."""
+        named = {word.lower() for link in self.links.found for word in _WORD.findall(link.words)}
+        labels = {stem(part) for node in self.schema.nodes for part in _parts(node.label)}
+        types = {stem(part) for name in self.relations for part in _parts(name)}
+        names = [self.property, *(link.property for link in self.links.found)]
+        known = labels | types | {stem(part) for name in names if name for part in _parts(name)}
+        return [
+            word
+            for word, said in self._words
+            if word not in named and said not in known and word not in _ASKS and (not is_common(word) or word == "most")
+        ]
+
+    def _paths(self, link: Link) -> list[str]:
+        """The patterns from a value to the asked kind, over each relationship that the question speaks of once."""
+        if link.label == self.kind and link.property != "name" and not self.relations:
+            return [f"(x:{_node(link)})"]
+        ends = {edge.label: edge.ends for edge in self.schema.edges}
+        named = [self.relations] if self.relations else [(name,) for name in ends]
+        found: dict[str, None] = {}
+        for types in (order for some in named if len(some) <= FAR for order in permutations(some)):
+            for path, label in self._walked(types, ends, link):
+                if label == self.kind:
+                    found[path] = None
+        return list(found)
+
+    def _walked(
+        self, types: Sequence[str], ends: Mapping[str, Sequence[tuple[str, str]]], link: Link
+    ) -> list[tuple[str, str]]:
+        """The patterns that begin at a value and have these relationships in order, each with the label at its end."""
+        ways = [(f"(:{_node(link)})", link.label)]
+        for step, name in enumerate(types):
+            last = step == len(types) - 1
+            next_ways: list[tuple[str, str]] = []
+            for path, label in ways:
+                for source, target in ends[name]:
+                    if source == target == label:
+                        way = self.direction
+                        if way is None or way.type != name or (way.value != link.value or step):
+                            continue  # either direction would fit
+                        arrows = [("-", "->")] if way.role == "source" else [("<-", "-")]
+                    else:
+                        arrows = [("-", "->")] * (source == label) + [("<-", "-")] * (target == label)
+                    for left, right in arrows:
+                        other = target if right == "->" else source
+                        next_ways.append(
+                            (f"{path}{left}[:{self._typed(name)}]{right}({'x' if last else ''}:{other})", other)
+                        )
+            ways = next_ways
+        return ways
+
+    def _typed(self, name: str) -> str:
+        """A relationship type, with the values of its properties that the question says."""
+        said = [f"{link.property}: {_literal(link.value)}" for link in self.links.found if link.label == name]
+        return f"{name} {{{', '.join(said)}}}" if said else name
+
+    # --- what the question says ------------------------------------------------------------------------------------
+
+    @cached_property
+    def counts(self) -> bool:
+        return bool(_COUNTS.search(self.question)) and not self.superlative
+
+    @cached_property
+    def negates(self) -> bool:
+        return bool(_NEGATES.search(self._unnamed))
+
+    @cached_property
+    def superlative(self) -> bool:
+        return bool(_SUPERLATIVE.search(re.sub(r"at (?:most|least)", "", self._unnamed)))
+
+    @cached_property
+    def kind(self) -> str:
+        """The label that is asked for; "" if that cannot be told."""
+        return self._asked[0]
+
+    @cached_property
+    def property(self) -> str:
+        """The property that is asked for, if the question asks for no label."""
+        return self._asked[1]
+
+    @cached_property
+    def strangers(self) -> tuple[str, ...]:
+        """Texts of the question that look like names and are no values of the graph: those that no value equals, and
+        those that only begin as a value does and go on otherwise."""
+        found = list(self.links.unknown)
+        for link in self.links.found:
+            if link.value.lower().startswith(f"{link.words.lower()} "):
+                after = re.search(rf"{re.escape(link.words)}\s+(\w[\w\-]*)", self.question)
+                if after and not is_common(after[1]) and stem(after[1]) not in self._schema_stems:
+                    found.append(f"{link.words} {after[1]}")
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """The relationship types that a word of the question names."""
+        return tuple(dict.fromkeys(name for _, name in self._verbs))
+
+    @cached_property
+    def direction(self) -> Direction | None:
+        """How a relationship between nodes of one kind points, if the question names one and a single end of it."""
+        between = {edge.label: {a for a, b in edge.ends if a == b} for edge in self.schema.edges}
+        verbs = [(at, name) for at, name in self._verbs if between.get(name)]
+        words = [word for word, _ in self._words]
+        if len(verbs) != 1:
+            return None
+        at, name = verbs[0]
+        ends = [
+            link for link in self.links.found if link.label in between[name] and self._place(link.words) is not None
+        ]
+        if len(ends) != 1:
+            return None
+        end, where = ends[0], self._place(ends[0].words)
+        assert where is not None, "only links with a place are ends"
+        if abs(where - at) > REACH or self._clause_between(at, where):
+            return None
+        passive = at + 1 < len(words) and words[at + 1] == "by"
+        if not passive and where < at and at and words[at - 1] in ("is", "are", "was", "were", "been"):
+            return None
+        before = where < at
+        role: Literal["source", "target"] = "source" if before != passive else "target"
+        return Direction(name, end.label, end.property, end.value, role)
+
+    def _clause_between(self, one: int, other: int) -> bool:
+        """Whether "that", "which" or another verb of a relationship stands between two words."""
+        low, high = sorted((one, other))
+        between = range(low + 1, high)
+        return any(self._words[n][0] in ("and", "or", "which", "whose") for n in between) or any(
+            at in between for at, _ in self._verbs
+        )
+
+    @cached_property
+    def _words(self) -> list[tuple[str, str]]:
+        """The words, each in lower case and with its stem."""
+        return [(word.lower(), stem(word)) for word in _WORD.findall(self.question)]
+
+    @cached_property
+    def _unnamed(self) -> str:
+        """The question without the values that it names."""
+        text = self.question
+        for link in self.links.found:
+            text = text.replace(link.words, "…")
+        return text
+
+    def _place(self, words: str) -> int | None:
+        first = [word.lower() for word in _WORD.findall(words)]
+        plain = [word for word, _ in self._words]
+        found = [n for n in range(len(plain)) if plain[n : n + len(first)] == first]
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _schema_stems(self) -> set[str]:
+        every = (*self.schema.nodes, *self.schema.edges)
+        names = [name for each in every for name in (each.label, *each.properties)]
+        return {stem(part) for name in names for part in _parts(name)}
+
+    @cached_property
+    def _verbs(self) -> list[tuple[int, str]]:
+        """The words that name a relationship type, each with the type: its first word that says something."""
+        nouns = {
+            stem(part) for node in self.schema.nodes for name in (node.label, *node.properties) for part in _parts(name)
+        }
+        stems: dict[str, list[str]] = defaultdict(list)
+        for edge in self.schema.edges:
+            telling = [part for part in _parts(edge.label) if part not in _WEAK]
+            if telling and stem(telling[0]) not in nouns and len(stem(telling[0])) > 2:
+                stems[stem(telling[0])].append(edge.label)
+        said_types: dict[str, set[str]] = defaultdict(set)
+        for link in filter(self._is_edge, self.links.found):
+            said_types[link.words].add(link.label)
+        places = [(self._place(words), types) for words, types in said_types.items() if len(types) == 1]
+        told = [(n, name) for n, (name, *_) in places if n is not None]
+        return told + [(n, stems[said][0]) for n, (_, said) in enumerate(self._words) if len(stems.get(said, ())) == 1]
+
+    @cached_property
+    def _asked(self) -> tuple[str, str]:
+        labels = {tuple(map(stem, _parts(node.label))): node.label for node in self.schema.nodes}
+        names = {
+            tuple(map(stem, _parts(name))): name
+            for node in self.schema.nodes
+            for name in node.properties
+            if name != "name"
+        }
+        stems = [said for _, said in self._words]
+        start = next((n for n, (word, _) in enumerate(self._words) if word in _ASKS), None)
+        if start is None:
+            return "", ""
+        for at in range(start + 1, min(start + 1 + REACH, len(stems))):
+            if at in (place for place, _ in self._verbs):
+                break
+            for length in (3, 2, 1):
+                some = tuple(stems[at : at + length])
+                if len(some) == length and some in labels:
+                    return labels[some], ""
+                if len(some) == length and some in names:
+                    return "", names[some]
+        return "", ""
+
+    # --- the rules -------------------------------------------------------------------------------------------------
+
+    def _values(self, query: QueryText) -> Iterator[str]:
+        written = [text.lower() for text in query.texts]
+        words: dict[str, list[str]] = defaultdict(list)
+        for link in self.links.found:
+            words[link.words].append(link.value)
+        for said, values in words.items():
+            known = [said.lower(), *(value.lower() for value in values)]
+            if not any(text and (text in name or name in text) for text in written for name in known):
+                yield f"The question names {shown(said)}, and the query does not ask for it."
+        for said in self.strangers:
+            if not any(_has_words(text, said.lower()) or _has_words(said.lower(), text) for text in written):
+                yield f"The question names {shown(said)}, which no value equals, and the query does not ask for it."
+        for text in query.texts:
+            if self._invented(text):
+                yield f"The query asks for {shown(text)}, which the question does not name."
+        for said in self.strangers:
+            guesses = [link.value for link in self.links.found if said.startswith(f"{link.words} ")]
+            for value in guesses:
+                if value.lower() in written:
+                    yield f"The question names {shown(said)}, and the query asks for {shown(value)}."
+
+    def _invented(self, text: str) -> bool:
+        """Whether a text of a query looks like a name and stands neither in the question nor in what it names."""
+        low, asked = text.lower().strip(".*%^$"), self.question.lower()
+        if len(low) < 3 or not any(char.isupper() or char.isdigit() for char in text) or _has_words(asked, low):
+            return False
+        if any(low in link.value.lower() or link.value.lower() in low for link in self.links.found):
+            return False
+        starts = {word[:SIMILAR] for word, _ in self._words}
+        return not any(word[:SIMILAR] in starts for word in _WORD.findall(low) if word.isalpha())
+
+    def _kinds(self, query: QueryText) -> Iterator[str]:
+        if self.property:
+            items = [item for item in query.returned if item.aggregate != "count"]
+            if items and all(item.property and item.property != self.property for item in items):
+                yield f"The question asks for the property {self.property}, and the query returns {query.returns}."
+            named = [link.label for link in self.links.found if self.property in self._properties(link.label)]
+            owners = {
+                label for item in items if item.property == self.property for label in query.labels_of(item.variable)
+            }
+            texts = [text.lower() for text in query.texts_at(*(item.variable for item in items))]
+            if (
+                len(named) == 1
+                and owners == {named[0]}
+                and not self.kind
+                and not self.relations
+                and query.texts
+                and not texts
+            ):
+                name = shown(self.links.found[0].value)
+                yield f"The question asks for the {self.property} of {name} itself: return it from that node."
+        if self.kind:
+            labels = [query.labels_of(item.variable) for item in query.returned]
+            if labels and all(labels) and not any(self.kind in some for some in labels):
+                yield f"The question asks for {self.kind} nodes, and the query returns {query.returns}."
+
+    def _properties(self, label: str) -> Mapping[str, str]:
+        return next((node.properties for node in self.schema.nodes if node.label == label), dict[str, str]())
+
+    def _relations(self, query: QueryText) -> Iterator[str]:
+        for name in self.relations:
+            if query.types and name not in query.types:
+                yield f"The question speaks of {name}, and the query has no such relationship."
+        if not self.relations and len(query.types) and self._about_one_node:
+            yield "The question is about a node alone: the query needs no relationship."
+        if (way := self.direction) and (found := query.role_of(way.type, way.value)) and found != way.role:
+            yield f"The arrow points the wrong way, or none is written. The question is about {way}."
+
+    @cached_property
+    def _about_one_node(self) -> bool:
+        """Whether the question asks for a property of the one node that it names, and speaks of no other kind."""
+        if not self.property or len({link.words for link in self.links.found}) != 1:
+            return False
+        stems = [said for _, said in self._words]
+        own = {link.label for link in self.links.found}
+        others = [node.label for node in self.schema.nodes if node.label not in own]
+        named = any(stem(_parts(label)[0]) in stems for label in others)
+        return not named and any(self.property in self._properties(label) for label in own)
+
+    def _conditions(self, query: QueryText) -> Iterator[str]:
+        if self.negates and not query.negates:
+            yield "The question leaves something out (not, no, without), and the query excludes nothing: use WHERE NOT."
+        for said in _DIGITS.findall(self._unnamed):
+            plain = said.replace(",", "").rstrip(".")
+            if not any(plain in token for token in query.told) and not self._is_percent(plain, query):
+                yield f"The question names {said}, and the query does not use it."
+        for name in self._properties_said:
+            if name not in query.told:
+                yield f"The question speaks of {name}, and the query does not use this property."
+        for said in query.amounts:
+            if not re.search(rf"(?<![\w.]){re.escape(said)}(?![\w.]*\d)", self.question) and not self._says_amount(
+                said
+            ):
+                yield f"The query has a condition with {said}, which the question does not name."
+        if query.words & {"NOT", "EXCEPT"} and not self.negates and not _LEAVES_OUT.search(self.question):
+            yield "The query excludes something (NOT), and the question does not."
+        orders = query.words & {"ORDER", "MAX", "MIN"}
+        if self.superlative and not orders and not _SEVERAL.search(self._unnamed):
+            yield "The question asks for the first of an order, and the query has no ORDER BY … LIMIT 1."
+        if query.words & {"MATCH"} and query.is_torn:
+            yield "The query has patterns without a common node, so that everything is combined with everything."
+
+    def _is_percent(self, number: str, query: QueryText) -> bool:
+        return bool(re.search(rf"{re.escape(number)}\s*(%|per ?cent)", self.question)) and any(
+            float(each) == float(number) / 100 for each in query.amounts
+        )
+
+    @cached_property
+    def _properties_said(self) -> list[str]:
+        """The properties that the question speaks of in one word, which is no common word and names nothing else."""
+        others = {stem(part) for each in (*self.schema.nodes, *self.schema.edges) for part in _parts(each.label)}
+        every = {name for each in (*self.schema.nodes, *self.schema.edges) for name in each.properties}
+        named = {word.lower() for link in self.links.found for word in _WORD.findall(link.words)}
+        said = {(word, found) for word, found in self._words if word not in named and not is_common(word)}
+        stems = {found for _, found in said}
+        every -= {"name", *(link.property for link in self.links.found)}
+        return sorted(name for name in every if stem(name) in stems and stem(name) not in others)
+
+    def _says_amount(self, amount: str) -> bool:
+        """Whether the question says this number in a word, or with a comma or a percent sign."""
+        digits = re.sub(r"[,_](?=\d)", "", self.question)
+        number = float(amount)
+        words = {word for word, _ in self._words}
+        said = number in (0, 1) or any(number == n and word in words for n, word in enumerate(_NUMBERS))
+        percent = any(float(each) == 100 * number for each in re.findall(r"(\d+(?:\.\d+)?)\s*(?:%|per ?cent)", digits))
+        return said or percent or any(float(each) == number for each in re.findall(r"\d+(?:\.\d+)?", digits))
+
+    def _of_rows(self, query: QueryText, rows: Sequence[Mapping[str, Json]]) -> Iterator[str]:
+        if not rows:
+            return
+        values = [value for row in rows for value in row.values()]
+        numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+        if self.counts and not _GROUPS.search(self.question) and (len(values) != 1 or len(numbers) != 1):
+            yield "The question asks how many, and the rows are not a single number: return count(DISTINCT …) alone."
+        only_counts = bool(query.returned) and all(item.aggregate in ("count", "sum") for item in query.returned)
+        if only_counts and not _AMOUNTS.search(self.question) and not _WHETHER.match(self.question):
+            yield "The question does not ask for a number, and the query returns one: return what is asked for."
+        empty = [name for name in rows[0] if all(row.get(name) is None for row in rows)]
+        for name in empty:
+            yield f"The column {name} is null in every row."
+        written = {text.lower() for text in query.texts}
+        texts = [value.lower() for value in values if isinstance(value, str)]
+        if texts and len(texts) == len(values) and set(texts) <= written and not _WHETHER.match(self.question):
+            yield "The rows only repeat what the query asked for."
+        limit = query.limit
+        named = {word for word, _ in self._words}
+        several, plural = _SEVERAL.search(self._unnamed), _plural(self.kind, named)
+        if limit is not None and limit == len(rows) and not self.superlative and not several and (limit > 1 or plural):
+            yield f"The query keeps the first {limit} of the rows only: leave out LIMIT, or raise it."
+        ordered = "ORDER" in query.words and limit != len(rows)
+        if self.superlative and len(rows) > 1 and not several and ordered and not plural:
+            yield "The question asks for one, and there are several rows: add LIMIT 1."
+
+
+def _parts(name: str) -> list[str]:
+    """The words of a name such as CellType or EXPRESSED_IN, in lower case."""
+    return [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])", name)] or [name.lower()]
+
+
+def _plural(label: str, words: set[str]) -> bool:
+    last = _parts(label)[-1] if label else ""
+    return bool(last) and any(word != last and stem(word) == stem(last) and word.endswith("s") for word in words)
+
+
+def _has_words(text: str, part: str) -> bool:
+    return bool(part) and re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text) is not None
+
+
+def _node(link: Link) -> str:
+    return f"{link.label} {{{link.property}: {_literal(link.value)}}}"
+
+
+def _literal(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,120 @@
+"""What the words of a question ask for, and what speaks against a query and its rows."""
+
+from typing import Any
+
+import pytest
+
+from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind
+from mulligan.graphs.query_text import in_words
+from mulligan.graphs.question_checks import Asked
+from mulligan.graphs.values import Link, Links
+
+SCHEMA = GraphSchema(
+    (
+        NodeKind("City", {"name": "str", "people": "int", "founded": "date"}),
+        NodeKind("RailLine", {"name": "str", "length": "int"}),
+        NodeKind("Person", {"name": "str", "born": "date"}),
+    ),
+    (
+        EdgeKind("STOPS_AT", (("RailLine", "City"),)),
+        EdgeKind("LIVES_IN", (("Person", "City"),), {"since": "int"}),
+        EdgeKind("ADVISES", (("Person", "Person"),), {"manner": "str"}),
+    ),
+    True,
+)
+ULM = Link("Ulm", "City", "name", "Ulm")
+ADA = Link("Ada", "Person", "name", "Ada")
+ADVISED = "MATCH (a:Person)-[:ADVISES]->(b:Person {name: 'Ada'}) RETURN a.name"
+ADVISES = "MATCH (a:Person {name: 'Ada'})-[:ADVISES]->(b:Person) RETURN b.name"
+OF_ULM = "MATCH (p:Person)-[:LIVES_IN]->(:City {name: 'Ulm'}) RETURN p.name"
+
+
+def asked(question: str, *links: Link, unknown: tuple[str, ...] = ()) -> Asked:
+    return Asked(question, SCHEMA, Links(links, (), unknown))
+
+
+@pytest.mark.parametrize(
+    ("question", "links", "sketch"),
+    [
+        ("Who advises Ada?", [ADA], ""),
+        ("Which persons does Ada advise?", [ADA], 'MATCH (:Person {name: "Ada"})-[:ADVISES]->(x:Person) RETURN DISTINCT x.name'),
+        ("Which persons advise Ada?", [ADA], 'MATCH (:Person {name: "Ada"})<-[:ADVISES]-(x:Person) RETURN DISTINCT x.name'),
+        ("Which persons are advised by Ada?", [ADA], 'MATCH (:Person {name: "Ada"})-[:ADVISES]->(x:Person) RETURN DISTINCT x.name'),
+        ("How many rail lines stop at Ulm?", [ULM], 'MATCH (:City {name: "Ulm"})<-[:STOPS_AT]-(x:RailLine) RETURN count(DISTINCT x)'),
+        ("When was Ulm founded?", [ULM], ""),
+        ("What is the length of the rail line Ulm?", [Link("Ulm", "RailLine", "name", "Ulm")], 'MATCH (x:RailLine {name: "Ulm"}) RETURN x.length'),
+        ("Which rail lines do not stop at Ulm?", [ULM], ""),
+        ("Which old rail lines stop at Ulm?", [ULM], ""),
+        ("Which rail lines stop at Ulm 3 times?", [ULM], ""),
+    ],
+)  # fmt: skip
+def test_a_sketch_is_offered_only_where_the_words_leave_no_choice(
+    question: str, links: list[Link], sketch: str
+) -> None:
+    assert asked(question, *links).sketch == sketch
+
+
+@pytest.mark.parametrize(
+    ("question", "query", "rows", "links"),
+    [
+        ("Which persons advise Ada?", ADVISED, [{"a.name": "Bo"}], [ADA]),
+        ("Which persons does Ada advise?", ADVISES, [{"b.name": "Bo"}, {"b.name": "Cy"}], [ADA]),
+        ("Is Ada a person?", "MATCH (a:Person {name: 'Ada'}) RETURN a.name", [{"a.name": "Ada"}], [ADA]),
+        ("How many persons live in Ulm?", OF_ULM.replace("p.name", "count(p) AS n"), [{"n": 0}], [ULM]),
+        ("How many persons live in each city?", "MATCH (p:Person)-[:LIVES_IN]->(c:City) RETURN c.name, count(p)", [{"c": "Ulm", "n": 1}, {"c": "Bonn", "n": 2}], []),
+        ("Which persons do not live in Ulm?", "MATCH (p:Person) WHERE NOT EXISTS { MATCH (p)-[:LIVES_IN]->(:City {name: 'Ulm'}) } RETURN p.name", [{"n": "Bo"}], [ULM]),
+        ("Which cities have over 5,000 people?", "MATCH (c:City) WHERE c.people > 5000 RETURN c.name", [{"n": "Ulm"}], []),
+        ("Which city has the most people?", "MATCH (c:City) RETURN c.name ORDER BY c.people DESC LIMIT 1", [{"n": "Ulm"}], []),
+    ],
+)  # fmt: skip
+def test_nothing_speaks_against_a_right_query(question: str, query: str, rows: Any, links: list[Link]) -> None:
+    assert asked(question, *links).objections(query, rows) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "query", "rows", "links", "said"),
+    [
+        ("Which persons advise Ada?", ADVISES, [{"n": "Bo"}], [ADA], "The arrow points the wrong way"),
+        ("Which persons advise Ada?", ADVISED.replace("->", "-"), [{"n": "Bo"}], [ADA], "or none is written"),
+        ("Which persons advise Ada?", "MATCH (a:Person)-[:ADVISES]->(b:Person) RETURN a.name", [{"n": "Bo"}], [ADA], 'names "Ada"'),
+        ("Which persons live in Ulm?", OF_ULM.replace("Ulm", "Bonn"), [{"n": "Bo"}], [ULM], 'asks for "Bonn"'),
+        ("Which persons live in Ulm?", OF_ULM.replace("p:Person", "p:Person {born: 1900}"), [{"n": "Bo"}], [ULM], "a condition with 1900"),
+        ("Which persons live in Ulm since 1990?", OF_ULM, [{"n": "Bo"}], [ULM], "names 1990"),
+        ("Which cities does Ada live in?", "MATCH (a:Person {name: 'Ada'})-[:LIVES_IN]->(:City) RETURN a.born", [{"n": 1}], [ADA], "asks for City nodes"),
+        ("What is the length of the line Ulm?", "MATCH (r:RailLine {name: 'Ulm'}) RETURN r.name, r.name", [{"n": "Ulm"}], [], "the property length"),
+        ("How many persons live in Ulm?", OF_ULM, [{"n": "Bo"}], [ULM], "not a single number"),
+        ("Which persons live in Ulm?", OF_ULM.replace("p.name", "count(p)"), [{"n": 3}], [ULM], "does not ask for a number"),
+        ("Which persons do not live in Ulm?", OF_ULM, [{"n": "Bo"}], [ULM], "excludes nothing"),
+        ("Which persons live in Ulm?", OF_ULM.replace("RETURN", "WHERE NOT p.name = 'Ulm' RETURN"), [{"n": "Bo"}], [ULM], "the question does not"),
+        ("Which city has the most people?", "MATCH (c:City) RETURN c.name", [{"n": "Ulm"}], [], "no ORDER BY"),
+        ("Which persons live in Ulm?", OF_ULM.replace("p.name", "p.name LIMIT 2"), [{"n": "Bo"}, {"n": "Cy"}], [ULM], "the first 2 of the rows"),
+        ("Which persons advise Ada?", ADVISED.replace("a.name", "b.name"), [{"n": "Ada"}], [ADA], "only repeat"),
+        ("Which persons live in Ulm?", OF_ULM.replace("p.name", "p.name, p.born"), [{"n": "Bo", "b": None}], [ULM], "The column b is null"),
+        ("Which persons live in Ulm?", "MATCH (p:Person)-[:ADVISES]->(:Person), (c:City {name: 'Ulm'}) RETURN p.name", [{"n": "Bo"}], [ULM], "without a common node"),
+        ("Which persons live in Ulm?", OF_ULM.replace("LIVES_IN", "ADVISES"), [{"n": "Bo"}], [ULM], "speaks of LIVES_IN"),
+    ],
+)  # fmt: skip
+def test_what_speaks_against_a_query_is_said(
+    question: str, query: str, rows: Any, links: list[Link], said: str
+) -> None:
+    assert said in " ".join(asked(question, *links).objections(query, rows))
+
+
+def test_a_name_that_is_no_value_is_missed() -> None:
+    about = asked("Which persons live in Xyz7?", unknown=("Xyz7",))
+    assert about.strangers == ("Xyz7",)
+    assert any('"Xyz7"' in said for said in about.objections(OF_ULM.replace(" {name: 'Ulm'}", ""), [{"n": "Bo"}]))
+
+
+def test_a_value_that_only_begins_alike_is_another() -> None:
+    about = asked("Which persons live in Ulm Mitte?", Link("Ulm", "City", "name", "Ulm Nord"))
+    assert about.strangers == ("Ulm Mitte",)
+    assert any('"Ulm Mitte"' in said for said in about.objections(OF_ULM.replace("'Ulm'", "'Ulm Nord'"), [{"n": "Bo"}]))
+
+
+def test_a_query_in_words() -> None:
+    query = "MATCH (p:Person)-[:LIVES_IN]->(c:City {name: 'Ulm'}) WHERE p.born > 3 RETURN p.name AS name LIMIT 3"
+    assert in_words(query) == (
+        'Looks for: Person p -LIVES_IN-> City c with name "Ulm". Keeps those where p.born > 3. Returns: p.name AS name.'
+    )
+    assert in_words("no (query 'at all") == "no (query 'at all"

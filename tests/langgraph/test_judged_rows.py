@@ -1,0 +1,180 @@
+"""Rows that are judged: by rules, by the model, and what ends a run that is not sure."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_agents import EMPTY, GOOD, REGULATED, Chat, draft
+
+from mulligan.core.errors import InvalidInput
+from mulligan.langgraph import KGQueryReflexionAgent, ask_graph, create_reflexion_graph
+from mulligan.langgraph.agent import ReflexionAgentResult
+from mulligan.store import open_store
+
+QUESTION = "Which genes does EOMES regulate?"
+REVERSED = "MATCH (g:Gene)-[:REGULATES]->(t:Gene {name: 'EOMES'}) RETURN g.name AS name"
+SHORT = f"{GOOD} LIMIT 2"
+UNKNOWN = "MATCH (g:Gene {name: 'FOOBAR1'})-[:REGULATES]->(t:Gene) RETURN t.name AS name"
+COUNT = "MATCH (g:Gene {{name: '{}'}})-[:REGULATES]->(t:Gene {{name: '{}'}}) RETURN count(t) AS n"
+
+
+def judged(score: float, reason: str = "nothing") -> dict[str, Any]:
+    return {"tool": "JudgeRows", "arguments": {"score": score, "reason": reason}}
+
+
+async def answer(where: Any, question: str, *replies: Any, **given: Any) -> tuple[ReflexionAgentResult, Chat]:
+    chat = Chat([*replies])
+    async with open_store("memory:") as store:
+        result = await ask_graph(question, where, model=chat, store=store, **given)
+    assert len(chat.asked) == len(replies), "each reply was asked for"
+    return result, chat
+
+
+async def test_rows_that_nothing_objects_to_are_judged_and_end_the_run(kg: Path) -> None:
+    result, chat = await answer(kg, QUESTION, draft(GOOD), judged(9))
+    assert (result.answer, result.tool_result, result.stop, result.score) == (GOOD, REGULATED, "solved", 9)
+    shown = chat.asked[1][1].text
+    assert QUESTION in shown
+    assert 'Looks for: Gene g with name "EOMES" -REGULATES-> Gene t. Returns: t.name AS name.' in shown
+    assert all(row["name"] in shown for row in REGULATED)
+    assert "(:Gene)-[:REGULATES]->(:Gene)" in chat.asked[1][0].text, "the part of the schema"
+    assert "Drug" not in chat.asked[1][0].text
+
+
+async def test_a_model_that_is_right_at_the_second_draft_is_asked_three_times(where: Any) -> None:
+    given: dict[str, Any] = {"password": where["password"]} if isinstance(where, dict) else {}
+    result, chat = await answer(where, QUESTION, draft(REVERSED), draft(GOOD), judged(10), **given)
+    assert (result.answer, result.stop) == (GOOD, "solved")
+    again = chat.asked[1][1].text
+    assert REVERSED in again
+    assert "The arrow points the wrong way" in again
+    assert chat.asked[1][0].text == chat.asked[0][0].text, "the same instructions, so that a local model has read them"
+    print(f"cost: {len(chat.asked)} calls of the model, 2 queries")
+
+
+async def test_what_the_judge_misses_goes_into_the_next_draft(kg: Path) -> None:
+    other = GOOD.replace("RETURN", "RETURN DISTINCT")
+    result, chat = await answer(kg, QUESTION, draft(GOOD), judged(2, "Twice."), draft(other), judged(8))
+    assert (result.answer, result.stop) == (other, "solved")
+    assert chat.asked[2][1].text.endswith("What is wrong with the newest: Twice.")
+
+
+async def test_at_the_limit_the_best_query_is_the_result_and_marked(kg: Path) -> None:
+    replies = draft(GOOD), judged(6, "Perhaps."), draft(REVERSED), draft(EMPTY)
+    result, _ = await answer(kg, QUESTION, *replies, max_steps=3)
+    assert (result.answer, result.tool_result, result.stop, result.score) == (GOOD, REGULATED, "unsure", 6)
+    assert result.detail == "3 of 3 steps used; Perhaps."
+
+
+async def test_without_rows_at_the_limit_there_is_no_answer(kg: Path) -> None:
+    query = "MATCH (g:Gene {name: 'EOMES'})-[:REGULATES]->(t:Gene {name: 'EOMES'}) RETURN t.name AS name"
+    result, _ = await answer(kg, QUESTION, draft(query), draft("nonsense"), max_steps=2)
+    assert (result.tool_result, result.stop) == ([], "exhausted")
+
+
+async def test_a_judge_that_gives_no_valid_answer_leaves_the_run_unsure(kg: Path) -> None:
+    invalid = {"tool": "JudgeRows", "arguments": {"score": "very good"}}
+    result, _ = await answer(kg, QUESTION, draft(GOOD), invalid, invalid, invalid, max_steps=1)
+    assert (result.answer, result.tool_result, result.stop) == (GOOD, REGULATED, "unsure")
+
+
+async def test_what_is_not_in_the_graph_ends_the_run(kg: Path) -> None:
+    result, _ = await answer(kg, "Which genes does FOOBAR1 regulate?", draft(UNKNOWN))
+    assert (result.answer, result.tool_result, result.stop) == (UNKNOWN, None, "absent")
+    assert result.detail.startswith('no Gene has the name "FOOBAR1"')
+
+
+async def test_a_near_value_goes_back_to_the_model_before_the_run_ends(kg: Path) -> None:
+    question = "Which genes does EOMESS regulate?"
+    query = GOOD.replace("EOMES", "EOMESS")
+    result, chat = await answer(kg, question, draft(query), draft(f"{query} LIMIT 5"))
+    assert result.stop == "absent"
+    assert 'nearest: "EOMES"' in result.detail
+    assert 'nearest: \\"EOMES\\"' in chat.asked[1][1].text
+
+
+async def test_a_near_value_that_is_asked_for_instead_is_no_answer(kg: Path) -> None:
+    result, _ = await answer(
+        kg, "Which genes does FOXP33 regulate?", draft(GOOD.replace("EOMES", "FOXP3")), max_steps=1
+    )
+    assert (result.tool_result, result.stop) == (None, "absent")
+
+
+async def test_zero_is_an_answer_where_everything_exists(kg: Path) -> None:
+    question = "How many times does EOMES regulate TP53?"
+    query = COUNT.format("EOMES", "TP53")
+    result, _ = await answer(kg, question, draft(query), judged(9))
+    assert (result.tool_result, result.stop) == ([{"n": 0}], "solved")
+
+
+async def test_zero_of_what_does_not_exist_is_none(kg: Path) -> None:
+    result, _ = await answer(kg, "How many times does FOOBAR1 regulate TP53?", draft(COUNT.format("FOOBAR1", "TP53")))
+    assert (result.tool_result, result.stop) == (None, "absent")
+
+
+async def test_all_queries_of_a_draft_are_run_and_the_best_counts(kg: Path) -> None:
+    result, _ = await answer(kg, QUESTION, draft(SHORT, REVERSED, GOOD), judged(9))
+    assert (result.answer, result.stop) == (GOOD, "solved")
+
+
+async def test_drafts_are_compared_by_their_rows(kg: Path) -> None:
+    same = GOOD.replace("ORDER BY name", "ORDER BY name DESC")
+    result, chat = await answer(kg, QUESTION, draft(GOOD), draft(same), judged(9), drafts=2)
+    assert (result.answer, result.stop) == (GOOD, "solved")
+    assert GOOD in chat.asked[1][2].text
+    other = GOOD.replace("RETURN", "WHERE t.name > 'J' RETURN")
+    replies = draft(GOOD), draft(other), draft(GOOD), judged(9)
+    result, chat = await answer(kg, QUESTION, *replies, drafts=2)
+    assert result.stop == "solved"
+    assert "Another draft of the query gave other rows." in chat.asked[2][1].text
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({"until": "maybe"}, "until"), ({"drafts": 0}, "drafts"), ({"until": "rows", "drafts": 2}, "drafts are compared")],
+)
+async def test_what_cannot_be_is_refused(kg: Path, given: Any, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        await answer(kg, QUESTION, **given)
+
+
+def test_an_agent_of_the_seed_judges_where_that_is_asked(kg: Path, agent_on: Any) -> None:
+    agent, chat = agent_on(str(kg), draft(REVERSED), draft(GOOD), judged(9), store=False, until="judged")
+    assert isinstance(agent, KGQueryReflexionAgent)
+    assert agent.execute(QUESTION).tool_result == REGULATED
+    assert len(chat.asked) == 3
+
+
+async def test_a_new_graph_judges(graph: Any) -> None:
+    drafted = {"tool": "Draft", "arguments": {"answer": REVERSED, "reflection": ""}}
+    revised = {"tool": "Revision", "arguments": {"reflection": "", "score": 9, "revised_answer": GOOD}}
+    chat = Chat([drafted, revised, judged(9)])
+    made: Any = create_reflexion_graph(chat, graph, store=False)
+    found = await made.ainvoke({"messages": [("user", QUESTION)]})
+    assert found["reflexion"]["solved"]
+    assert json.loads(found["reflexion"]["tool_result"])["result"] == REGULATED
+    assert chat.asked[1][-1].text.startswith("The arrow points the wrong way"), "the critique"
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            "EOMES regulates CREBBP, IL1R1, LRP6, NOTCH3 and VHL.",
+            "EOMES regulates CREBBP, IL1R1, LRP6, NOTCH3 and VHL.",
+        ),
+        ("EOMES regulates CREBBP and BRCA1.", "The answer is: CREBBP, IL1R1, LRP6, NOTCH3, VHL."),
+        ("EOMES regulates 7 genes.", "The answer is: CREBBP, IL1R1, LRP6, NOTCH3, VHL."),
+        ("EOMES regulates 5 genes.", "EOMES regulates 5 genes."),
+    ],
+)
+async def test_a_sentence_is_made_from_the_rows_only(kg: Path, said: str, sentence: str) -> None:
+    spoken = {"tool": "SayAnswer", "arguments": {"answer": said}}
+    result, _ = await answer(kg, QUESTION, draft(GOOD), judged(9), spoken, answer=True)
+    assert result.sentence == sentence
+
+
+async def test_without_rows_no_model_writes_the_sentence(kg: Path) -> None:
+    result, _ = await answer(kg, "Which genes does FOOBAR1 regulate?", draft(UNKNOWN), answer=True)
+    assert result.sentence.startswith('There is no answer: no Gene has the name "FOOBAR1"')
