@@ -63,7 +63,7 @@ player_options = together(
     click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model)."),
     click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests (default: --model)."),
     click.option("--agent", metavar="NAME", help="An agent kept as files acts, instead of the method's actor."),
-    click.option("--data", metavar="PATH", help="The data: a file, or the folder that it is in."),
+    click.option("--data", "--data-root", metavar="PATH", help="The data: a file, or the folder that it is in."),
     click.option("--trials", type=int, metavar="N", help="The most attempts of an episode, the first included."),
     budget_options,
 )

@@ -150,6 +150,15 @@ class Rests(Protocol):
         ...
 
 
+@runtime_checkable
+class Summarizes(Protocol):
+    """A benchmark with metrics over all cases that no mean of its scores gives."""
+
+    def summary(self, episodes: Mapping[str, Episode]) -> Mapping[str, Json]:
+        """What to write of a run, by the name of the file for it. episodes: by the case, each with a trial."""
+        ...
+
+
 @dataclass(frozen=True)
 class BenchRun:
     """A run as it was started: enough to resume it.
