@@ -13,6 +13,7 @@ from mulligan.app.foresight import foresight_of
 from mulligan.app.kinds import with_kind
 from mulligan.app.model_roles import Models
 from mulligan.app.runner import OnStart, log
+from mulligan.app.scaling import scaled
 from mulligan.app.session import (
     Session,
     absolute,
@@ -41,6 +42,7 @@ async def run(
     kind: str | None = None,
     model: str | Model | None = None,
     max_iter: int | None = None,
+    scale: str | None = None,
     limits: Limits | Mapping[str, float | None] | None = None,
     workspace: str | os.PathLike[str] | None = None,
     mode: str | None = None,
@@ -65,6 +67,7 @@ async def run(
             in mulligan.toml.
         model: for every step, instead of what the agent's files say.
         max_iter: act-reflect cycles; of a react agent, model calls.
+        scale: as for `solve`. None: what AGENT.md says.
         limits: all, or those that differ from the agent's.
         workspace, mode: the folder that tools and checks work in, and how it is kept apart.
         edit_reflections: as for `solve`.
@@ -122,6 +125,7 @@ async def run(
         **of_bank(bank),
         seed=seed,
     )
+    recipe = scaled(recipe, scale or found.scale, [] if max_iter is None else ["trials"])
     if foresight is not None:
         recipe = replace(recipe, foresight=foresight_of(foresight))
     if found.memory is not None:

@@ -17,6 +17,7 @@ from mulligan.app.model_roles import Models, vision_role
 from mulligan.app.plugins import find, names, parse_spec
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart, log
+from mulligan.app.scaling import scaled
 from mulligan.app.session import (
     Session,
     absolute,
@@ -58,6 +59,7 @@ async def solve(
     trials: int | None = None,
     limits: Limits | Mapping[str, float | None] | None = None,
     restarts: int = 1,
+    scale: str | None = None,
     workspace: str | os.PathLike[str] | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     prompts: str | os.PathLike[str] | None = None,
@@ -91,6 +93,9 @@ async def solve(
         environment: the world to act in, such as "./screens.py", by the actor interact unless another is named.
         limits: all, or those that differ from mulligan.toml's.
         restarts: independent episodes, until one is solved.
+        scale: several trajectories of the task: "parallel:5" (independent; the best is returned, and the bank learns
+            from what tells them apart), "vanilla:5" (it learns from each alone), "sequential:3" (checked and refined);
+            with ":judge" behind the number, a model chooses among equally good ones.
         workspace: the folder that a command-line agent works on.
         settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say;
             under "memory", settings of the bank, such as forms, over those of [memory] in mulligan.toml.
@@ -135,6 +140,8 @@ async def solve(
     )
     choices = {"evaluator": judge, "reflector": reflector, "strategy": strategy, "reflect_model": recipe.reflect_model}
     recipe, why = completed(recipe, [name for name, value in choices.items() if value is not None], own)
+    taken = {"trials": trials, "strategy": strategy, "reflector": reflector}
+    recipe = scaled(recipe, scale, [name for name, value in taken.items() if value is not None])
     recipe = _with_settings(located(recipe), settings or {})
     if why:
         (notice or log.info)(why)

@@ -88,6 +88,12 @@ foresight_options = together(
     click.option("--checks", type=int, metavar="N", help="The most checks of an episode (default: 5)."),
     click.option("--foresight", metavar="NAME[:ARG]", help="What checks: premortem (default), ./mine.py."),
 )
+scale_option = click.option(
+    "--scale",
+    metavar="KIND:K",
+    help="K trajectories: parallel:5 (the bank learns from what tells them apart), vanilla:5 (from each alone), "
+    "sequential:3 (checked and refined). With :judge behind it, a model chooses among equally good ones.",
+)
 edit_option = click.option(
     "--edit-reflections", is_flag=True, help="Ask at the terminal about each lesson before the next trial is shown it."
 )

@@ -202,7 +202,7 @@ class CaseResult:
 
     Attributes:
         position: from 1, in the order of the run.
-        episodes: one for each restart or sample.
+        episodes: one for each restart, sample or trajectory; of trajectories the one that is handed in comes first.
         text: of an error, or of the score.
         seconds: of work.
         usage: of all its episodes.

@@ -21,6 +21,7 @@ from mulligan.cli.options import (
     given_options,
     limits_of,
     player_options,
+    scale_option,
     setting_options,
     together,
 )
@@ -46,6 +47,7 @@ pages_options = together(
     "--restarts", type=int, default=1, metavar="K", help="The most episodes of a case; stops at the first solved one."
 )
 @click.option("--samples", type=int, metavar="N", help="Run N episodes of each case, for pass@k.")
+@scale_option
 @click.option("--limit", type=int, metavar="N", help="Only the first N cases.")
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only this case; may be given again.")
 @click.option("--shuffle", is_flag=True, help="Shuffle the cases by the seed, before --limit.")
