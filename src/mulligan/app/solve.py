@@ -93,16 +93,12 @@ async def solve(
         environment: the world to act in, such as "./screens.py", by the actor interact unless another is named.
         limits: all, or those that differ from mulligan.toml's.
         restarts: independent episodes, until one is solved.
-        scale: several trajectories of the task: "parallel:5" (independent; the best is returned, and the bank learns
-            from what tells them apart), "vanilla:5" (it learns from each alone), "sequential:3" (checked and refined);
-            with ":judge" behind the number, a model chooses among equally good ones.
+        scale: several trajectories of the task: "parallel:5", "vanilla:5" or "sequential:3" (see docs/scaling.md).
         workspace: the folder that a command-line agent works on.
         settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say;
             under "memory", settings of the bank, such as forms, over those of [memory] in mulligan.toml.
-        edit_reflections: ask a person about each lesson before the next trial is shown it: at the terminal, or with a
-            function of yours (see `mulligan.plugins.Decide`).
-        bank: recalled from before the first trial. An agent_id opens that agent's bank, which also learns from the
-            episode.
+        edit_reflections: ask a person about each lesson first: at the terminal, or with a `mulligan.plugins.Decide`.
+        bank: recalled from before the first trial. An agent_id opens that agent's bank, which also learns.
 
     Returns:
         The solved episode, or the best one; `episode.best.attempt.output` is the result.
@@ -139,10 +135,9 @@ async def solve(
         seed=seed,
     )
     choices = {"evaluator": judge, "reflector": reflector, "strategy": strategy, "reflect_model": recipe.reflect_model}
-    recipe, why = completed(recipe, [name for name, value in choices.items() if value is not None], own)
-    taken = {"trials": trials, "strategy": strategy, "reflector": reflector}
-    recipe = scaled(recipe, scale, [name for name, value in taken.items() if value is not None])
-    recipe = _with_settings(located(recipe), settings or {})
+    chosen = [name for name, value in {**choices, "trials": trials}.items() if value is not None]
+    recipe, why = completed(recipe, chosen, own)
+    recipe = _with_settings(located(scaled(recipe, scale, chosen)), settings or {})
     if why:
         (notice or log.info)(why)
     async with session.runner(store, recipe) as runner:
