@@ -74,12 +74,10 @@ async def run(
         bank: as for `solve`. "" is the agent's own bank, or the one that its `memory` names. None is the same if the
             agent has a `memory`, else no bank.
         forms: what of the bank a task is shown (lessons, notebook, history), instead of what `memory` says.
-        foresight: what is asked before critical calls of tools, instead of what AGENT.md or mulligan.toml says: a name,
-            or settings such as {"before": "delete", "checks": 3}.
+        foresight: replaces what AGENT.md or mulligan.toml says: a name, or {"before": "delete", "checks": 3}.
 
     Returns:
-        The episode with all its trials; `episode.best.attempt.output` is the result. If nobody was to judge, it ends as
-        "exhausted" after one trial, with `judged` False.
+        The episode. If nobody was to judge, it ends as "exhausted" after one trial, with `judged` False.
 
     Raises:
         InvalidInput: before any model is called, with every mistake in the files.

@@ -109,8 +109,7 @@ async def solve(
         asyncio.CancelledError: the episode can be resumed.
     """
     config, given, own = load(), read_task(task), dict[str, Any]()
-    wanted = with_kind(given.task, kind, config)
-    edits, decide = asks_person(edit_reflections)
+    wanted, (edits, decide) = with_kind(given.task, kind, config), asks_person(edit_reflections)
     session = Session(
         config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice, decide=decide
     )
