@@ -78,7 +78,9 @@ def test_its_cases_have_ids_of_their_own_and_no_target_is_played(text: str) -> N
     try:
         files = find_data(made, None if isinstance(made, HasData) else DATA)
     except InvalidInput:
-        assert text.partition(":")[0] in ("leetcode", "programs", "tasks", "stream"), "no data of these is there"
+        assert text.partition(":")[0] in ("leetcode", "mind2web", "programs", "tasks", "stream"), (
+            "no data of these is there"
+        )
         return
     cases = made.load(files)
     assert len({case.id for case in cases}) == len(cases) > 0

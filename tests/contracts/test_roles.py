@@ -137,6 +137,9 @@ async def test_an_actor_makes_one_attempt_that_can_be_recorded(name: str, tmp_pa
         playing = replace(playing, evaluator=check, workspace={"folder": str(tmp_path), "mode": "copy"})
     if name == "interact":  # it has prompts for games alone
         playing = replace(playing, environment=Spec("webshop", ENVIRONMENTS["webshop"]))
+    if name == "respond":  # it has a prompt for Mind2Web alone
+        (prompt := tmp_path / "mine.md").write_text("[[user]]\n{{observation}}")
+        playing = replace(playing, actor=Spec(name, {"template": str(prompt)}))
     (trial,) = (await played(playing, {})).trials
     assert trial.feedback is not None
     assert trial.feedback.passed is False
@@ -213,5 +216,5 @@ async def test_an_environment_answers_any_action_and_begins_anew(name: str) -> N
 
 
 def test_every_environment_is_tried() -> None:
-    """ALFWorld needs its engine: tests/environments holds it to the same."""
-    assert set(names("environments")) == {*ENVIRONMENTS, "alfworld"}
+    """ALFWorld needs its engine and Mind2Web its pages: tests/bench holds them to the same."""
+    assert set(names("environments")) == {*ENVIRONMENTS, "alfworld", "mind2web"}

@@ -18,6 +18,7 @@ from mulligan.bank.learn.operations import Notekeeper
 from mulligan.core.errors import InvalidInput
 from mulligan.core.prompts import Prompt
 from mulligan.core.records import Spec
+from mulligan.evaluators._comparison import Comparison
 from mulligan.graphs.protocol import GraphSchema, NodeKind
 from mulligan.langgraph import ScriptedChat, create_reflexion_graph
 from mulligan.langgraph.judging import judge_prompt
@@ -72,6 +73,9 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         return
     if name == "condense":
         Condensing(FeedbackAsLesson(), model=ScriptedModel([]), prompts=FilePrompts([folder]), budget=LessonBudget())
+        return
+    if name == "comparison":
+        Comparison(FilePrompts([folder]))
         return
     if name == "kg":
         prompts = FilePrompts([folder])

@@ -79,7 +79,7 @@ class Agent:
     reflect: None but for reflexion. max_iter: act-reflect cycles of a reflexion agent. evaluate: as in AGENT.md, one of
     the keys `tests`, `check`, `evaluator`, and settings of the evaluator. reflector: of `reflect` in AGENT.md, the key
     `reflector` and settings of the reflector. limits: as in AGENT.md. foresight: as in AGENT.md, as a table;
-    False: none, None: what mulligan.toml says. strategy: a name. judge_last: whether the
+    False: none, None: what mulligan.toml says. strategy: a name. scale: such as "parallel:5". judge_last: whether the
     reflector judges the last trial too. kind: that of its tasks. skills: all that can be read, by name, and where each
     stands.
     """
@@ -94,6 +94,7 @@ class Agent:
     reflect: StepSpec | None = None
     max_iter: int = 4
     strategy: str | None = None
+    scale: str | None = None
     memory: Memory | None = None
     evaluate: Mapping[str, Json] | None = None
     reflector: Mapping[str, Json] | None = None

@@ -285,6 +285,7 @@ class _Reading:
             reflect=reflect,
             max_iter=(values.max_iter if values.pattern == "reflexion" else None) or CYCLES,
             strategy=values.strategy,
+            scale=values.scale,
             memory=memory,
             evaluate=evaluate,
             reflector=reflector,

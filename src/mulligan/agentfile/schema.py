@@ -203,6 +203,7 @@ class AgentFile(Table):
     evaluate: Maybe[EvaluateKey] = None
     reflect: Maybe[ReflectKey] = None
     limits: Maybe[LimitsTable] = None
+    scale: Maybe[Text] = None
     foresight: Maybe[ForesightKey] = None
     judge_last: Maybe[bool] = True
     kind: Maybe[Annotated[Text, Field(max_length=MOST_KIND)]] = None

@@ -21,6 +21,7 @@ from mulligan.app.foresight import foresight_of
 from mulligan.app.model_roles import StepModel, chosen, implicit, vision_role
 from mulligan.app.plugins import check_setting, file_of, find, tried
 from mulligan.app.recipe import Recipe, settled
+from mulligan.app.scaling import scaled
 from mulligan.app.session import with_limits
 from mulligan.app.tasks import plugin_beside, spec_beside, tests_spec
 from mulligan.app.toolbox import check_tools
@@ -30,7 +31,7 @@ from mulligan.core.records import Json, Spec
 from mulligan.models.steps import Skill, StepFile
 
 KEPT = (
-    *("workspace", "sandbox", "recalls", "learns", "bank", "checks", "edits", "restarts", "seed", "prompts"),
+    *("workspace", "sandbox", "recalls", "learns", "bank", "checks", "edits", "scale", "restarts", "seed", "prompts"),
     "foresight",
 )
 """The fields of a recorded recipe that do not come from the agent's files, or stay as they were when the run began."""
@@ -276,7 +277,8 @@ def remade(recorded: Recipe, config: Config, model: str | None) -> Recipe:
         kept |= {key: name for key, name in judges.items() if name and implicit(config, name)}
     if agent.strategy is None:
         kept["strategy"] = recorded.strategy  # a default of the time when the run began
-    return replace(recipe_of(agent, config, overrides, recorded.limits), limits=recorded.limits, **kept)
+    made_now = scaled(recipe_of(agent, config, overrides, recorded.limits), recorded.scale)
+    return replace(made_now, limits=recorded.limits, **kept)
 
 
 def evaluator_of(agent: Agent) -> Spec:

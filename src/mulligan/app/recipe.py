@@ -10,6 +10,7 @@ from typing import Any
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json, Spec
+from mulligan.core.scaling import scale_of
 from mulligan.text.files import read_text
 
 DEFAULT_STRATEGY = "evidence_and_reflexion"
@@ -41,6 +42,7 @@ class Recipe:
         bench: the id of the benchmark run that the episode belongs to, which alone can resume it.
         edits: whether a person is asked about each reflection.
         vision_model: describes images for models that cannot see. None: they are told that there was one.
+        scale: how many trajectories of the task there are, such as "parallel:5". None: one, or restarts.
         checks: whether a reflector checks what it writes. False takes the settings that it has under `unchecked`.
     """
 
@@ -68,6 +70,7 @@ class Recipe:
     vision_model: str | None = None
     checks: bool = True
     edits: bool = False
+    scale: str | None = None
     restarts: int = 1
     seed: int = 0
 
@@ -76,6 +79,22 @@ class Recipe:
             raise InvalidInput(f"restarts must be at least 1, not {self.restarts}.")
         if self.expansion is not None and self.expansion < 1:
             raise InvalidInput(f"expansion must be at least 1, not {self.expansion}.")
+        if (scale := scale_of(self.scale)) is None:
+            return
+        if self.restarts > 1:
+            raise InvalidInput(f"{self.scale} and restarts both make several trajectories: give one of them.")
+        if self.expansion is not None:
+            raise InvalidInput(f"{self.scale} makes lines of trials, and this method searches a tree: take another.")
+        if self.workspace is not None and scale.kind != "sequential":
+            raise InvalidInput(
+                f"{self.scale} has several results, and a workspace takes one: use sequential:{scale.k} there."
+            )
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a run is a group of trajectories, of which the bank learns when all are over."""
+        scale = scale_of(self.scale)
+        return scale is not None and scale.kind != "sequential"
 
     def to_json(self) -> Json:
         return asdict(self)

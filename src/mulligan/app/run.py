@@ -13,6 +13,7 @@ from mulligan.app.foresight import foresight_of
 from mulligan.app.kinds import with_kind
 from mulligan.app.model_roles import Models
 from mulligan.app.runner import OnStart, log
+from mulligan.app.scaling import scaled
 from mulligan.app.session import (
     Session,
     absolute,
@@ -41,6 +42,7 @@ async def run(
     kind: str | None = None,
     model: str | Model | None = None,
     max_iter: int | None = None,
+    scale: str | None = None,
     limits: Limits | Mapping[str, float | None] | None = None,
     workspace: str | os.PathLike[str] | None = None,
     mode: str | None = None,
@@ -65,18 +67,17 @@ async def run(
             in mulligan.toml.
         model: for every step, instead of what the agent's files say.
         max_iter: act-reflect cycles; of a react agent, model calls.
+        scale: as for `solve`. None: what AGENT.md says.
         limits: all, or those that differ from the agent's.
         workspace, mode: the folder that tools and checks work in, and how it is kept apart.
         edit_reflections: as for `solve`.
         bank: as for `solve`. "" is the agent's own bank, or the one that its `memory` names. None is the same if the
             agent has a `memory`, else no bank.
         forms: what of the bank a task is shown (lessons, notebook, history), instead of what `memory` says.
-        foresight: what is asked before critical calls of tools, instead of what AGENT.md or mulligan.toml says: a name,
-            or settings such as {"before": "delete", "checks": 3}.
+        foresight: replaces what AGENT.md or mulligan.toml says: a name, or {"before": "delete", "checks": 3}.
 
     Returns:
-        The episode with all its trials; `episode.best.attempt.output` is the result. If nobody was to judge, it ends as
-        "exhausted" after one trial, with `judged` False.
+        The episode. If nobody was to judge, it ends as "exhausted" after one trial, with `judged` False.
 
     Raises:
         InvalidInput: before any model is called, with every mistake in the files.
@@ -122,6 +123,7 @@ async def run(
         **of_bank(bank),
         seed=seed,
     )
+    recipe = scaled(recipe, scale or found.scale, [] if max_iter is None else ["trials"])
     if foresight is not None:
         recipe = replace(recipe, foresight=foresight_of(foresight))
     if found.memory is not None:

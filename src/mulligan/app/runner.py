@@ -13,15 +13,17 @@ from typing import TypeAlias
 
 from mulligan.app.compose import Composition, Drive, Parts, changed, compose
 from mulligan.app.recipe import Recipe
-from mulligan.app.teaching import teach, tell_outcome
+from mulligan.app.scaling import best_of
+from mulligan.app.teaching import teach, teach_group, tell_outcome
 from mulligan.app.workspaces import DELIVERED, Notice, deliverable, working_in
 from mulligan.core.arms import model_of, settings_with
 from mulligan.core.episode import RESUMABLE, Forked, advance, due
-from mulligan.core.errors import InvalidInput, JournalDiverged, RecordLost, StoreError
+from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, RecordLost, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
 from mulligan.core.protocols import Evaluator, Observer, Store
 from mulligan.core.records import Episode, Head, Json, Plan, Spec, Stop, Task
+from mulligan.core.scaling import AT_ONCE, Scale, worth
 from mulligan.recording.journal import AnswerLookup, StepObserver, StoredJournal
 from mulligan.recording.ledger import Ledger, inform
 from mulligan.text.images import checked_images
@@ -64,10 +66,53 @@ class Runner:
                 f"The task is not valid UTF-8 (character {error.start}): no model could read it."
             ) from None
         done, run = list(over), over[-1].run if over else secrets.token_hex(4)
+        if self.recipe.grouped:
+            return (await self.group(run, run, task))[0]
         while len(done) < self.recipe.restarts and not any(_final(e) for e in done):
             number = len(done) + 1
             done.append(await self.begin(f"{run}.{number}", run, task, restart_seed(self.recipe.seed, number)))
-        return max(done, key=_worth)
+        return max(done, key=worth)
+
+    async def group(self, prefix: str, run: str, task: Task) -> list[Episode]:
+        """The trajectories of a scaled task, the best first, then in their order. The bank learns once all are over.
+
+        They run at most `AT_ONCE` at a time and know nothing of each other. One that is over stays as it is, and one
+        that was interrupted resumes at its first unfinished step.
+
+        Args:
+            prefix: of the ids of the trajectories, before their number.
+            run: the id of the run that they belong to.
+            task: that all try.
+        """
+        assert self.recipe.scale is not None
+        scale = Scale.parse(self.recipe.scale)
+        room, over = asyncio.Semaphore(AT_ONCE), dict[int, Episode]()
+
+        async def one(number: int) -> None:
+            async with room:
+                over[number] = await self._trajectory(f"{prefix}.{number}", run, task, number)
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for number in range(1, scale.k + 1):
+                    tasks.create_task(one(number))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        if len(over) < scale.k:  # a group of tasks passes over one that was cancelled by its own model or tool
+            raise asyncio.CancelledError
+        episodes = [over[number] for number in sorted(over)]
+        if self.recipe.learns and self.parts.bank is not None:
+            await teach_group(self.parts.bank, episodes, self.notice, contrast=scale.kind == "parallel")
+        best = await best_of(self.recipe, self.parts, self._ledger(), episodes, self.notice)
+        return [best, *(episode for episode in episodes if episode.id != best.id)]
+
+    async def _trajectory(self, id: str, run: str, task: Task, number: int) -> Episode:
+        try:
+            episode = await self.store.load(id)
+        except NotFound:
+            return await self.begin(id, run, task, restart_seed(self.recipe.seed, number))
+        resumes = episode.stop is None or episode.stop.reason in RESUMABLE
+        return await self.resume_episode(episode) if resumes else episode
 
     async def begin(self, id: str, run: str, task: Task, seed: int) -> Episode:
         """Start an episode of this task and drive it to its stop. `id` must be new."""
@@ -122,6 +167,10 @@ class Runner:
         Raises `JournalDiverged` if what it depends on has changed (`fork` continues under a new id),
         `LeaseLost` while another process drives it, `InvalidInput` if nothing is left to do.
         """
+        if self.recipe.grouped:
+            if fork:  # it continues one trajectory alone
+                return await replace(self, recipe=replace(self.recipe, scale=None)).resume(run, fork=True)
+            return (await self.group(run[0].run, run[0].run, run[0].task))[0]
         over = [e for e in run if e.stop and e.stop.reason not in RESUMABLE]
         paused = [e for e in run if e not in over]
         if fork and not paused:
@@ -132,7 +181,7 @@ class Runner:
                 for episode in over:
                     await tell_outcome(self.parts.bank, episode, self.notice)
             if await self._deliver_missed(over[-1]):
-                return max(over, key=_worth)
+                return max(over, key=worth)
             raise InvalidInput(
                 f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume. To try on from its first "
                 "episode, as a new run: --fork with a higher limit, such as --trials N."
@@ -187,7 +236,7 @@ class Runner:
                 parts = compose(self.recipe, self.parts, drives)
                 episode = await drive(episode, parts.roles, self.recipe.limits, entry.append, meter)
                 await workspace.deliver(episode, journal)
-            if self.parts.bank is not None:
+            if self.parts.bank is not None and not (self.recipe.learns and self.recipe.grouped):
                 await (teach if self.recipe.learns else tell_outcome)(self.parts.bank, episode, self.notice)
         except RecordLost as error:
             error.episode = episode
@@ -215,12 +264,6 @@ def restart_seed(seed: int, number: int) -> int:
 def _final(episode: Episode) -> bool:
     """Solved, or stopped by an error that the next restart would meet too."""
     return episode.stop is not None and episode.stop.reason in ("solved", "error")
-
-
-def _worth(episode: Episode) -> tuple[bool, float]:
-    best = episode.best
-    score = best.feedback.score if best and best.feedback else None
-    return (episode.solved, float("-inf") if score is None else score)
 
 
 def _ends(run: Sequence[Episode]) -> str:

@@ -18,6 +18,7 @@ from mulligan.app.model_roles import Models, vision_role
 from mulligan.app.plugins import find, names, parse_spec
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart, log
+from mulligan.app.scaling import scaled
 from mulligan.app.session import (
     Session,
     absolute,
@@ -59,6 +60,7 @@ async def solve(
     trials: int | None = None,
     limits: Limits | Mapping[str, float | None] | None = None,
     restarts: int = 1,
+    scale: str | None = None,
     workspace: str | os.PathLike[str] | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     prompts: str | os.PathLike[str] | None = None,
@@ -91,11 +93,11 @@ async def solve(
         environment: the world to act in, such as "./screens.py", by the actor interact unless another is named.
         limits: all, or those that differ from mulligan.toml's.
         restarts: independent episodes, until one is solved.
+        scale: several trajectories of the task: "parallel:5", "vanilla:5" or "sequential:3" (see docs/scaling.md).
         workspace: the folder that a command-line agent works on.
         settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say;
             under "memory", settings of the bank, such as forms, over those of [memory] in mulligan.toml.
-        edit_reflections: ask a person about each lesson before the next trial is shown it: at the terminal, or with a
-            function of yours (see `mulligan.plugins.Decide`).
+        edit_reflections: ask a person about each lesson first: at the terminal, or with a `mulligan.plugins.Decide`.
         bank: recalled from before the first trial. An agent_id opens that agent's bank, which also learns.
         foresight: as for `run`; for actors that act in an environment.
 
@@ -108,8 +110,7 @@ async def solve(
         asyncio.CancelledError: the episode can be resumed.
     """
     config, given, own = load(), read_task(task), dict[str, Any]()
-    wanted = with_kind(given.task, kind, config)
-    edits, decide = asks_person(edit_reflections)
+    wanted, (edits, decide) = with_kind(given.task, kind, config), asks_person(edit_reflections)
     session = Session(
         config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice, decide=decide
     )
@@ -135,8 +136,9 @@ async def solve(
         seed=seed,
     )
     choices = {"evaluator": judge, "reflector": reflector, "strategy": strategy, "reflect_model": recipe.reflect_model}
-    recipe, why = completed(recipe, [name for name, value in choices.items() if value is not None], own)
-    recipe = _with_settings(located(recipe), settings or {})
+    chosen = [name for name, value in {**choices, "trials": trials}.items() if value is not None]
+    recipe, why = completed(recipe, chosen, own)
+    recipe = _with_settings(located(scaled(recipe, scale, chosen)), settings or {})
     if why:
         (notice or log.info)(why)
     async with session.runner(store, recipe) as runner:

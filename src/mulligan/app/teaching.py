@@ -54,8 +54,33 @@ async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
     if episode.stop.reason in ("unconfirmed", "unsure", "absent"):
         notice("nothing was learned: whether the answer is right is unknown")
         return
+    await _learn(bank, [episode], notice)
+
+
+async def teach_group(bank: Bank, episodes: Sequence[Episode], notice: Notice, *, contrast: bool) -> None:
+    """Lets the bank learn from the trajectories of one task, once all are over.
+
+    contrast: from all of them together, by what tells them apart; else from each alone, in their order.
+    """
+    left = [episode for episode in episodes if episode.stop is None or episode.stop.reason in RESUMABLE]
+    if left:
+        count = f"{len(left)} of {len(episodes)} trajectories did not run to their end"
+        notice(f"nothing was learned yet: {count}; resume the run to finish them")
+        return
+    if not contrast:
+        for episode in episodes:
+            await teach(bank, episode, notice)
+        return
+    known = [one for one in episodes if one.trials and one.stop and one.stop.reason != "unconfirmed"]
+    if not known:
+        notice("nothing was learned: whether any of the answers is right is unknown")
+        return
+    await _learn(bank, known, notice)
+
+
+async def _learn(bank: Bank, episodes: Sequence[Episode], notice: Notice) -> None:
     try:
-        notice(summary(await bank.learn([episode]), getattr(bank, "agent_id", None)))
+        notice(summary(await bank.learn(episodes), getattr(bank, "agent_id", None)))
         await _notice_harm(bank, notice)
     except RecordLost:  # the bank's file is the episode's, too
         raise

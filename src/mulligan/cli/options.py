@@ -63,7 +63,7 @@ player_options = together(
     click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model)."),
     click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests (default: --model)."),
     click.option("--agent", metavar="NAME", help="An agent kept as files acts, instead of the method's actor."),
-    click.option("--data", metavar="PATH", help="The data: a file, or the folder that it is in."),
+    click.option("--data", "--data-root", metavar="PATH", help="The data: a file, or the folder that it is in."),
     click.option("--trials", type=int, metavar="N", help="The most attempts of an episode, the first included."),
     budget_options,
 )
@@ -87,6 +87,12 @@ foresight_options = together(
     ),
     click.option("--checks", type=int, metavar="N", help="The most checks of an episode (default: 5)."),
     click.option("--foresight", metavar="NAME[:ARG]", help="What checks: premortem (default), ./mine.py."),
+)
+scale_option = click.option(
+    "--scale",
+    metavar="KIND:K",
+    help="K trajectories: parallel:5 (the bank learns from what tells them apart), vanilla:5 (from each alone), "
+    "sequential:3 (checked and refined). With :judge behind it, a model chooses among equally good ones.",
 )
 edit_option = click.option(
     "--edit-reflections", is_flag=True, help="Ask at the terminal about each lesson before the next trial is shown it."

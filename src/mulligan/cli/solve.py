@@ -19,6 +19,7 @@ from mulligan.cli.options import (
     memory_options,
     numbers,
     progress_options,
+    scale_option,
     settings,
 )
 from mulligan.cli.terminal import standard_input
@@ -34,6 +35,7 @@ PASSED_ON = (
     "check",
     "workspace",
     "restarts",
+    "scale",
     "prompts",
     "sandbox",
     "seed",
@@ -60,6 +62,7 @@ PASSED_ON = (
 @click.option("--fresh", is_flag=True, help="Each trial starts from your files, not from the last trial's.")
 @limit_options
 @click.option("--restarts", type=int, metavar="K", help="The most independent episodes; stops at the first solved one.")
+@scale_option
 @click.option("--model", metavar="MODEL", help="local (default), PROVIDER:NAME, scripted:FILE or replay:FILE.")
 @click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model).")
 @click.option("--judge-model", metavar="MODEL", help="The model that judges (default: --model).")

@@ -25,6 +25,7 @@ from mulligan.core.episode import (
 )
 from mulligan.core.limits import Limits
 from mulligan.core.records import Edit, Episode, Feedback, Rating, Trial, Usage
+from mulligan.core.scaling import scale_of
 from mulligan.recording.drivers import led_by_graph
 from mulligan.text.lessons import condensed_by
 from mulligan.text.plain import count as count
@@ -220,5 +221,8 @@ def _unconfirmed(episode: Episode) -> bool:
 
 def _restart(episode: Episode) -> str:
     """Which restart this is; empty if there is only one."""
+    scale = scale_of(episode.head.settings.get("scale"))
+    if scale and scale.siblings > 1:
+        return f" (trajectory {episode.id.rpartition('.')[2]} of {scale.k})"
     restarts = int(episode.head.settings.get("restarts") or 1)
     return f" (restart {episode.id.rpartition('.')[2]} of {restarts})" if restarts > 1 else ""

@@ -150,6 +150,15 @@ class Rests(Protocol):
         ...
 
 
+@runtime_checkable
+class Summarizes(Protocol):
+    """A benchmark with metrics over all cases that no mean of its scores gives."""
+
+    def summary(self, episodes: Mapping[str, Episode]) -> Mapping[str, Json]:
+        """What to write of a run, by the name of the file for it. episodes: by the case, each with a trial."""
+        ...
+
+
 @dataclass(frozen=True)
 class BenchRun:
     """A run as it was started: enough to resume it.
@@ -193,7 +202,7 @@ class CaseResult:
 
     Attributes:
         position: from 1, in the order of the run.
-        episodes: one for each restart or sample.
+        episodes: one for each restart, sample or trajectory; of trajectories the one that is handed in comes first.
         text: of an error, or of the score.
         seconds: of work.
         usage: of all its episodes.

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from mulligan.app.compose import Parts
+from mulligan.app.scaling import usage_under
 from mulligan.bank.bank import Bank as LessonBank
 from mulligan.core.codec import digest
 from mulligan.core.loop import scope
@@ -123,5 +124,4 @@ class OnlineBank:
 
 def learning_usage(steps: Sequence[StepRow]) -> Usage:
     """What the bank's model used to learn from the episode with these steps."""
-    rows = [row.result for row in steps if row.done and row.key.startswith(f"{LEARN}/")]
-    return sum((Usage(**row["usage"]) for row in rows), Usage())
+    return usage_under(LEARN, steps)

@@ -17,6 +17,7 @@ from mulligan.app.config import Config, choose_model, located_model, prompts_fol
 from mulligan.app.foresight import foresight_of
 from mulligan.app.plugins import build, find, names, parse_spec
 from mulligan.app.recipe import Recipe
+from mulligan.app.scaling import scaled
 from mulligan.app.session import absolute, located, with_limits, with_memory_settings
 from mulligan.bench.harness.data import find_data, hashed
 from mulligan.bench.harness.methods import Chosen, choose_method
@@ -26,6 +27,7 @@ from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Evaluator, Sandbox
 from mulligan.core.records import MOST_KIND, Case, Json, Spec, Task
+from mulligan.core.scaling import scale_of
 
 ROLES = ("actor", "evaluator", "reflector", "strategy", "environment")
 SETTABLE = (*ROLES, "benchmark", "memory")
@@ -48,6 +50,8 @@ class Choice:
         trials, limits: instead of the method's.
         restarts: the most episodes of a case; the case stops at the first that the benchmark scores as solved.
         samples: the exact number of episodes of a case.
+        scale: how many trajectories of a case there are, such as "parallel:3" (see `core.scaling`). The best by the
+            loop's own verdicts is handed in.
         limit: run only so many cases. cases: only those with these ids.
         reuse: when an earlier episode of this store made the very same request (seed included), take its answer
             instead of asking the model again; its tokens count as if it had been asked.
@@ -69,6 +73,7 @@ class Choice:
     limits: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
     restarts: int = 1
     samples: int | None = None
+    scale: str | None = None
     limit: int | None = None
     cases: Sequence[str] = ()
     shuffle: bool = False
@@ -89,6 +94,9 @@ class Choice:
                 raise InvalidInput(f"{name} must be at least 1, not {value}.")
         if self.restarts > 1 and self.samples is not None:
             raise InvalidInput("restarts stop at the first solved episode and samples do not: give one of them.")
+        if scale_of(self.scale) is not None and (self.restarts > 1 or self.samples is not None):
+            other = "samples" if self.samples is not None else "restarts"
+            raise InvalidInput(f"scale and {other} both make several episodes of a case: give one of them.")
         if self.memory not in (None, "online", "frozen"):
             raise InvalidInput(f"memory is online or frozen, not {self.memory!r}.")
         if self.agent_id and self.memory is None:
@@ -160,6 +168,12 @@ class BenchPlan:
         )
         if choice.agent is not None:
             recipe = self._of_agent(located(recipe))
+        chosen = {"trials": choice.trials, "strategy": choice.strategy}
+        recipe = scaled(
+            replace(recipe, expansion=played.expansion),
+            choice.scale,
+            [name for name, value in chosen.items() if value is not None],
+        )
         for role in ROLES[:-1]:
             spec: Spec = getattr(recipe, role)
             recipe = replace(recipe, **{role: spec.with_settings(**choice.settings.get(role, {}))})  # pyright: ignore[reportArgumentType]
@@ -169,7 +183,6 @@ class BenchPlan:
                 recipe,
                 sandbox=choice.sandbox,
                 environment=environment and environment.with_settings(**choice.settings.get("environment", {})),
-                expansion=played.expansion,
                 foresight=None if choice.foresight is None else foresight_of(choice.foresight),
                 recalls=choice.memory is not None,
                 learns=choice.memory == "online" and case.id in self._teaching,

@@ -15,6 +15,7 @@ from mulligan.app.config import Config, load
 from mulligan.app.model_roles import Models
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import Runner, log, restart_seed
+from mulligan.app.scaling import comparing_usage
 from mulligan.app.session import Session, opened_store
 from mulligan.app.teaching import teach
 from mulligan.app.workspaces import Notice
@@ -35,8 +36,9 @@ from mulligan.bench.harness.plan import (
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, StoreError
-from mulligan.core.protocols import Bank, Model, Observer, Store, Strategy
+from mulligan.core.protocols import Bank, Model, Observer, StepRow, Store, Strategy
 from mulligan.core.records import Case, Episode, Json, Task, Trial, Usage
+from mulligan.core.scaling import scale_of
 from mulligan.recording.journal import StepObserver
 from mulligan.recording.leases import leased
 
@@ -293,8 +295,13 @@ class _Work:
     async def _case(self, run: BenchRun, position: int, case: Case) -> CaseResult:
         episodes, marked = list[Episode](), list[Marked]()
         text, failed = "", ""
+        grouped = (scale := scale_of(self.plan.choice.scale)) is not None and scale.kind != "sequential"
         try:
-            for number in range(1, self.plan.choice.episodes + 1):
+            if grouped:
+                episodes += await self._group(run, position, case)
+                scored = [await self._scored(case, episode) for episode in episodes]
+                marked, text = [mark for mark, _ in scored], scored[0][1]
+            for number in () if grouped else range(1, self.plan.choice.episodes + 1):
                 episodes.append(await self._episode(run, position, number, case))
                 mark, text = await self._scored(case, episodes[-1])
                 marked.append(mark)
@@ -316,25 +323,30 @@ class _Work:
         return CaseResult(
             position,
             case.id,
-            "error" if failed else _status(marked),
+            "error" if failed else _status(marked[:1] if grouped else marked),
             tuple(marked),
             failed or text,
             round(sum(episode.seconds for episode in episodes), 3),
-            sum((episode.usage for episode in episodes), Usage()),
-            await self._learning(episodes),
+            sum((episode.usage for episode in episodes), await self._usage(episodes, comparing_usage)),
+            await self._usage(episodes, learning_usage),
             family_of(case),
             case.phase,
         )
 
-    async def _learning(self, episodes: Sequence[Episode]) -> Usage:
-        if self.plan.choice.memory != "online":
+    async def _usage(self, episodes: Sequence[Episode], of: Callable[[Sequence[StepRow]], Usage]) -> Usage:
+        """What was done with the episodes used that their own usage leaves out: by the bank, or to compare them."""
+        if self.plan.choice.memory != "online" and self.plan.choice.scale is None:
             return Usage()
-        return sum([learning_usage(await self.store.steps(episode.id)) for episode in episodes], Usage())
+        return sum([of(await self.store.steps(episode.id)) for episode in episodes], Usage())
 
-    async def _episode(self, run: BenchRun, position: int, number: int, case: Case) -> Episode:
-        id = f"{run.id}.{position}.{number}"
+    async def _group(self, run: BenchRun, position: int, case: Case) -> Sequence[Episode]:
+        """The trajectories of a scaled case, the one that is handed in first."""
         recipe = self.plan.recipe(case, run.id)
-        runner = Runner(
+        self._check_prompts(run, recipe)
+        return await self._runner(recipe).group(f"{run.id}.{position}", run.id, task_of(case))
+
+    def _runner(self, recipe: Recipe) -> Runner:
+        return Runner(
             self.store,
             recipe,
             self.parts,
@@ -343,6 +355,11 @@ class _Work:
             notice=self.hooks.notice or log.info,
             known=self.store.benches.answered if self.plan.choice.reuse else None,
         )
+
+    async def _episode(self, run: BenchRun, position: int, number: int, case: Case) -> Episode:
+        id = f"{run.id}.{position}.{number}"
+        recipe = self.plan.recipe(case, run.id)
+        runner = self._runner(recipe)
         try:
             episode = await self.store.load(id)
         except NotFound:

@@ -11,7 +11,7 @@ import secrets
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -28,6 +28,7 @@ from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName
 from mulligan.core.protocols import Model, Store
 from mulligan.core.records import Case, Json
+from mulligan.core.scaling import scale_of
 from mulligan.recording.leases import leased
 
 ARMS = Path(__file__).parent.parent / "arms"
@@ -39,11 +40,13 @@ CONTROLS = ("unrelated", "stale")
 @dataclass(frozen=True)
 class Arm:
     """memory: settings of [memory], in place of those of mulligan.toml; None: no memory. control: "unrelated": the bank
-    was filled from other tasks and only recalls; "stale": it learns nothing more after the first phase."""
+    was filled from other tasks and only recalls; "stale": it learns nothing more after the first phase. scale: how many
+    trajectories of each task there are; None: one."""
 
     name: str
     memory: Mapping[str, Json] | None = None
     control: str = ""
+    scale: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class StreamChoice:
             raise InvalidInput(f"Gain is measured against an arm without memory: add {NONE!r} to the arms.")
 
     def to_json(self) -> dict[str, Json]:
-        arms = [{"name": arm.name, "memory": arm.memory, "control": arm.control} for arm in self.arms]
+        arms: list[Json] = [cast(Json, asdict(arm)) for arm in self.arms]
         return {"base": choice_json(self.base), "arms": arms, "orders": self.orders, "unrelated": self.unrelated}
 
     @classmethod
@@ -118,8 +121,8 @@ def read_arm(text: str, config: Config) -> Arm:
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{file}: {error}.") from error
     for key in table:
-        if key not in ("summary", "memory"):
-            raise InvalidInput(f"{file}: {UnknownName('key of an arm', key, ('summary', 'memory'))}")
+        if key not in ("summary", "scale", "memory"):
+            raise InvalidInput(f"{file}: {UnknownName('key of an arm', key, ('summary', 'scale', 'memory'))}")
     memory = table.get("memory")
     if memory is not None:
         if not isinstance(memory, dict):
@@ -128,7 +131,12 @@ def read_arm(text: str, config: Config) -> Arm:
             MemorySettings.of(config, memory := cast(dict[str, Json], memory))
         except InvalidInput as error:
             raise InvalidInput(f"{file}: {error}") from error
-    return Arm(file.stem, memory)
+    try:
+        scale = None if "scale" not in table else str(table["scale"])
+        scale_of(scale)
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}") from error
+    return Arm(file.stem, memory, scale=scale)
 
 
 def with_controls(arms: Sequence[Arm], controls: Sequence[str]) -> tuple[Arm, ...]:
@@ -303,7 +311,7 @@ class _Stream:
         """Of this leg, with the bank of this agent."""
         base = self.choice.base
         ids = [case.id for case in in_order(self.cases, base.seed, leg.order)]
-        choice = replace(base, cases=ids, limit=None, shuffle=False)
+        choice = replace(base, cases=ids, limit=None, shuffle=False, scale=leg.arm.scale or base.scale)
         if leg.arm.memory is None:
             return choice
         return replace(

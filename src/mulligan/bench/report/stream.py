@@ -174,7 +174,7 @@ async def read_stream(store: Store, id: str) -> StreamReport:
 
 
 def _row(leg: Leg, seed: int, result: CaseResult, episodes: Mapping[str, Episode]) -> Row:
-    mark = result.episodes[-1] if result.episodes else None
+    mark = result.episodes[0] if result.episodes else None
     episode = episodes.get(mark.episode) if mark else None
     score = mark.score if mark and result.status != "error" else None
     rewards = mark.parts.get("reward", ()) if mark else ()

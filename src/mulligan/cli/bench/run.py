@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
+from mulligan.app.config import load
 from mulligan.bench.harness.plan import Choice
 from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.harness.summary import check_summary, write_summary
 from mulligan.cli.bench._progress import Progress
 from mulligan.cli.conduct import run
 from mulligan.cli.options import (
@@ -17,7 +21,19 @@ from mulligan.cli.options import (
     given_options,
     limits_of,
     player_options,
+    scale_option,
     setting_options,
+    together,
+)
+from mulligan.store import open_store
+
+PAGES = ("split", "scores_pickle", "top_k", "prompt_template")
+"""The options that stand for settings of the benchmark, by the names of the settings."""
+pages_options = together(
+    click.option("--split", metavar="NAME", help="Of Mind2Web: test_task (default), test_website or test_domain."),
+    click.option("--scores-pickle", metavar="FILE", help="Of Mind2Web: the scores of the candidates."),
+    click.option("--top-k", type=int, metavar="K", help="Of Mind2Web: the candidates of a step (default: 50)."),
+    click.option("--prompt-template", metavar="FILE", help="Of Mind2Web: messages with examples, instead of ours."),
 )
 
 
@@ -31,6 +47,7 @@ from mulligan.cli.options import (
     "--restarts", type=int, default=1, metavar="K", help="The most episodes of a case; stops at the first solved one."
 )
 @click.option("--samples", type=int, metavar="N", help="Run N episodes of each case, for pass@k.")
+@scale_option
 @click.option("--limit", type=int, metavar="N", help="Only the first N cases.")
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only this case; may be given again.")
 @click.option("--shuffle", is_flag=True, help="Shuffle the cases by the seed, before --limit.")
@@ -41,33 +58,71 @@ from mulligan.cli.options import (
 @click.option("--reuse", is_flag=True, help="Reuse answers that a model gave to the very same request.")
 @click.option("--memory", type=click.Choice(["online", "frozen"]), help="Recall from the bank; online also teaches it.")
 @click.option("--agent-id", default="", metavar="NAME", help="The agent whose bank --memory uses.")
+@pages_options
 @foresight_options
 @setting_options
 @click.option(
     "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
 )
+@click.option(
+    "--output-dir", metavar="DIR", help="Write the metrics of a benchmark that has its own, such as Mind2Web's."
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
-def command(ctx: click.Context, name: str | None, resume: str | None, form: str, quiet: bool, **given: Any) -> None:
+def command(
+    ctx: click.Context,
+    name: str | None,
+    resume: str | None,
+    form: str,
+    output_dir: str | None,
+    quiet: bool,
+    **given: Any,
+) -> None:
     """Run the cases of the benchmark NAME, or of a file of tasks (mine.toml)."""
     if (name is None) == (resume is None):
         raise click.UsageError("Name a benchmark, or a run to resume: --resume RUN.")
-    if resume is not None and (fixed := given_options(ctx, besides=("resume", "parallel", "form", "quiet"))):
+    if resume is not None and (
+        fixed := given_options(ctx, besides=("resume", "parallel", "output_dir", "form", "quiet"))
+    ):
         raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or begin a new one.")
     progress = Progress(quiet, form == "json")
     hooks = Hooks(on_case=progress.case, observers=(progress.saw,), notice=progress.notice)
 
     async def work() -> Finished:
+        if output_dir is not None:
+            check_summary(await _benchmark_of(resume) if resume is not None else str(name))
         if resume is not None:
             return await resume_benchmark(resume, parallel=given["parallel"], hooks=hooks)
         fields = Choice.__dataclass_fields__
         options = {key: value for key, value in given.items() if key in fields and value is not None}
         limits = limits_of({**given, "trials": None})  # trials are a field of `Choice`
         options |= {"cases": list(given["cases"]), "limits": limits, **foresight_of(given)}
+        options["settings"] = _with_pages(given)
         assert name is not None
         return await run_benchmark(name, hooks=hooks, **options)
 
+    async def written(finished: Finished, folder: Path) -> None:
+        async with open_store(load().store) as store:
+            for line in await write_summary(finished, store, folder):
+                progress.notice(line)
+
     try:
-        ctx.exit(progress.ended(run(work(), progress.interrupting)))
+        finished = run(work(), progress.interrupting)
+        status = progress.ended(finished)
+        if output_dir is not None:
+            asyncio.run(written(finished, Path(output_dir)))
+        ctx.exit(status)
     except asyncio.CancelledError:
         ctx.exit(progress.interrupted())
+
+
+def _with_pages(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The settings, with those of the benchmark that have an option of their own."""
+    found = {name: given[name] for name in PAGES if given[name] is not None}
+    settings: dict[str, dict[str, Any]] = dict(given["settings"])
+    return {**settings, "benchmark": {**settings.get("benchmark", {}), **found}} if found else settings
+
+
+async def _benchmark_of(run: str) -> str:
+    async with open_store(load().store) as store:
+        return (await store.benches.run(run)).benchmark

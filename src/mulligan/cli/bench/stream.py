@@ -159,7 +159,7 @@ class _Progress:
     def _on_leg(self, leg: Leg, number: int, of: int, finished: Finished | None) -> None:
         self._leg = f"{number} of {of}: {leg.label}"
         if finished is not None:
-            scores = [one.episodes[-1].score for one in finished.results if one.episodes and one.status != "error"]
+            scores = [one.episodes[0].score for one in finished.results if one.episodes and one.status != "error"]
             known = [score for score in scores if score is not None]
             mean = f", mean score {sum(known) / len(known):.3f}" if known else ""
             solved = sum(result.solved for result in finished.results)

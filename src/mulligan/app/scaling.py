@@ -1,0 +1,94 @@
+"""Scales a recipe, and chooses the best of the trajectories that it gave."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mulligan.app.compose import OBJECT, Parts
+from mulligan.app.plugins import find, settings_of
+from mulligan.app.prompts import FilePrompts
+from mulligan.app.recipe import Recipe
+from mulligan.app.workspaces import Notice
+from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
+from mulligan.core.limits import Limits
+from mulligan.core.loop import Meter, scope
+from mulligan.core.protocols import StepRow
+from mulligan.core.questions import think
+from mulligan.core.records import Episode, Spec, Usage
+from mulligan.core.scaling import WARM, Scale, tied
+from mulligan.evaluators._comparison import COMPARING, Comparison
+from mulligan.models.gate import Gate
+from mulligan.recording.journal import StoredJournal
+from mulligan.recording.ledger import Ledger
+
+COMPARE = "compare"
+"""What the keys of the steps begin with in which the trajectories were compared. They are in the first one's record."""
+
+
+def scaled(recipe: Recipe, scale: str | None, chosen: Collection[str] = ()) -> Recipe:
+    """The recipe with the roles and limits that this scale brings, before any settings of the user's.
+
+    Sequential: every attempt is checked again by `recheck`, and the next one sees it with all notes. Otherwise the
+    actor samples at `WARM`, if it has temperatures.
+
+    Args:
+        recipe: of one trajectory.
+        scale: such as "parallel:5"; None leaves the recipe as it is.
+        chosen: what the user has set, of "trials", "strategy" and "reflector".
+
+    Raises:
+        InvalidInput: the scale is not one, or cannot go together with something else.
+    """
+    if scale is None:
+        return recipe
+    kind = Scale.parse(scale)
+    if kind.kind == "sequential":
+        if taken := sorted({"trials", "strategy", "reflector"}.intersection(chosen)):
+            raise InvalidInput(f"{scale} decides {taken[0]} by itself: leave one of the two out.")
+        if recipe.evaluator.name == "unjudged":
+            raise InvalidInput(
+                f"{scale} checks attempts that did not pass, and nobody judges here: name an evaluator (or a method "
+                "with one), such as model_judge."
+            )
+        strategy = Spec("last_attempt_and_reflexion", {"window": None})
+        limits = replace(recipe.limits, trials=kind.k)
+        return replace(recipe, scale=scale, strategy=strategy, reflector=Spec("recheck"), limits=limits)
+    name = recipe.actor.name
+    warm = not name.startswith(OBJECT) and "temperatures" in settings_of(find("actors", name))
+    actor = recipe.actor.with_settings(temperatures=[WARM]) if warm else recipe.actor
+    return replace(recipe, scale=scale, actor=actor)
+
+
+async def best_of(recipe: Recipe, parts: Parts, ledger: Ledger, episodes: Sequence[Episode], notice: Notice) -> Episode:
+    """The best of these trajectories by the evaluator's verdicts. Of equal ones the first, or with `judge` the one that
+    a model names: its answer is a step of the first trajectory's record, so that it is asked once."""
+    best = [episodes[place] for place in tied(episodes)]
+    scale = Scale.parse(recipe.scale) if recipe.scale else None
+    name = recipe.judge_model or recipe.model
+    if scale is None or not scale.judge or len(best) == 1:
+        return best[0]
+    if name is None:
+        raise InvalidInput(f"{recipe.scale} compares attempts by a model, and none is named: name one with --model.")
+    comparison = Comparison(FilePrompts([Path(recipe.prompts)] if recipe.prompts else []))
+    async with ledger.hold(episodes[0].id) as entry:
+        journal = StoredJournal(entry)
+        gate = Gate(parts.model(name), role="comparison", journal=journal, meter=Meter(), limits=Limits())
+        try:
+            with scope(COMPARE, anew=True):
+                return best[await think(comparison, gate, best, COMPARING)]
+        except (BadAnswer, ModelError) as error:
+            notice(f"the attempts could not be compared, so the first of the best is taken: {error}")
+            return best[0]
+
+
+def comparing_usage(steps: Sequence[StepRow]) -> Usage:
+    """What comparing used, of the steps of the first trajectory."""
+    return usage_under(COMPARE, steps)
+
+
+def usage_under(path: str, steps: Sequence[StepRow]) -> Usage:
+    """What the calls of models used whose steps stand under this path."""
+    rows = [row.result for row in steps if row.done and row.key.startswith(f"{path}/")]
+    return sum((Usage(**row["usage"]) for row in rows), Usage())

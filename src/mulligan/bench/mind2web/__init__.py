@@ -1,0 +1,1 @@
+"""Mind2Web: steps of tasks on recorded web pages."""

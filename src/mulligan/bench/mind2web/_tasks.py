@@ -1,0 +1,162 @@
+"""Reads Mind2Web's tasks: for each step the page, the candidates with their ranks, and what a person did there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.bench.mind2web._pages import ID, read_page
+from mulligan.bench.mind2web._scores import read_ranks
+from mulligan.core.errors import InvalidInput
+from mulligan.text.files import read_text
+
+
+@dataclass(frozen=True)
+class WebStep:
+    """A step of a task.
+
+    Attributes:
+        id: `TASK_STEP`.
+        page: its cleaned HTML, before the step.
+        operation, value: CLICK, TYPE or SELECT, and the text for it.
+        right: the ids of the elements that a person may have used, among the candidates.
+        candidates: the ids of all candidates with their ranks, 0 for the best; None where the data has no ranks.
+    """
+
+    id: str
+    page: str
+    operation: str
+    value: str
+    right: frozenset[str]
+    candidates: Mapping[str, int | None]
+
+    @property
+    def action(self) -> str:
+        """The operation with its value. A click has none, whatever the data says."""
+        return self.operation if self.operation == "CLICK" else f"{self.operation} {self.value}".strip()
+
+    def best(self, top_k: int) -> list[str]:
+        """The candidates whose rank is among the first `top_k`, those that are right first.
+
+        Raises `InvalidInput` where a candidate has no rank.
+        """
+        unranked = [id for id, rank in self.candidates.items() if rank is None]
+        if unranked:
+            raise InvalidInput(
+                f"The step {self.id} has candidates without a rank, such as {unranked[0]}: name Mind2Web's "
+                "scores_all_data.pkl with --scores-pickle."
+            )
+        found = [id for id, rank in self.candidates.items() if cast(int, rank) < top_k]
+        return sorted(found, key=lambda id: (id not in self.right, self.candidates[id], id))
+
+
+@dataclass(frozen=True)
+class WebTask:
+    """A task. done: what a person did at each step, in words."""
+
+    id: str
+    website: str
+    prompt: str
+    steps: tuple[WebStep, ...]
+    done: tuple[str, ...]
+
+
+def read_tasks(file: Path, scores: Path | None = None) -> Mapping[str, WebTask]:
+    """The tasks of a file by id, in their order. Those of the file read last are kept in memory.
+
+    Args:
+        file: a JSON list of tasks in Mind2Web's format.
+        scores: a pickle of candidate scores. None: the ranks are in the file, each as the candidate's `rank`.
+
+    Raises:
+        InvalidInput: a file cannot be used; the message names the task and the step.
+    """
+    try:
+        changed = file.stat().st_mtime_ns
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}.") from error
+    return _read(file, changed, scores)
+
+
+@lru_cache(maxsize=1)
+def _read(file: Path, changed: int, scores: Path | None) -> Mapping[str, WebTask]:
+    try:
+        rows = json.loads(read_text(file))
+    except ValueError as error:
+        raise InvalidInput(f"{file} cannot be read: {error}.") from error
+    if not isinstance(rows, list) or not rows:
+        raise InvalidInput(f"{file} must be a JSON list of tasks, with at least one.")
+    ranks: Mapping[str, Mapping[str, int]] = {} if scores is None else read_ranks(scores)
+    tasks = dict[str, WebTask]()
+    for number, row in enumerate(cast(list[Any], rows), 1):
+        task = _task(row, ranks, f"{file}, task {number}")
+        if task.id in tasks:
+            raise InvalidInput(f"{file}: the task {task.id!r} is there twice.")
+        tasks[task.id] = task
+    return tasks
+
+
+def _task(row: Any, ranks: Mapping[str, Mapping[str, int]], where: str) -> WebTask:
+    id, prompt = _text(row, "annotation_id", where), _text(row, "confirmed_task", where)
+    actions, done = row.get("actions"), row.get("action_reprs")
+    where = f"{where} ({id})"
+    if not isinstance(actions, list) or not actions:
+        raise InvalidInput(f'{where} needs "actions", a list with at least one.')
+    if not isinstance(done, list) or len(cast(list[Any], done)) != len(cast(list[Any], actions)):
+        raise InvalidInput(f'{where} needs "action_reprs", with a text for each of its actions.')
+    steps = [
+        _step(action, id, ranks, f"{where}, action {number}")
+        for number, action in enumerate(cast(list[Any], actions), 1)
+    ]
+    website = row.get("website") or ""
+    return WebTask(id, str(website), prompt, tuple(steps), tuple(str(one) for one in cast(list[Any], done)))
+
+
+def _step(row: Any, task: str, ranks: Mapping[str, Mapping[str, int]], where: str) -> WebStep:
+    id = f"{task}_{_text(row, 'action_uid', where)}"
+    operation, page = row.get("operation"), _text(row, "cleaned_html", where)
+    kind = _text(operation, "op", f'{where}, "operation"')
+    if kind not in ("CLICK", "TYPE", "SELECT"):
+        raise InvalidInput(f"{where}: the operation is CLICK, TYPE or SELECT, not {kind!r}.")
+    try:
+        read_page(page)
+    except ValueError as error:
+        raise InvalidInput(f'{where}: its "cleaned_html" is not XML: {error}.') from error
+    known = ranks.get(id, {})
+    right = _candidates(row.get("pos_candidates"), f'{where}, "pos_candidates"')
+    wrong = _candidates(row.get("neg_candidates"), f'{where}, "neg_candidates"')
+    candidates = {id: known.get(id, rank) for id, rank in {**wrong, **right}.items()}
+    return WebStep(id, page, kind, str(operation.get("value") or ""), frozenset(right), candidates)
+
+
+def _candidates(rows: Any, where: str) -> Mapping[str, int | None]:
+    """The ids, with the ranks that the data gives them."""
+    if not isinstance(rows, list):
+        raise InvalidInput(f"{where} must be a list.")
+    found = dict[str, int | None]()
+    for row in cast(list[Any], rows):
+        rank = row.get("rank") if isinstance(row, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        found[_text(row, ID, where)] = rank if isinstance(rank, int) else None
+    return found
+
+
+def _text(row: Any, name: str, where: str) -> str:
+    value = cast(dict[str, Any], row).get(name) if isinstance(row, dict) else None
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(f'{where} needs "{name}" with some text.')
+    return value
+
+
+def tasks_of(files: Sequence[Path], scores: Path | None) -> Mapping[str, tuple[Path, WebTask]]:
+    """The tasks of several files, each with its file. Raises `InvalidInput`, also for a task that is there twice."""
+    found = dict[str, tuple[Path, WebTask]]()
+    for file in files:
+        for id, task in read_tasks(file, scores).items():
+            if id in found:
+                raise InvalidInput(f"The task {id!r} is in {found[id][0]} and in {file}.")
+            found[id] = (file, task)
+    return found

@@ -1,0 +1,50 @@
+"""The environment of Mind2Web: it asks which element of a recorded page comes next, and goes on as a person did."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from mulligan.bench.mind2web._choosing import Walk
+from mulligan.bench.mind2web._tasks import read_tasks
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Outcome, Step
+
+OVER = "The task is over."
+
+
+class Mind2Web:
+    """The environment. An observation is a question; an action is the answer to it.
+
+    Args:
+        file: of the split, that has the task.
+        task: its annotation id.
+        scores: the pickle of candidate scores; None: the file has ranks.
+        top_k: candidates of a step.
+    """
+
+    def __init__(self, *, file: str, task: str, scores: str | None = None, top_k: int = 50) -> None:
+        if top_k < 1:
+            raise InvalidInput(f"top_k must be at least 1, not {top_k}.")
+        self._file, self._task, self._top_k = Path(file), task, top_k
+        self._scores = None if scores is None else Path(scores)
+        self._walk: Walk | None = None
+
+    async def reset(self) -> str:
+        """Go to the first step that can be asked. Raises `InvalidInput` for an unknown task or a file that is wrong."""
+        tasks = await asyncio.to_thread(read_tasks, self._file, self._scores)
+        if self._task not in tasks:
+            raise InvalidInput(f"{self._file} has no task {self._task!r}.")
+        self._walk = Walk(tasks[self._task], self._top_k)
+        return self._walk.question or OVER
+
+    async def step(self, action: str) -> Step:
+        if self._walk is None:
+            raise RuntimeError("reset comes before the first step")
+        if self._walk.question:
+            self._walk.answer(action)
+        observation = self._walk.question or OVER
+        return Step(action=action, observation=observation, outcome=Outcome(done=not self._walk.question))
+
+    async def close(self) -> None:
+        self._walk = None

@@ -1,0 +1,74 @@
+"""Scaling: what several trajectories of one task are, and which of them counts (MaTTS of the ReasoningBank paper)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Episode
+
+Kind = Literal["parallel", "vanilla", "sequential"]
+MOST = 64
+"""The most trajectories of one task."""
+AT_ONCE = 4
+"""How many trajectories of one task run at the same time."""
+WARM = 0.7
+"""The temperature of trajectories whose actor names none: at 0 they would be copies of each other."""
+_TEXT = re.compile(r"(\w+):(\d{1,4})(:judge)?")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a task is scaled.
+
+    Attributes:
+        kind: "parallel": k episodes that know nothing of each other, of which the bank learns by contrast. "vanilla":
+            the same, and the bank learns from each alone. "sequential": one episode whose attempt is checked and
+            refined, k attempts in all.
+        k: how many trajectories.
+        judge: whether a model compares the trajectories to choose the best. False: the verdicts of the evaluator do.
+    """
+
+    kind: Kind
+    k: int
+    judge: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Scale:
+        """The scale that a text such as "parallel:5", "parallel:5:judge" or "sequential:3" names.
+
+        Raises `InvalidInput`.
+        """
+        found = _TEXT.fullmatch(text.strip())
+        if found is None or found[1] not in get_args(Kind) or not 1 <= int(found[2]) <= MOST:
+            kinds = ", ".join(f"{kind}:K" for kind in get_args(Kind))
+            raise InvalidInput(f"A scale is {kinds}, with K from 1 to {MOST} (parallel:5), not {text!r}.")
+        if found[3] and found[1] == "sequential":
+            raise InvalidInput(f"{text!r}: with sequential the last attempts are judged by the evaluator alone.")
+        return cls(cast(Kind, found[1]), int(found[2]), found[3] is not None)
+
+    @property
+    def siblings(self) -> int:
+        """How many episodes a run has."""
+        return 1 if self.kind == "sequential" else self.k
+
+
+def scale_of(text: str | None) -> Scale | None:
+    """The scale of a recipe. Raises `InvalidInput`."""
+    return None if text is None else Scale.parse(text)
+
+
+def worth(episode: Episode) -> tuple[bool, float]:
+    """By which episodes are compared: a solved one is best, then the one whose best attempt scored highest."""
+    best = episode.best
+    score = best.feedback.score if best and best.feedback else None
+    return episode.solved, float("-inf") if score is None else score
+
+
+def tied(episodes: Sequence[Episode]) -> list[int]:
+    """The places of the best episodes, by the verdicts of the evaluator."""
+    most = max(map(worth, episodes))
+    return [place for place, episode in enumerate(episodes) if worth(episode) == most]
