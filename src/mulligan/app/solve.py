@@ -83,8 +83,7 @@ async def solve(
         tests: a Python test file.
         check: a command whose exit status judges.
         actor: a name, an object, or a class, which is built afresh. None is "complete".
-        evaluator: a name such as "exact_match:42", "./mine.py", an object or a class. Without tests, check and
-            evaluator, judge_model judges, or the model that is named judges itself.
+        evaluator: as `actor`. Without tests, check and evaluator, judge_model judges, or the model that is named.
         reflector: as `actor`. None is "verbal".
         strategy: as `actor`. None is "evidence_and_reflexion", or "evidence" if no model is there to reflect.
         model: None is that of `MULLIGAN_MODEL` or mulligan.toml, else "local" for an actor that asks a model.
