@@ -1,0 +1,1 @@
+/* the studio works without this file */
