@@ -12,8 +12,8 @@ from lesson_kit import ADDRESSES
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.episode import Acted, Evaluated, Forked, Rated, Resumed, Stopped
 from mulligan.core.errors import NotFound
-from mulligan.core.protocols import Store
-from mulligan.core.records import Attempt, Brief, Episode, Feedback, Rating, Stop, StopReason, Task
+from mulligan.core.protocols import Brief, Store
+from mulligan.core.records import Attempt, Episode, Feedback, Rating, Stop, StopReason, Task
 from mulligan.store import open_store
 
 
@@ -38,12 +38,13 @@ async def test_a_brief_says_what_an_episode_was_about_and_how_it_went(store: Sto
     assert (await store.briefs(limit=1))[0].stop == "interrupted"
     await store.append(lease, 2, Resumed())
     assert (await store.briefs(limit=1))[0].stop is None
+    assert not (await store.briefs(limit=1))[0].judged
     await store.append(lease, 3, Evaluated(1, Feedback(False)))
     await store.append(lease, 4, Acted(2, Attempt('{"event":"acted","event":"stopped"}')))
     await store.append(lease, 5, Evaluated(2, Feedback(True)))
     await store.append(lease, 6, Stopped(Stop("solved", "well")))
     (brief,) = await store.briefs(limit=1)
-    assert (brief.trials, brief.stop) == (2, "solved")
+    assert (brief.trials, brief.stop, brief.judged) == (2, "solved", True)
 
 
 async def test_an_agent_s_episodes_are_listed_alone(store: Store) -> None:

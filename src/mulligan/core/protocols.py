@@ -22,7 +22,6 @@ from mulligan.core.questions import Answer, Question, Sampling, Tool
 from mulligan.core.records import (
     Artifact,
     Attempt,
-    Brief,
     Check,
     Decision,
     Episode,
@@ -34,6 +33,7 @@ from mulligan.core.records import (
     Recall,
     Reflection,
     Step,
+    StopReason,
     Task,
 )
 
@@ -394,6 +394,28 @@ class StepRow:
     done: bool
     request: Json = None
     result: Json = None
+
+
+@dataclass(frozen=True)
+class Brief:
+    """An episode as a row of a list.
+
+    Attributes:
+        prompt: the beginning of its task.
+        stop: why it ended; None: not yet.
+        judged: whether some trial got a verdict.
+        head: its models and settings.
+    """
+
+    id: str
+    run: str
+    agent: str
+    started: float
+    prompt: str
+    trials: int
+    stop: StopReason | None = None
+    judged: bool = False
+    head: Head = field(default_factory=Head, compare=False)
 
 
 @runtime_checkable

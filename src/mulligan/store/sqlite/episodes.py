@@ -15,8 +15,8 @@ from typing import Any
 from mulligan.core.codec import SCHEMA
 from mulligan.core.episode import Event, Stopped, advance
 from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
-from mulligan.core.protocols import StepRow
-from mulligan.core.records import Brief, Episode, Json
+from mulligan.core.protocols import Brief, StepRow
+from mulligan.core.records import Episode, Json
 from mulligan.store.sqlite import leases
 from mulligan.store.sqlite.images import forget, keep, packed, unpacked
 from mulligan.store.sqlite.rows import LAST, event_of, json_of, readable, record_of, unreadable
@@ -223,10 +223,12 @@ _BRIEF = (
     " (SELECT count(*) FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:acted)) = :acted),"
     " (SELECT CASE WHEN substr(v.event, 1, length(:stopped)) = :stopped THEN v.event END"
     " FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:revised)) <> :revised"
-    " AND substr(v.event, 1, length(:rated)) <> :rated ORDER BY v.seq DESC LIMIT 1)"
+    " AND substr(v.event, 1, length(:rated)) <> :rated ORDER BY v.seq DESC LIMIT 1),"
+    " EXISTS (SELECT 1 FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:evaluated)) = :evaluated"
+    " AND json_extract(v.event, '$.feedback.passed') IS NOT NULL)"
     " FROM episodes p WHERE {where} ORDER BY p.n DESC"
 )
-_KINDS = {kind: f'{{"event":"{kind}",' for kind in ("acted", "stopped", "revised", "rated")}
+_KINDS = {kind: f'{{"event":"{kind}",' for kind in ("acted", "evaluated", "stopped", "revised", "rated")}
 """How the text of an event begins."""
 
 
@@ -271,11 +273,14 @@ def briefs(
         return tuple(islice(readable(rows, lambda found: _brief(db, *found)), limit))
 
 
-def _brief(db: sqlite3.Connection, id: str, schema: int, record: str, trials: int, stopped: str | None) -> Brief:
+def _brief(
+    db: sqlite3.Connection, id: str, schema: int, record: str, trials: int, stopped: str | None, judged: int
+) -> Brief:
     begun = record_of(Episode, f"Episode {id}", schema, unpacked(db, f"Episode {id}", record))
     last = event_of(f"The end of episode {id}", SCHEMA, stopped) if stopped else None
     reason = last.stop.reason if isinstance(last, Stopped) else None
-    return Brief(id, begun.run, begun.agent, begun.started, begun.task.prompt[:BEGINNING], trials, reason)
+    prompt = begun.task.prompt[:BEGINNING]
+    return Brief(id, begun.run, begun.agent, begun.started, prompt, trials, reason, bool(judged), begun.head)
 
 
 _REVISION = (

@@ -20,8 +20,8 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.episode import RESUMABLE, Event, Stopped
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.protocols import Lease, StepRow
-from mulligan.core.records import Brief, Episode, Head, Json
+from mulligan.core.protocols import Brief, Lease, StepRow
+from mulligan.core.records import Episode, Head, Json
 from mulligan.store.sqlite import arms, episodes, leases
 from mulligan.store.sqlite.database import Database, Synchronous
 from mulligan.store.sqlite.images import keep, packed, unpacked
