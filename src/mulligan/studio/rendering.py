@@ -72,9 +72,11 @@ def studio_of(request: Request) -> Studio:
 
 
 def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """The page of this template. It also has `studio`, `nav`, `path`, `query` and `csrf`, the field of each form."""
+    """The page of this template. It also has `studio`, `nav`, `path`, and `csrf`, the field of each form.
+
+    live: the address of the events that the page follows; "" for a page that does not change by itself."""
     studio = studio_of(request)
-    shared = {"studio": studio, "nav": request.app.state.nav, "path": request.url.path, "query": request.query_params}
+    shared = {"studio": studio, "nav": request.app.state.nav, "path": request.url.path, "live": ""}
     field = Markup('<input type="hidden" name="csrf" value="{}">').format(studio.csrf)
     text = environment().get_template(template).render({**shared, "csrf": field, **values})
     return HTMLResponse(text, status)
@@ -99,7 +101,7 @@ def environment() -> Environment:
         finalize=harmless,
     )
     filters = cast(dict[str, Any], found.filters)
-    filters.update(when=when, iso=iso, count=count, line=one_line, dollars=dollars)
+    filters.update(when=when, iso=iso, count=count, line=one_line, dollars=dollars, id=id)
     return found
 
 
