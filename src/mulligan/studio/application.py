@@ -46,6 +46,9 @@ def application(
     """
     studio = Studio(service, secrets.token_urlsafe(24), write, listeners or Listeners())
 
+    # a benchmark run is no agent's
+    pages = {name: page for name, page in PAGES.items() if studio.agent_id is None or name != "Benchmarks"}
+
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
         yield
@@ -54,7 +57,7 @@ def application(
     app = Starlette(
         routes=[
             Route("/", _beginning),
-            *(route for page in PAGES.values() for route in page.routes),
+            *(route for page in pages.values() for route in page.routes),
             Mount("/static", StaticFiles(directory=Path(__file__).with_name("static"))),
         ],
         middleware=[Middleware(Safety, studio=studio, policy=policy, tokens=tokens, cookie=cookie)],
@@ -62,7 +65,7 @@ def application(
         lifespan=lifespan,
     )
     app.state.studio = studio
-    app.state.nav = {name: page.routes[0].path for name, page in PAGES.items()}
+    app.state.nav = {name: page.routes[0].path for name, page in pages.items()}
     return app
 
 
