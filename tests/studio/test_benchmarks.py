@@ -1,0 +1,84 @@
+"""Benchmark runs as pages: the list, several runs compared, case by case."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from bench_reports import case, recorded
+from studio_kit import studio_client
+
+from mulligan.app.config import load
+from mulligan.bench.report.figures import Recorded
+from mulligan.bench.report.plot import Curve
+from mulligan.core.protocols import Store
+from mulligan.core.records import Episode, Task
+from mulligan.store import open_store
+from mulligan.studio.curves import plot
+
+
+async def keep(store: Store, *runs: Recorded) -> None:
+    for one in runs:
+        await store.benches.begin(one.run)
+        for result in one.results:
+            await store.benches.settle(one.run.id, result)
+        for episode in one.episodes.values():
+            await store.create(Episode(episode.id, Task("say right"), one.run.id, head=episode.head))
+
+
+@pytest.fixture
+async def two_runs() -> None:
+    a = recorded(case(0, 1), case(0, 0), case(1), case(status="error"), id="a1", model="openai:<b>gpt</b>")
+    b = recorded(case(0, 1), case(1), case(0, 0), case(0, 0), id="b2")
+    async with open_store(load().store) as store:
+        await keep(store, a, b)
+
+
+@pytest.mark.usefixtures("two_runs")
+async def test_the_list_says_how_the_cases_of_each_run_ended() -> None:
+    async with studio_client() as client:
+        page = (await client.get("/benchmarks")).text
+    assert re.findall(r"(\d) (solved|failed|error)", page) == [("2", "solved"), ("2", "failed"), *_OF_A]
+    assert "4 of 4 cases ended" in page
+    assert "&lt;b&gt;gpt" in page
+
+
+_OF_A = [("2", "solved"), ("1", "failed"), ("1", "error")]
+
+
+@pytest.mark.usefixtures("two_runs")
+async def test_runs_are_compared_by_curves_tables_and_cases() -> None:
+    async with studio_client() as client:
+        page = (await client.get("/benchmarks/compare?run=a1&run=b2")).text
+        failures = (await client.get("/benchmarks/compare?run=a1&run=b2&show=failures")).text
+        one = await client.get("/benchmarks/a1", follow_redirects=True)
+    assert page.count("<polyline") == page.count("<polygon") == 2
+    assert 'aria-labelledby="t-curve"' in page
+    assert "66.7 %" in page  # of a1 after two trials: the error is left out
+    assert "Case by case (4)" in page
+    assert 'href="/runs/a1.1.1"' in page
+    assert "95 % interval" in page
+    assert "Case by case (3)" in failures
+    assert one.status_code == 200
+    assert str(one.url).endswith("/benchmarks/compare?run=a1")
+
+
+async def test_what_cannot_be_compared_is_said() -> None:
+    async with open_store(load().store) as store:
+        await keep(store, recorded(case(1), id="a1"), recorded(case(1), id="b2", data="cd" * 32))
+    async with studio_client() as client:
+        answer = await client.get("/benchmarks/compare?run=a1&run=b2")
+        assert (answer.status_code, "they read different data" in answer.text) == (400, True)
+        assert (await client.get("/benchmarks/compare")).status_code == 400
+        assert (await client.get("/benchmarks/compare?run=none")).status_code == 404
+
+
+def test_a_curve_keeps_its_gaps_and_its_frame() -> None:
+    curve = Curve("a", "results", [None, 0.5, 1.0], [None, 0.25, 0.5], [None, 0.75, 1.0], 4)
+    (drawn,) = plot([curve]).curves
+    left, top, right, bottom = plot([curve]).frame
+    places = [tuple(map(float, place.split(","))) for place in drawn.line.split()]
+    assert places == [((left + right) / 2, (top + bottom) / 2), (right, top)]
+    assert drawn.dots == places
+    alone = plot([Curve("a", "results", [0.5], [0.25], [0.75], 4)]).curves[0]
+    assert (alone.line, alone.band, len(alone.bars)) == ("", "", 1)
