@@ -6,24 +6,12 @@ import re
 
 import pytest
 from bench_reports import case, recorded
-from studio_kit import studio_client
+from studio_kit import keep, studio_client
 
 from mulligan.app.config import load
-from mulligan.bench.report.figures import Recorded
 from mulligan.bench.report.plot import Curve
-from mulligan.core.protocols import Store
-from mulligan.core.records import Episode, Task
 from mulligan.store import open_store
 from mulligan.studio.curves import plot
-
-
-async def keep(store: Store, *runs: Recorded) -> None:
-    for one in runs:
-        await store.benches.begin(one.run)
-        for result in one.results:
-            await store.benches.settle(one.run.id, result)
-        for episode in one.episodes.values():
-            await store.create(Episode(episode.id, Task("say right"), one.run.id, head=episode.head))
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import httpx2
 
 import mulligan
 from mulligan.app.service import ServerOptions, Service
+from mulligan.bench.report.figures import Recorded
 from mulligan.core.protocols import Store
-from mulligan.core.records import Episode
+from mulligan.core.records import Episode, Task
 from mulligan.models.scripted import ScriptedModel
 from mulligan.studio.application import application
 from mulligan.web.hosts import HostPolicy, bind
@@ -56,3 +57,13 @@ async def solved(store: Store, task: str = "Say green", **options: Any) -> Episo
         trials=3,
         **options,
     )
+
+
+async def keep(store: Store, *runs: Recorded) -> None:
+    """Stores benchmark runs, with episodes that have no trials."""
+    for one in runs:
+        await store.benches.begin(one.run)
+        for result in one.results:
+            await store.benches.settle(one.run.id, result)
+        for episode in one.episodes.values():
+            await store.create(Episode(episode.id, Task("say right"), one.run.id, head=episode.head))
