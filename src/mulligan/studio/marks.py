@@ -1,30 +1,53 @@
-"""Kinds of badges: what a verdict or a state means, in the colours and signs that the terminal has, too.
-
-ok ✓ green, bad ✗ red, unknown ? yellow, error ! purple, going ● blue; "" ○ waits. The words stand beside the sign.
-"""
+"""Badges: how a verdict or a state looks, with the words and symbols of `text.states`, which the terminal has, too."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mulligan.core.protocols import Brief
 from mulligan.core.records import Episode, Feedback
+from mulligan.text.states import STATES, state_of
+
+KINDS: Mapping[str, str] = {
+    "ok": "passed",
+    "bad": "failed",
+    "unknown": "unjudged",
+    "error": "error",
+    "paused": "paused",
+    "going": "running",
+    "": "note",
+}
+"""Kinds of badges, which style.css colours, with the states whose symbol and colour they have."""
+
+SIGNS: Mapping[str, str] = {kind: STATES[name].symbol for kind, name in KINDS.items()}
+
+_OF_STATES: Mapping[str, str] = {
+    "running": "going",
+    "open": "",
+    "solved": "ok",
+    "done": "unknown",
+    "unconfirmed": "unknown",
+    "paused: error": "error",
+    "cut off": "paused",
+}
 
 
 def kind_of_state(episode: Episode | Brief, state: str) -> str:
     """The kind of an episode's state, as `app.story.state` words it."""
-    if state.startswith("paused") or state == "cut off":
-        return "error"
-    kinds = {"running": "going", "open": "", "solved": "ok", "done": "unknown", "unconfirmed": "unknown"}
-    return kinds.get(state, "bad" if episode.judged else "unknown")
+    if state.startswith("paused") and state not in _OF_STATES:
+        return "paused"
+    return _OF_STATES.get(state, "bad" if episode.judged else "unknown")
 
 
 def kind_of_verdict(feedback: Feedback | None) -> str:
     if feedback is None:
         return ""
-    return {True: "ok", False: "bad", None: "unknown"}[feedback.passed]
+    name = state_of(feedback.passed)
+    return next(kind for kind, state in KINDS.items() if state == name)
 
 
 def verdict(feedback: Feedback | None) -> str:
     if feedback is None:
         return "not judged yet"
-    said = {True: "passed", False: "failed", None: "no verdict"}[feedback.passed]
+    said = STATES[state_of(feedback.passed)].word
     return said if feedback.score is None else f"{said}, score {feedback.score:.2f}"

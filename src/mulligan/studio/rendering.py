@@ -19,6 +19,7 @@ from mulligan.app.service import Service
 from mulligan.bank.bank import Bank
 from mulligan.core.protocols import Store
 from mulligan.studio.live import Listeners
+from mulligan.studio.marks import SIGNS
 from mulligan.text.plain import clean, count, encodable, one_line
 from mulligan.text.secrets import mask
 
@@ -100,6 +101,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=harmless,
     )
+    cast(dict[str, Any], found.globals)["signs"] = SIGNS
     filters = cast(dict[str, Any], found.filters)
     filters.update(when=when, iso=iso, count=count, line=one_line, dollars=dollars, id=id)
     return found
