@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mulligan.core.protocols import Brief
 from mulligan.core.records import Episode, Feedback
-from mulligan.text.states import STATES, state_of
+from mulligan.text.states import STATES
 
 KINDS: Mapping[str, str] = {
     "ok": "passed",
@@ -42,12 +42,11 @@ def kind_of_state(episode: Episode | Brief, state: str) -> str:
 def kind_of_verdict(feedback: Feedback | None) -> str:
     if feedback is None:
         return ""
-    name = state_of(feedback.passed)
-    return next(kind for kind, state in KINDS.items() if state == name)
+    return {True: "ok", False: "bad", None: "unknown"}[feedback.passed]
 
 
 def verdict(feedback: Feedback | None) -> str:
     if feedback is None:
         return "not judged yet"
-    said = STATES[state_of(feedback.passed)].word
+    said = STATES[KINDS[kind_of_verdict(feedback)]].word
     return said if feedback.score is None else f"{said}, score {feedback.score:.2f}"
