@@ -5,7 +5,7 @@ from typing import Protocol
 
 from starlette.routing import Route
 
-from mulligan.studio.pages import benchmarks, runs
+from mulligan.studio.pages import bank, benchmarks, runs
 
 
 class Pages(Protocol):
@@ -15,5 +15,5 @@ class Pages(Protocol):
     def routes(self) -> Sequence[Route]: ...
 
 
-PAGES: Mapping[str, Pages] = {"Runs": runs, "Benchmarks": benchmarks}
+PAGES: Mapping[str, Pages] = {"Runs": runs, "Benchmarks": benchmarks, "Bank": bank}
 """The areas by the names that pages show them under, in this order."""
