@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import httpx2
 from studio_kit import solved, studio_client
 
 from mulligan.app.config import load
 from mulligan.app.service import Service
-from mulligan.core.episode import Acted, Stopped
+from mulligan.core.episode import Acted, Evaluated, Event, Rated, Recalled, Reflected, Stopped
 from mulligan.core.protocols import Store
-from mulligan.core.records import Attempt, Episode, Stop, Task
+from mulligan.core.records import (
+    Artifact,
+    Attempt,
+    Check,
+    Choice,
+    Condensed,
+    Edit,
+    Episode,
+    Feedback,
+    Image,
+    Lesson,
+    Plan,
+    Quality,
+    Rating,
+    Recall,
+    Reflection,
+    Step,
+    Stop,
+    Task,
+    Usage,
+)
 from mulligan.store import open_store
 from mulligan.studio.rendering import PAGE_ROWS
 from mulligan.studio.serving import serve_studio
@@ -110,3 +131,65 @@ async def test_a_page_hears_of_what_another_process_records() -> None:
     finally:
         stop.set()
         await asyncio.wait_for(serving, 20)
+
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c02"
+    "0000000b4944415478da6364f80f00010501012718e3660000000049454e44ae426082"
+)
+
+
+async def everything(store: Store) -> str:
+    """An episode in which all happened that can happen, though not in one run; its id."""
+    image = Image("image/png", PNG)
+    await store.create(Episode("all", Task("t", {"file": "a"}, (image,), "sums"), "r", "books", Plan(recalls=True)))
+    lease = await store.acquire("all", "me", 60)
+    check = Check("rm x", risk="x is gone", decision="change", reason="keep it", change="ls")
+    steps = (Step("I look", "ls", "x", check=check, images=(image,)), Step(action="cat x"))
+    choice = Choice("evidence", {"evidence": 0.75, "resample": 0.25}, "checks")
+    attempt = Attempt("one", steps, artifacts=(Artifact("git", "abc"),), choice=choice, usage=Usage(3, 4, 1, None))
+    layers = {"tactical": "Look first.", "strategic": "Plan."}
+    condensed = Condensed("All in one.", (0, 1), "m")
+    lesson = replace(Reflection.of_layers(layers, notes=("short",)), withheld="It repeats.", condensed=condensed)
+    lesson = replace(
+        lesson, edits=(Edit("taken", "ada", 1.0, "before it"),), quality=Quality(0.5, {"new": 0.5}, ("Weak.",))
+    )
+    known = Lesson("l1", "Look", "Look before you leap.", "failure", score=0.8)
+    events: list[Event] = [
+        Recalled(Recall("receipt1", (known,), 2, threshold=0.5)),
+        Acted(1, attempt),
+        Evaluated(1, Feedback(False, "no", 0.25, "tests", ("in process",), images=(image,))),
+        Reflected(1, lesson),
+        Acted(2, Attempt("one")),
+        Evaluated(2, Feedback(None, "nobody knows")),
+        Stopped(Stop("error", "broken")),
+        Rated(Rating(0.5, "ada", 1.0, "so so")),
+    ]
+    for number, event in enumerate(events):
+        await store.append(lease, number, event)
+    return "all"
+
+
+async def test_all_that_a_record_can_hold_is_shown() -> None:
+    async with open_store(load().store) as store:
+        id = await everything(store)
+    async with studio_client() as client:
+        page = (await client.get(f"/runs/{id}")).text
+        picture = await client.get(f"/runs/{id}/images/3")
+        assert (await client.get(f"/runs/{id}/images/4")).status_code == 404
+    for text in (
+        *(
+            'href="/bank/lessons/l1"',
+            "relevance 0.80",
+            'href="/bank/recalls/receipt1"',
+            "<dd>books</dd>",
+            "<dd>sums</dd>",
+        ),
+        *("I look", "x is gone", "change", "evidence 75 %, resample 25 %", "git", "cost unknown"),
+        *("Look first.", "It repeats.", "All in one.", "taken by ada; before: before it", "quality 0.50", "Weak."),
+        *("failed, score 0.25", "by tests", "Note: in process", "Nothing: the attempt is the same.", "no verdict"),
+        *("paused: error", "mulligan runs resume r", "The result was rated 0.5 by ada: so so", "&#34;file&#34;"),
+    ):
+        assert text in page, text
+    assert page.count("<img src=") == 3
+    assert (picture.headers["content-type"], picture.content) == ("image/png", PNG)

@@ -19,7 +19,7 @@ from mulligan.app.service import Service
 from mulligan.core.errors import MulliganError, NotFound
 from mulligan.studio.live import Listeners
 from mulligan.studio.pages import PAGES
-from mulligan.studio.rendering import Studio, render
+from mulligan.studio.rendering import Studio, compile_templates, render
 from mulligan.studio.safety import Safety
 from mulligan.web.hosts import HostPolicy
 from mulligan.web.tokens import Token
@@ -51,6 +51,7 @@ def application(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        compile_templates()  # now, and not while the first visitor waits
         yield
         await service.close()
 

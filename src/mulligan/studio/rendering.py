@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from starlette.responses import HTMLResponse
 from mulligan.app.service import Service
 from mulligan.bank.bank import Bank
 from mulligan.core.protocols import Store
+from mulligan.core.records import Json
 from mulligan.studio.live import Listeners
 from mulligan.studio.marks import SIGNS
 from mulligan.text.plain import clean, count, encodable, one_line
@@ -103,8 +105,14 @@ def environment() -> Environment:
     )
     cast(dict[str, Any], found.globals)["signs"] = SIGNS
     filters = cast(dict[str, Any], found.filters)
-    filters.update(when=when, iso=iso, count=count, line=one_line, dollars=dollars, id=id)
+    filters.update(when=when, iso=iso, count=count, line=one_line, dollars=dollars, pretty=pretty, id=id)
     return found
+
+
+def compile_templates() -> None:
+    """Compiles all templates, which are then kept."""
+    for name in environment().list_templates(["html"]):
+        environment().get_template(name)
 
 
 def harmless(value: Any) -> Any:
@@ -119,6 +127,12 @@ def when(at: float) -> str:
 
 def iso(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def pretty(value: Json) -> str:
+    """Text as it is, and other JSON over several lines. Jinja's own `tojson` gives what would be neither masked nor
+    escaped."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def dollars(cost: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +22,7 @@ from mulligan.core.records import Episode, Image, Trial, Usage
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
 from mulligan.studio.diffs import Line, diff
 from mulligan.studio.marks import kind_of_state, kind_of_verdict, verdict
-from mulligan.studio.rendering import Studio, render, studio_of
+from mulligan.studio.rendering import Studio, pretty, render, studio_of
 from mulligan.text.images import format_of
 from mulligan.text.reflections import quality_words
 
@@ -229,14 +228,10 @@ async def step(request: Request) -> Response:
         key=row.key,
         last=len(rows),
         messages=messages,
-        rest=_pretty(settings if messages else row.request),
+        rest=pretty(settings if messages else row.request),
         answer=content if isinstance(content, str) and messages else "",
-        result=_pretty(row.result) if row.done else "",
+        result=pretty(row.result) if row.done else "",
     )
-
-
-def _pretty(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 async def image(request: Request) -> Response:
