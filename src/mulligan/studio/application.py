@@ -24,6 +24,9 @@ from mulligan.studio.safety import Safety
 from mulligan.web.hosts import HostPolicy
 from mulligan.web.tokens import Token
 
+OF_ALL = frozenset({"Benchmarks", "Hooks"})
+"""Areas that a studio of one agent leaves out: a benchmark run is no agent's, and hooks have banks of their own."""
+
 
 def application(
     policy: HostPolicy,
@@ -46,8 +49,7 @@ def application(
     """
     studio = Studio(service, secrets.token_urlsafe(24), write, listeners or Listeners())
 
-    # a benchmark run is no agent's
-    pages = {name: page for name, page in PAGES.items() if studio.agent_id is None or name != "Benchmarks"}
+    pages = {name: page for name, page in PAGES.items() if studio.agent_id is None or name not in OF_ALL}
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None]:

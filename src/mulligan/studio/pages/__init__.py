@@ -5,7 +5,7 @@ from typing import Protocol
 
 from starlette.routing import Route
 
-from mulligan.studio.pages import bank, benchmarks, runs
+from mulligan.studio.pages import agents, bank, benchmarks, doctor, hooks, queue, runs
 
 
 class Pages(Protocol):
@@ -15,5 +15,13 @@ class Pages(Protocol):
     def routes(self) -> Sequence[Route]: ...
 
 
-PAGES: Mapping[str, Pages] = {"Runs": runs, "Benchmarks": benchmarks, "Bank": bank}
+PAGES: Mapping[str, Pages] = {
+    "Runs": runs,
+    "Benchmarks": benchmarks,
+    "Bank": bank,
+    "Agents": agents,
+    "Hooks": hooks,
+    "Queue": queue,
+    "Doctor": doctor,
+}
 """The areas by the names that pages show them under, in this order."""

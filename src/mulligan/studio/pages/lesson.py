@@ -103,7 +103,7 @@ def _history(versions: Sequence[Version]) -> Sequence[Past]:
     found: list[Past] = []
     before: Lesson | None = None
     for one in versions:
-        detail = cast(dict[str, Any], one.detail if isinstance(one.detail, dict) else {})
+        detail = _table(one.detail)
         recall, score = detail.get("receipt"), detail.get("score")
         found.append(
             Past(
@@ -117,6 +117,10 @@ def _history(versions: Sequence[Version]) -> Sequence[Past]:
         )
         before = one.lesson or before
     return found[::-1]
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def _changed(before: Lesson, after: Lesson) -> Sequence[tuple[str, str, str]]:
