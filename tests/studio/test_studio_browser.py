@@ -22,6 +22,7 @@ from node_clients import shared_package
 from studio_kit import HOSTILE, keep, solved
 
 from mulligan.app.config import load
+from mulligan.app.memory import open_bank
 from mulligan.app.service import Service
 from mulligan.store import open_store
 from mulligan.studio.serving import serve_studio
@@ -109,7 +110,14 @@ async def test_a_run_is_watched_live_from_start_to_end() -> None:
 
 
 async def filled() -> str:
-    """A store with a bit of everything, some of it hostile; the id of an episode."""
+    """A store and a bank with a bit of everything, some of it hostile; the id of an episode."""
+    async with open_bank("") as bank:
+        await bank.add("Pay at once", "Pay the order before it is sent.")
+        held = await bank.add("Pay late", "Pay the order after a month.")
+        await bank.retire(held.id, HOSTILE)
+        await bank.add(
+            f"Water {HOSTILE}", f"Water plants {HOSTILE}", description=f"When {HOSTILE}", tags=(HOSTILE[:60],)
+        )
     async with open_store(load().store) as store:
         await solved(store)
         episode = await solved(store, f"Say green {HOSTILE}")
@@ -126,11 +134,39 @@ async def test_hostile_text_does_nothing_in_a_browser() -> None:
         listen("dialog", lambda dialog: happened.append(dialog.message))  # pyright: ignore
         listen("request", lambda request: request.url.startswith(url) or happened.append(request.url))  # pyright: ignore
         listen("console", lambda message: happened.append(message.text))  # pyright: ignore
-        for path in ("/runs", f"/runs/{id}", f"/runs/{id}/steps/1"):
+        await page.goto(f"{url}/bank?state=all")
+        lesson = await page.get_by_role("link", name="Water <script>").get_attribute("href")
+        for path in ("/runs", f"/runs/{id}", f"/runs/{id}/steps/1", "/bank?state=all", lesson):
             await page.goto(f"{url}{path}")
             assert await page.get_by_text("<script>alert(1)</script>").count() > 0
             assert await page.locator("main img").count() == 0
         assert happened == []
+
+
+async def test_lessons_are_merged_and_unmerged() -> None:
+    async with open_bank("") as bank:
+        for n in (1, 2):
+            await bank.add(f"Pay {n}", f"Pay the order {n} times.")
+    async with served(write=True) as url, browser() as chromium:
+        page = await chromium.new_page()
+        await page.goto(f"{url}/bank")
+        for n in (1, 2):
+            await page.get_by_label(f"Choose Pay {n}").check()
+        await page.get_by_role("button", name="Merge those chosen").click()
+        await page.get_by_label("Title").fill("Pay once")
+        await page.get_by_label("What to do").fill("Pay each order once.")
+        await page.get_by_role("button", name="Merge", exact=True).click()
+        await page.get_by_role("heading", name="Pay once", level=1).wait_for()
+        assert await active() == ["Pay once"]
+        await page.get_by_role("button", name="Unmerge").click()
+        await page.get_by_role("heading", name=re.compile("Pay [12]"), level=1).wait_for()
+        assert await active() == ["Pay 1", "Pay 2"]
+
+
+async def active() -> list[str]:
+    """The titles of the lessons that agents may be shown."""
+    async with open_bank("") as bank:
+        return sorted(lesson.title for lesson in await bank.list())
 
 
 async def test_the_keyboard_alone_is_enough() -> None:
@@ -207,5 +243,5 @@ async def test_axe_finds_nothing_on_any_page_and_each_is_drawn_at_three_widths(t
                 if violations := result["violations"]:
                     said = [f"{one['id']}: {[node['html'][:200] for node in one['nodes']][:3]}" for one in violations]
                     found[f"{path} ({scheme})"] = said
-    assert len(paths) >= 8
+    assert len(paths) >= 15
     assert found == {}
