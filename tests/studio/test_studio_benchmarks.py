@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from html import unescape
 
 import pytest
 from bench_reports import case, recorded
 from studio_kit import keep, studio_client
 
 from mulligan.app.config import load
+from mulligan.bench.report.figures import figures
 from mulligan.bench.report.plot import Curve
+from mulligan.core.records import Usage
 from mulligan.store import open_store
+from mulligan.studio.charts import spending
 from mulligan.studio.curves import plot
 
 
@@ -49,6 +54,28 @@ async def test_runs_are_compared_by_curves_tables_and_cases() -> None:
     assert "Case by case (3)" in failures
     assert one.status_code == 200
     assert str(one.url).endswith("/benchmarks/compare?run=a1")
+
+
+@pytest.mark.usefixtures("two_runs")
+async def test_what_success_costs_is_a_picture_a_table_and_a_file() -> None:
+    async with studio_client() as client:
+        page = (await client.get("/benchmarks/compare?run=a1&run=b2")).text
+        (address,) = re.findall(r'<a href="([^"]+)">as a file', page)
+        file = await client.get(unescape(address))
+        alone = (await client.get("/benchmarks/compare?run=a1")).text
+    assert "Dollars for each case" in page
+    assert page.count('<th scope="row">') > 2
+    assert file.headers["content-type"] == "image/svg+xml"
+    assert file.text.count("<circle") == 2
+    assert "What success costs" not in alone
+
+
+@pytest.mark.parametrize(("most", "end"), [(0, 1), (3, 4), (8, 10), (0.0021, 0.004), (1999, 4000)])
+def test_an_axis_ends_at_a_short_number(most: float, end: float) -> None:
+    tokens = Usage(input_tokens=int(most)) if most >= 1 or not most else Usage(input_tokens=1, cost=most)
+    of = figures(recorded(case(1)))
+    drawn = spending([("a", replace(of, spent=replace(of.spent, usage=tokens)))])
+    assert drawn.ticks[-1][1] == f"{end:,.4g}"
 
 
 async def test_what_cannot_be_compared_is_said() -> None:

@@ -17,8 +17,9 @@ from mulligan.bench.report.page import page
 from mulligan.bench.report.plot import curves
 from mulligan.core.benchmarks import BenchRun, CaseResult, Status
 from mulligan.core.errors import InvalidInput
+from mulligan.studio.charts import spending
 from mulligan.studio.curves import plot
-from mulligan.studio.rendering import PAGE_ROWS, Studio, render, studio_of, with_query
+from mulligan.studio.rendering import PAGE_ROWS, Studio, environment, render, studio_of, with_query
 
 RUNS = 20
 """Runs in the list at first; each further look shows twice as many."""
@@ -88,6 +89,9 @@ async def compared(request: Request) -> Response:
         raise InvalidInput(f"Choose from 1 to {MOST_COMPARED} benchmark runs, not {len(ids)}.")
     recorded = [await read_run(studio.store, id) for id in ids]
     report = await asyncio.to_thread(make_report, recorded)
+    spent = spending([(label, run.figures) for label, run in zip(report.labels, report.runs, strict=True)])
+    if request.query_params.get("format") == "svg":
+        return Response(environment().get_template("spending.svg").render(spending=spent), media_type="image/svg+xml")
     shown, after = request.query_params.get("show", ""), _number(request, "after", 0)
     cases = _cases(report, shown)
     return render(
@@ -96,6 +100,8 @@ async def compared(request: Request) -> Response:
         report=report,
         runs=list(zip(report.labels, report.runs, strict=True)),
         plot=plot(curves(report)),
+        spending=spent,
+        spending_file=str(request.url.include_query_params(format="svg").replace(scheme="", netloc="")),
         blocks=[(type(block).__name__, block) for block in page(report)[1:]],
         cases=cases[after : after + PAGE_ROWS],
         count=len(cases),
