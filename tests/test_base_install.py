@@ -94,7 +94,6 @@ def test_a_coding_agent_works_until_a_command_is_satisfied(bare: BareEnvironment
     [
         ("serve", "serve", ""),
         ("serve --print-config claude", "serve", ""),
-        ("studio", "studio", ""),
         ("solve x --evaluator exact_match:x --model openai:gpt-6-luna", "models", ""),
         ("solve x --evaluator exact_match:x --model anthropic:claude-haiku-4-5", "models", ""),
         ("solve x --evaluator exact_match:x --model bedrock:x", "models", ""),
