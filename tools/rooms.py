@@ -19,11 +19,11 @@ PAGE = ROOT / "docs" / "architecture.md"
 LAYERS: Mapping[str, Collection[str]] = {
     "core": ("core",),
     "text": ("text",),
-    "real parts": ("recording", "oracle", "models", "sandbox", "store", "workspace"),
+    "real parts": ("recording", "oracle", "models", "sandbox", "store", "workspace", "web"),
     "plug-ins": ("actors", "evaluators", "reflectors", "strategies", "foresights", "tools"),
     "features": ("bank", "graphs", "agentfile", "hooks"),
     "composition": ("app", "bench", "functions", "."),
-    "faces": ("mcp_server", "langgraph", "inspect_tasks"),
+    "faces": ("mcp_server", "studio", "langgraph", "inspect_tasks"),
     "command line": ("cli",),
 }
 """From the lowest to the highest, with the rooms of each. An import points down; `.` is the package's own face."""

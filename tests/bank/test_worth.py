@@ -233,6 +233,7 @@ async def test_what_is_purged_leaves_no_trace_in_receipts_and_figures(tmp_path: 
             receipt = await bank.receipt(id)
             assert {stays} >= {*receipt.lessons, *receipt.withheld, *receipt.drawn}
         assert [one.id for one in await bank.worth()] == ["", stays]
+        assert [one.id for one in await bank.worth(of=[gone])] == [""]
         await bank.purge(None)
         assert await bank.worth() == ()
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mulligan.cli.main import main
-from mulligan.mcp_server.lifecycle import stop_signals
+from mulligan.web.signals import stop_signals
 
 Run = Callable[..., Any]
 

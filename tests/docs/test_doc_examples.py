@@ -27,6 +27,7 @@ RUN = (
     "strategies.md",
     "models.md",
     "serve.md",
+    "studio.md",
     "reflexion-thinking.md",
     "langgraph-chat.md",
     "langgraph.md",

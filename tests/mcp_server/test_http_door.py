@@ -7,7 +7,7 @@ from posting import Poster, modern, ping
 from serving import Running, served
 
 from mulligan.core.errors import InvalidInput
-from mulligan.mcp_server.http.hosts import Bound, HostPolicy, bind, is_loopback
+from mulligan.web.hosts import Bound, HostPolicy, bind, is_loopback
 
 PAGE = "https://example.org"
 

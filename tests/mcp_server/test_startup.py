@@ -9,7 +9,7 @@ import sys
 import pytest
 from serving import piped
 
-from mulligan.mcp_server.http.hosts import bind
+from mulligan.web.hosts import bind
 
 NEVER = (
     *("numpy", "pydantic_ai", "xllamacpp", "onnxruntime", "rich", "openai", "anthropic", "yaml", "sqlite3"),

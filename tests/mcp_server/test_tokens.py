@@ -11,7 +11,8 @@ from posting import OLDER, Poster, Stream, modern, ping
 from serving import MULLIGAN, Running, over, served
 
 from mulligan.core.errors import InvalidInput
-from mulligan.mcp_server.tokens import Verifier, read_tokens
+from mulligan.mcp_server.tokens import Verifier
+from mulligan.web.tokens import read_tokens
 
 A, B, ANY = "a-token-of-agent-a-0001", "b-token-of-agent-b-0002", "~any+body/0123456789=="
 TOKENS = f"a:{A} b:{B}\n {ANY}"

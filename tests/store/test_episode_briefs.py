@@ -4,14 +4,16 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from lesson_kit import ADDRESSES
 
-from mulligan.core.episode import Acted, Evaluated, Forked, Resumed, Stopped
+from mulligan.core.benchmarks import BenchRun
+from mulligan.core.episode import Acted, Evaluated, Forked, Rated, Resumed, Stopped
 from mulligan.core.errors import NotFound
-from mulligan.core.protocols import Store
-from mulligan.core.records import Attempt, Brief, Episode, Feedback, Stop, Task
+from mulligan.core.protocols import Brief, Store
+from mulligan.core.records import Attempt, Episode, Feedback, Rating, Stop, StopReason, Task
 from mulligan.store import open_store
 
 
@@ -36,12 +38,13 @@ async def test_a_brief_says_what_an_episode_was_about_and_how_it_went(store: Sto
     assert (await store.briefs(limit=1))[0].stop == "interrupted"
     await store.append(lease, 2, Resumed())
     assert (await store.briefs(limit=1))[0].stop is None
+    assert not (await store.briefs(limit=1))[0].judged
     await store.append(lease, 3, Evaluated(1, Feedback(False)))
     await store.append(lease, 4, Acted(2, Attempt('{"event":"acted","event":"stopped"}')))
     await store.append(lease, 5, Evaluated(2, Feedback(True)))
     await store.append(lease, 6, Stopped(Stop("solved", "well")))
     (brief,) = await store.briefs(limit=1)
-    assert (brief.trials, brief.stop) == (2, "solved")
+    assert (brief.trials, brief.stop, brief.judged) == (2, "solved", True)
 
 
 async def test_an_agent_s_episodes_are_listed_alone(store: Store) -> None:
@@ -61,6 +64,52 @@ async def test_pages_follow_each_other_though_episodes_begin_meanwhile(store: St
     assert await store.briefs(agent="a", before="a1") == ()
 
 
+async def test_a_list_is_searched_and_filtered_by_the_store(store: Store) -> None:
+    async def found(**wanted: Any) -> list[str]:
+        return [brief.id for brief in await store.briefs(**wanted)]
+
+    for n, reason in (("1", "solved"), ("2", "error"), ("3", "exhausted")):
+        lease = await store.acquire(f"a{n}", "me", 60)
+        await store.append(lease, 0, Acted(1, Attempt("y")))
+        await store.append(lease, 1, Evaluated(1, Feedback(reason == "solved")))
+        await store.append(lease, 2, Stopped(Stop(cast(StopReason, reason))))
+        await store.append(lease, 3, Rated(Rating(1.0)))
+    assert await found(stops=["solved"]) == ["a1"]
+    assert await found(stops=["error", "exhausted"], agent="a") == ["a3", "a2"]
+    assert await found(stops=[""], agent="a") == ["a5", "a4"]
+    assert await found(text="TASK 3") == ["b3", "a3"]
+    assert await found(text="a3") == ["a3"]
+    assert await found(text="%") == await found(text="_") == []
+    assert await found(text="task", stops=["solved", "error"], before="a2") == ["a1"]
+    await store.benches.begin(BenchRun("r5", "own", 1.0, {}, (), {}))
+    assert await found(text="task 5") == ["b5", "a5"]
+    assert await found(text="task 5", benches=False) == []
+
+
+async def test_a_revision_says_whether_anything_was_recorded(store: Store) -> None:
+    seen = [await store.revision()]
+    own = [await store.revision("a1")]
+    other = await store.revision("b1")
+
+    async def changes() -> bool:
+        seen.append(await store.revision())
+        own.append(await store.revision("a1"))
+        return len(set(seen)) == len(seen) and len(set(own)) == len(own)
+
+    lease = await store.acquire("a1", "me", 60)
+    assert await changes()
+    await store.begin_step(lease, "trial.1/act/model.actor#1", {}, "hash")
+    assert await changes()
+    await store.finish_step(lease, "trial.1/act/model.actor#1", {})
+    assert await changes()
+    await store.append(lease, 0, Acted(1, Attempt("y")))
+    assert await changes()
+    assert await store.revision() == seen[-1]
+    assert await store.revision("b1") == other
+    with pytest.raises(NotFound):
+        await store.revision("none")
+
+
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 async def test_a_broken_record_hides_no_other_and_ends_no_page(store: Store, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "m.db", timeout=10)) as db, db:
@@ -69,6 +118,7 @@ async def test_a_broken_record_hides_no_other_and_ends_no_page(store: Store, tmp
     assert [brief.id for brief in first] == ["a5", "a3"]
     assert [brief.id for brief in await store.briefs(agent="a", before="a3", limit=2)] == ["a2"]
     assert [brief.id for brief in await store.briefs(agent="a", before="a4")] == ["a3", "a2"]
+    assert [brief.id for brief in await store.briefs(agent="a", text="task")] == ["a5", "a3", "a2"]
 
 
 async def test_another_agent_s_episode_is_as_unknown_as_none(store: Store) -> None:

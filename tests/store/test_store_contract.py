@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from lesson_kit import ADDRESSES
 
-from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.core.benchmarks import BenchRun, BenchStore, CaseResult
 from mulligan.core.episode import Acted, Evaluated, Resumed, Stopped
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError
 from mulligan.core.lessons import LessonStore, Queue
-from mulligan.core.protocols import BenchStore, Lease, Store
+from mulligan.core.protocols import Lease, Store
 from mulligan.core.records import Attempt, Episode, Feedback, Stop, Task
 from mulligan.store import open_store
 

@@ -12,7 +12,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_clients import NodeClients, find_node, install
+from node_clients import NodeClients, find_node, shared_package
 from provider_server import ProviderServer, Received, tools_of
 
 ENDING = 180.0
@@ -176,21 +175,7 @@ QWEN = CodingAgent(
 
 def installed(agent: CodingAgent, folder: Path) -> NodeClients:
     """The agent, from the folder that tests share, else in this one. Skips where Node is absent."""
-    shared = os.environ.get("MULLIGAN_TEST_NPM")
-    target = (Path(shared) if shared else folder) / f"{agent.name}-{agent.version}"
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=target.parent))
-        named = {"private": True, "dependencies": {agent.package: agent.version}}
-        (made / "package.json").write_text(json.dumps(named))
-        install(made)
-        try:
-            made.rename(target)
-        except OSError:  # another process of the tests was first
-            if not target.exists():
-                raise
-            shutil.rmtree(made)
-    return NodeClients(find_node()[0], target)
+    return NodeClients(find_node()[0], shared_package(agent.name, agent.package, agent.version, folder))
 
 
 @dataclass

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,6 +67,25 @@ def install(folder: Path) -> NodeClients:
     ran = subprocess.run([*npm, "install", *options], cwd=folder, capture_output=True, text=True, timeout=INSTALLING)
     assert ran.returncode == 0, f"npm install failed: {ran.stderr}"
     return NodeClients(node, folder)
+
+
+def shared_package(name: str, package: str, version: str, folder: Path) -> Path:
+    """The folder in which npm has installed this version of a package: one that tests share, else one in `folder`."""
+    shared = os.environ.get("MULLIGAN_TEST_NPM")
+    target = (Path(shared) if shared else folder) / f"{name}-{version}"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=target.parent))
+        named = {"private": True, "dependencies": {package: version}}
+        (made / "package.json").write_text(json.dumps(named))
+        install(made)
+        try:
+            made.rename(target)
+        except OSError:  # another process of the tests was first
+            if not target.exists():
+                raise
+            shutil.rmtree(made)
+    return target
 
 
 def find_node() -> tuple[Path, list[str]]:

@@ -22,8 +22,8 @@ from mulligan.app.session import opened_store
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import LeaseLost, NotFound, StoreError, WorkspaceError
 from mulligan.core.home import home
-from mulligan.core.protocols import Store
-from mulligan.core.records import Brief, StopReason
+from mulligan.core.protocols import Brief, Store
+from mulligan.core.records import StopReason
 from mulligan.recording.leases import leased
 from mulligan.workspace.leftovers import Leftovers, leftovers, repository_of
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from mulligan.core.protocols import Store
+from mulligan.app.workspaces import stop_reason, unjudged
+from mulligan.core.episode import RESUMABLE
+from mulligan.core.protocols import Brief, Store
 from mulligan.core.records import Attempt, Check, Episode, Feedback, Outcome, Trial, Usage
+from mulligan.recording.drivers import led_by_client, may_wait
 from mulligan.store.export import each_readable
 from mulligan.text.formatting import check_text, layers_text
 from mulligan.text.lessons import condensed_by
@@ -147,6 +150,21 @@ def _ended(episode: Episode) -> str:
         return "not yet"
     detail = f": {episode.stop.detail}" if episode.stop.detail else ""
     return f"{episode.stop.reason}{detail}"
+
+
+def state(episode: Episode | Brief, running: bool) -> str:
+    """The state of an episode, in a word or two.
+
+    "done": ended without a judge. "paused: REASON" and "cut off" (its process was killed): it can be resumed. "open":
+    it waits for a client or for a person. Otherwise "running", or the reason of its stop.
+    """
+    reason = stop_reason(episode)
+    if reason is None:
+        waits = "open" if led_by_client(episode) or may_wait(episode) else "cut off"
+        return "running" if running else waits
+    if unjudged(episode):
+        return "done"
+    return f"paused: {reason.replace('_', ' ')}" if reason in RESUMABLE else reason.replace("_", " ")
 
 
 def used(usage: Usage) -> str:

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from mulligan.app.plugins import attribute_of, checked
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Evaluator, Journal, PreflightEvaluator
-from mulligan.core.records import Episode, Json
+from mulligan.core.protocols import Brief, Evaluator, Journal, PreflightEvaluator
+from mulligan.core.records import Episode, Json, Stop, StopReason
 from mulligan.workspace import deliver, preflight
 from mulligan.workspace.git_workspace import GitWorkspace
 
@@ -66,16 +66,20 @@ def deliverable(workspace: GitWorkspace | None, episode: Episode) -> bool:
     return workspace is not None and (episode.solved or unjudged(episode))
 
 
-def has_judge(episode: Episode) -> bool:
+def has_judge(episode: Episode | Brief) -> bool:
     """Whether the evaluator of the episode gives verdicts."""
     evaluator: Any = episode.head.settings.get("evaluator") or {}
     return attribute_of("evaluators", str(evaluator.get("name", "")), "judges", True)
 
 
-def unjudged(episode: Episode) -> bool:
+def unjudged(episode: Episode | Brief) -> bool:
     """Whether the episode ended without a verdict because its evaluator gives none."""
-    ended = episode.stop is not None and episode.stop.reason == "exhausted"
-    return ended and not episode.judged and not has_judge(episode)
+    return stop_reason(episode) == "exhausted" and not episode.judged and not has_judge(episode)
+
+
+def stop_reason(episode: Episode | Brief) -> StopReason | None:
+    """Why it ended; None: not yet."""
+    return episode.stop.reason if isinstance(episode.stop, Stop) else episode.stop
 
 
 @asynccontextmanager

@@ -345,9 +345,9 @@ class Bank:
             f"without lesson {id[:8]}, which was retired ({why}; restore brings it back)" for id, why in gone.items()
         ]
 
-    async def worth(self) -> Sequence[Worth]:
-        """What is counted of the whole bank and of each of its lessons: see `core.worth`."""
-        return await self._lessons.worth(self.agent_id)
+    async def worth(self, *, of: Sequence[str] | None = None) -> Sequence[Worth]:
+        """What is counted of the whole bank and of each of its lessons, or of these: see `core.worth`."""
+        return await self._lessons.worth(self.agent_id, of=of)
 
     async def commit(self, work: str, answer: Json) -> Learned:
         """Takes the answer to a question that was handed out. Raises `BadAnswer`; the question then stays open."""

@@ -20,8 +20,8 @@ from mulligan.core.episode import Event
 from mulligan.core.errors import RecordLost
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Json
-from mulligan.mcp_server.lifecycle import stop_signals
 from mulligan.models.catalog import found_keys
+from mulligan.web.signals import stop_signals
 
 T = TypeVar("T")
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "doctor": "Check what works here (sandbox, store, models), and say how to fix the rest.",
     "schema": "Print the JSON Schema of a file format, for editors.",
     "serve": "Serve reflexion-thinking and the memory tools to MCP clients.",
+    "studio": "Show runs, benchmarks and the bank in a browser, live.",
     "help": "Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands.",
 }
 """The commands, each a file of this folder with a click command of the same name (ask_graph for ask-graph). The first

@@ -14,7 +14,7 @@ from mulligan.cli.terminal import say
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import require
 from mulligan.mcp_server.lifecycle import unused_keys
-from mulligan.mcp_server.tokens import Token, read_tokens
+from mulligan.web.tokens import Token, read_tokens
 
 if TYPE_CHECKING:
     from mulligan.app.service import Service

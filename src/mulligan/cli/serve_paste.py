@@ -15,10 +15,10 @@ from mulligan.app.service import ServerOptions
 from mulligan.cli.terminal import emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.client_config import TOKEN, ServerCommand, client_config, environment, program
-from mulligan.mcp_server.http.hosts import is_loopback
 from mulligan.mcp_server.prompt_texts import memory_rules, prompt_files
 from mulligan.mcp_server.tools import select_tools, topics
 from mulligan.models.providers import PROVIDERS
+from mulligan.web.hosts import is_loopback
 
 _ELSEWHERE = ("transport", "host", "port", "print_config", "print_prompt")
 """Options that the configuration expresses in another way, or that are not about serving."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.cli.table import state
+from mulligan.app.story import state
 from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import count, decided, parent_note, rating, role, used, verdict
 from mulligan.core.records import Attempt, Check, Episode, Trial

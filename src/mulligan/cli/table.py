@@ -7,12 +7,10 @@ import sys
 import time
 from collections.abc import Container, Sequence
 
-from mulligan.app.workspaces import unjudged
+from mulligan.app.story import state
 from mulligan.cli.terminal import columns, one_line
 from mulligan.core.codec import to_json
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.records import Episode, Json
-from mulligan.recording.drivers import led_by_client, may_wait
 
 COLUMNS = ("run", "when", "state", "trials", "model", "task")
 WIDTHS = {"model": 24, "task": 60}
@@ -38,21 +36,6 @@ def story(episode: Episode, running: bool) -> dict[str, Json]:
     """`facts`, with the trials themselves instead of their number, and people's ratings."""
     trials, ratings = ([to_json(one) for one in several] for several in (episode.trials, episode.ratings))
     return {**facts(episode, running), "trials": trials, "ratings": ratings}
-
-
-def state(episode: Episode, running: bool) -> str:
-    """The state of an episode, in a word or two.
-
-    "done": ended without a judge. "paused: REASON" and "cut off" (its process was killed): it can be resumed. "open":
-    it waits for a client or for a person. Otherwise "running", or the reason of its stop.
-    """
-    if episode.stop is None:
-        waits = "open" if led_by_client(episode) or may_wait(episode) else "cut off"
-        return "running" if running else waits
-    reason = episode.stop.reason
-    if unjudged(episode):
-        return "done"
-    return f"paused: {reason.replace('_', ' ')}" if reason in RESUMABLE else reason.replace("_", " ")
 
 
 def rows(episodes: Sequence[Episode], running: Container[str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from mulligan.core.protocols import Evaluator
+from mulligan.core.protocols import Evaluator, Lease
 from mulligan.core.records import Case, Episode, Feedback, Json, Spec, Usage
 
 # How a case ended. `unjudged`: no verdict was possible; `error`: it did not run to its end. Neither is a failure.
@@ -224,3 +224,38 @@ class CaseResult:
     @property
     def solved(self) -> bool:
         return self.status == "solved"
+
+
+@runtime_checkable
+class BenchStore(Protocol):
+    """Keeps runs and their results, and who drives a run. Raises `StoreError`, `NotFound`, `LeaseLost`."""
+
+    async def begin(self, run: BenchRun) -> None: ...
+    async def run(self, prefix: str) -> BenchRun:
+        """The run of this id or prefix of an id. Raises `NotFound` for none or several."""
+        ...
+
+    async def runs(self, limit: int = 50) -> Sequence[BenchRun]:
+        """Newest first."""
+        ...
+
+    async def settle(self, run: str, result: CaseResult) -> None:
+        """Stores the result of a case that has ended; an earlier result of it is replaced."""
+        ...
+
+    async def results(self, run: str) -> Sequence[CaseResult]:
+        """The results of the cases that have ended, in the order of the run."""
+        ...
+
+    async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
+        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
+        ...
+
+    async def renew(self, lease: Lease, seconds: float) -> None: ...
+    async def release(self, lease: Lease) -> None: ...
+    async def answered(self, step: str, request_hash: str) -> tuple[Json, ...]:
+        """The oldest answer of a model to this same request (model, messages, sampling, seed) in any episode here.
+
+        Empty if there is none, or `step` is not a model call.
+        """
+        ...

@@ -513,8 +513,9 @@ class LessonStore(Protocol):
         """
         ...
 
-    async def worth(self, agent_id: str | None) -> Sequence[Worth]:
-        """What is counted: of each bank, then of its lessons, oldest first."""
+    async def worth(self, agent_id: str | None, *, of: Sequence[str] | None = None) -> Sequence[Worth]:
+        """What is counted: of each bank, then of its lessons, oldest first. of: the ids of the lessons to give, all if
+        None."""
         ...
 
     async def retired_for_harm(self, agent_id: str | None) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ are built afresh for each episode.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias, runtime_checkable
@@ -22,7 +22,6 @@ from mulligan.core.questions import Answer, Question, Sampling, Tool
 from mulligan.core.records import (
     Artifact,
     Attempt,
-    Brief,
     Check,
     Decision,
     Episode,
@@ -34,11 +33,12 @@ from mulligan.core.records import (
     Recall,
     Reflection,
     Step,
+    StopReason,
     Task,
 )
 
 if TYPE_CHECKING:
-    from mulligan.core.benchmarks import BenchRun, CaseResult
+    from mulligan.core.benchmarks import BenchStore
     from mulligan.core.lessons import Memory
 
 # --- roles ------------------------------------------------------------------------------------------------------
@@ -396,39 +396,26 @@ class StepRow:
     result: Json = None
 
 
-@runtime_checkable
-class BenchStore(Protocol):
-    """Keeps runs and their results, and who drives a run. Raises `StoreError`, `NotFound`, `LeaseLost`."""
+@dataclass(frozen=True)
+class Brief:
+    """An episode as a row of a list.
 
-    async def begin(self, run: BenchRun) -> None: ...
-    async def run(self, prefix: str) -> BenchRun:
-        """The run of this id or prefix of an id. Raises `NotFound` for none or several."""
-        ...
+    Attributes:
+        prompt: the beginning of its task.
+        stop: why it ended; None: not yet.
+        judged: whether some trial got a verdict.
+        head: its models and settings.
+    """
 
-    async def runs(self, limit: int = 50) -> Sequence[BenchRun]:
-        """Newest first."""
-        ...
-
-    async def settle(self, run: str, result: CaseResult) -> None:
-        """Stores the result of a case that has ended; an earlier result of it is replaced."""
-        ...
-
-    async def results(self, run: str) -> Sequence[CaseResult]:
-        """The results of the cases that have ended, in the order of the run."""
-        ...
-
-    async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
-        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
-        ...
-
-    async def renew(self, lease: Lease, seconds: float) -> None: ...
-    async def release(self, lease: Lease) -> None: ...
-    async def answered(self, step: str, request_hash: str) -> tuple[Json, ...]:
-        """The oldest answer of a model to this same request (model, messages, sampling, seed) in any episode here.
-
-        Empty if there is none, or `step` is not a model call.
-        """
-        ...
+    id: str
+    run: str
+    agent: str
+    started: float
+    prompt: str
+    trials: int
+    stop: StopReason | None = None
+    judged: bool = False
+    head: Head = field(default_factory=Head, compare=False)
 
 
 @runtime_checkable
@@ -479,9 +466,31 @@ class Store(Protocol):
         """The episodes, newest first. benches: include those of benchmark runs."""
         ...
 
-    async def briefs(self, *, agent: str | None = None, before: str | None = None, limit: int = 50) -> Sequence[Brief]:
-        """Newest first, of this agent alone if one is named, and older than `before`: raises `NotFound` without it.
-        A record that cannot be read is left out.
+    async def briefs(
+        self,
+        *,
+        agent: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        text: str = "",
+        stops: Collection[str] = (),
+        benches: bool = True,
+    ) -> Sequence[Brief]:
+        """Newest first. A record that cannot be read is left out.
+
+        Args:
+            agent: Only episodes of this agent.
+            before: Only episodes older than this one. Raises `NotFound` without it.
+            text: Only episodes whose id or task contains this; the case of Latin letters does not count.
+            stops: Only episodes that ended for one of these reasons; "": those that have not ended.
+            benches: Include episodes of benchmark runs.
+        """
+        ...
+
+    async def revision(self, episode: str | None = None) -> str:
+        """A text that differs from an earlier one if anything was recorded meanwhile, by any process.
+
+        episode: only what was recorded of this one, and whether it is driven. Raises `NotFound`.
         """
         ...
 

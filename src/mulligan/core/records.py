@@ -677,19 +677,6 @@ class Episode:
 
 
 @dataclass(frozen=True)
-class Brief:
-    """An episode as a row of a list. `prompt` is the beginning of its task, `stop` why it ended (None: not yet)."""
-
-    id: str
-    run: str
-    agent: str
-    started: float
-    prompt: str
-    trials: int
-    stop: StopReason | None = None
-
-
-@dataclass(frozen=True)
 class Spec:
     """Plain JSON: what `mulligan.app.plugins` finds and builds. `name`: of a file here, a dotted path, `./mine.py`."""
 

@@ -1,12 +1,11 @@
-"""What a server does when it starts and until it stops: warnings, stop signals, background learning."""
+"""What a server does when it starts and until it stops: warnings, background learning."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -17,42 +16,6 @@ SETTLE_SECONDS = 1.0
 
 KEY = "_API_KEY"
 """How the names of variables with keys end; the table of providers is imported only if one is set."""
-
-
-def stop_signals() -> tuple[signal.Signals, ...]:
-    """SIGTERM, SIGINT and SIGHUP; without SIGHUP where it is ignored (`nohup`) or does not exist (Windows)."""
-    hangup: signal.Signals | None = getattr(signal, "SIGHUP", None)
-    if hangup is None or signal.getsignal(hangup) == signal.SIG_IGN:
-        return signal.SIGTERM, signal.SIGINT
-    return signal.SIGTERM, signal.SIGINT, hangup
-
-
-@contextmanager
-def stop_requested() -> Generator[asyncio.Event]:
-    """An event that the first stop signal sets; a second signal ends the process at once.
-
-    Where signals cannot be handled (outside the main thread, on Windows) the event is never set.
-    """
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    signals = stop_signals()
-    before = {number: signal.getsignal(number) for number in signals}
-
-    def first() -> None:
-        stop.set()
-        for number in signals:
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_DFL)
-
-    with suppress(NotImplementedError, RuntimeError, ValueError):
-        for number in signals:
-            loop.add_signal_handler(number, first)
-    try:
-        yield stop
-    finally:
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            for number, handler in before.items():
-                loop.remove_signal_handler(number)
-                signal.signal(number, handler)
 
 
 @asynccontextmanager

@@ -27,7 +27,8 @@ from mulligan.bank.exchange.lesson_page import BankShelf, lesson_page, moment
 from mulligan.core.codec import record_text, to_json
 from mulligan.core.errors import InvalidInput, NotFound, UnknownName
 from mulligan.core.lessons import Selection
-from mulligan.core.records import Brief, Episode, Lesson
+from mulligan.core.protocols import Brief
+from mulligan.core.records import Episode, Lesson
 from mulligan.mcp_server.messages import protocol_errors
 from mulligan.mcp_server.prompts import Prompts, arguments_of
 from mulligan.text.plain import encodable, one_line

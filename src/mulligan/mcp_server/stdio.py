@@ -26,9 +26,10 @@ from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server import messages
 from mulligan.mcp_server.inflight import InFlight, PendingRequests, Slot, id_in_use
-from mulligan.mcp_server.lifecycle import background_learning, stop_requested
+from mulligan.mcp_server.lifecycle import background_learning
 from mulligan.mcp_server.logs import log_requests
 from mulligan.mcp_server.server import make_server, one_connection
+from mulligan.web.signals import stop_requested
 
 log = logging.getLogger("mulligan.serve")
 

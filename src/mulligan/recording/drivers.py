@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import Brief
 from mulligan.core.records import Episode
 
 ASKED = "ask_graph"
@@ -25,17 +26,17 @@ def versions(*packages: str) -> Mapping[str, str]:
     }
 
 
-def led_by_client(episode: Episode) -> bool:
+def led_by_client(episode: Episode | Brief) -> bool:
     """Whether a client drives it, so that nobody else can resume it."""
     return episode.head.settings.get("led_by") == "client"
 
 
-def led_by_function(episode: Episode) -> bool:
+def led_by_function(episode: Episode | Brief) -> bool:
     """Whether it is a call of a function of the user's program (`mulligan.retry`)."""
     return episode.head.settings.get("led_by") == "function"
 
 
-def led_by_graph(episode: Episode) -> bool:
+def led_by_graph(episode: Episode | Brief) -> bool:
     return episode.head.settings.get("led_by") == "langgraph"
 
 
@@ -44,7 +45,7 @@ def asked_by_name(episode: Episode) -> bool:
     return led_by_graph(episode) and ASKED in episode.head.settings
 
 
-def may_wait(episode: Episode) -> bool:
+def may_wait(episode: Episode | Brief) -> bool:
     """Whether an episode that nobody drives now may be waiting for a person or for its thread to be run again, and was
     not cut off: a graph of a program's own stops where it is told to."""
     return led_by_graph(episode) and "graph" in episode.head.settings

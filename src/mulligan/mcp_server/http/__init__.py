@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput
-from mulligan.mcp_server.http.hosts import bind
 from mulligan.mcp_server.lifecycle import background_learning
-from mulligan.mcp_server.tokens import Token
 from mulligan.mcp_server.tools import select_tools
+from mulligan.web.hosts import bind
+from mulligan.web.tokens import Token
 
 MAX_DRAIN = 3600.0
 

@@ -15,9 +15,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mulligan.core.errors import InvalidInput
-from mulligan.mcp_server.http.hosts import HostPolicy
 from mulligan.mcp_server.messages import BUSY, error_response, serialize
 from mulligan.mcp_server.tokens import bearer
+from mulligan.web.hosts import HostPolicy
 
 log = logging.getLogger("mulligan.serve.http")
 

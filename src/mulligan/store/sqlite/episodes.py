@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby, islice
 from pathlib import Path
@@ -13,8 +15,9 @@ from typing import Any
 from mulligan.core.codec import SCHEMA
 from mulligan.core.episode import Event, Stopped, advance
 from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
-from mulligan.core.protocols import StepRow
-from mulligan.core.records import Brief, Episode, Json
+from mulligan.core.protocols import Brief, StepRow
+from mulligan.core.records import Episode, Json
+from mulligan.store.sqlite import leases
 from mulligan.store.sqlite.images import forget, keep, packed, unpacked
 from mulligan.store.sqlite.rows import LAST, event_of, json_of, readable, record_of, unreadable
 from mulligan.store.sqlite.schema import statements
@@ -220,18 +223,49 @@ _BRIEF = (
     " (SELECT count(*) FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:acted)) = :acted),"
     " (SELECT CASE WHEN substr(v.event, 1, length(:stopped)) = :stopped THEN v.event END"
     " FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:revised)) <> :revised"
-    " AND substr(v.event, 1, length(:rated)) <> :rated ORDER BY v.seq DESC LIMIT 1)"
+    " AND substr(v.event, 1, length(:rated)) <> :rated ORDER BY v.seq DESC LIMIT 1),"
+    " EXISTS (SELECT 1 FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:evaluated)) = :evaluated"
+    " AND json_extract(v.event, '$.feedback.passed') IS NOT NULL)"
     " FROM episodes p WHERE {where} ORDER BY p.n DESC"
 )
-_KINDS = {kind: f'{{"event":"{kind}",' for kind in ("acted", "stopped", "revised", "rated")}
+_KINDS = {kind: f'{{"event":"{kind}",' for kind in ("acted", "evaluated", "stopped", "revised", "rated")}
 """How the text of an event begins."""
 
 
-def briefs(db: sqlite3.Connection, agent: str | None, before: str | None, limit: int) -> Sequence[Brief]:
-    where = "1" if agent is None else "agent = :agent"
-    values: dict[str, Any] = {"agent": agent, "before": before, **_KINDS}
+_REASON = (
+    "coalesce((SELECT CASE WHEN substr(v.event, 1, length(:stopped)) = :stopped"
+    " THEN json_extract(v.event, '$.stop.reason') END FROM events v WHERE v.episode = p.n"
+    " AND substr(v.event, 1, length(:revised)) <> :revised AND substr(v.event, 1, length(:rated)) <> :rated"
+    " ORDER BY v.seq DESC LIMIT 1), '')"
+)
+_TEXT = (
+    "(p.id LIKE :text ESCAPE '~'"
+    " OR CASE WHEN json_valid(p.record) THEN json_extract(p.record, '$.task.prompt') END LIKE :text ESCAPE '~')"
+)
+
+
+def briefs(
+    db: sqlite3.Connection,
+    agent: str | None,
+    before: str | None,
+    limit: int,
+    text: str,
+    stops: Collection[str],
+    benches: bool,
+) -> Sequence[Brief]:
+    conditions = [
+        *([] if agent is None else ["agent = :agent"]),
+        *([] if benches else ["p.run NOT IN (SELECT id FROM bench_runs)"]),
+        *([_TEXT] if text else []),
+        *([f"{_REASON} IN (SELECT value FROM json_each(:stops))"] if stops else []),
+    ]
+    where = " AND ".join(conditions) or "1"
+    like = f"%{re.sub('[~%_]', lambda found: f'~{found[0]}', text)}%"
+    values: dict[str, Any] = {"agent": agent, "before": before, "text": like, **_KINDS}
+    values["stops"] = json.dumps(sorted(stops))
     if before is not None:
-        last = db.execute(f"SELECT n FROM episodes WHERE id = :before AND {where}", values).fetchone()
+        own = "1" if agent is None else "agent = :agent"
+        last = db.execute(f"SELECT n FROM episodes WHERE id = :before AND {own}", values).fetchone()
         if last is None:
             raise missing(before)
         where, values["before"] = f"{where} AND p.n < :before", last[0]
@@ -239,11 +273,32 @@ def briefs(db: sqlite3.Connection, agent: str | None, before: str | None, limit:
         return tuple(islice(readable(rows, lambda found: _brief(db, *found)), limit))
 
 
-def _brief(db: sqlite3.Connection, id: str, schema: int, record: str, trials: int, stopped: str | None) -> Brief:
+def _brief(
+    db: sqlite3.Connection, id: str, schema: int, record: str, trials: int, stopped: str | None, judged: int
+) -> Brief:
     begun = record_of(Episode, f"Episode {id}", schema, unpacked(db, f"Episode {id}", record))
     last = event_of(f"The end of episode {id}", SCHEMA, stopped) if stopped else None
     reason = last.stop.reason if isinstance(last, Stopped) else None
-    return Brief(id, begun.run, begun.agent, begun.started, begun.task.prompt[:BEGINNING], trials, reason)
+    prompt = begun.task.prompt[:BEGINNING]
+    return Brief(id, begun.run, begun.agent, begun.started, prompt, trials, reason, bool(judged), begun.head)
+
+
+_REVISION = (
+    "SELECT (SELECT max(n) FROM episodes), (SELECT max(rowid) FROM events), (SELECT max(n) FROM steps),"
+    " (SELECT max(step) FROM results), (SELECT max(n) FROM bench_runs), (SELECT max(rowid) FROM bench_cases),"
+    " (SELECT count(*) FROM leases WHERE owner <> '')"
+)
+_REVISION_OF_ONE = (
+    "SELECT (SELECT max(seq) FROM events WHERE episode = :n), (SELECT max(n) FROM steps WHERE episode = :n),"
+    " (SELECT max(step) FROM results WHERE step IN (SELECT n FROM steps WHERE episode = :n))"
+)
+
+
+def revision(db: sqlite3.Connection, episode: str | None) -> str:
+    if episode is None:
+        return " ".join(map(str, db.execute(_REVISION).fetchone()))
+    found = db.execute(_REVISION_OF_ONE, {"n": row(db, episode)}).fetchone()
+    return " ".join(map(str, (*found, leases.holder(db, episode))))
 
 
 def ids(db: sqlite3.Connection, prefix: str, agent: str | None, limit: int) -> Sequence[str]:

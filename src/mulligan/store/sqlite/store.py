@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -20,8 +20,8 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.episode import RESUMABLE, Event, Stopped
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.protocols import Lease, StepRow
-from mulligan.core.records import Brief, Episode, Head, Json
+from mulligan.core.protocols import Brief, Lease, StepRow
+from mulligan.core.records import Episode, Head, Json
 from mulligan.store.sqlite import arms, episodes, leases
 from mulligan.store.sqlite.database import Database, Synchronous
 from mulligan.store.sqlite.images import keep, packed, unpacked
@@ -218,8 +218,20 @@ class SqliteStore:
     ) -> Sequence[Episode]:
         return await self._db.read(lambda db: episodes.newest(db, run, agent, limit, benches))
 
-    async def briefs(self, *, agent: str | None = None, before: str | None = None, limit: int = 50) -> Sequence[Brief]:
-        return await self._db.read(lambda db: episodes.briefs(db, agent, before, limit))
+    async def briefs(
+        self,
+        *,
+        agent: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        text: str = "",
+        stops: Collection[str] = (),
+        benches: bool = True,
+    ) -> Sequence[Brief]:
+        return await self._db.read(lambda db: episodes.briefs(db, agent, before, limit, text, stops, benches))
+
+    async def revision(self, episode: str | None = None) -> str:
+        return await self._db.read(lambda db: episodes.revision(db, episode))
 
     async def ids(self, prefix: str, *, agent: str | None = None, limit: int = 50) -> Sequence[str]:
         return await self._db.read(lambda db: episodes.ids(db, prefix, agent, limit))

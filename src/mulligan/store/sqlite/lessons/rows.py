@@ -308,6 +308,8 @@ def _generation(db: sqlite3.Connection, agent: int | None) -> int:
 
 
 def resolve(db: sqlite3.Connection, agent: int | None, prefix: str) -> str:
+    if numbers(db, agent, prefix):  # a whole id is found without a look at others
+        return prefix
     found = db.execute(
         f"SELECT DISTINCT l.id FROM lessons l WHERE l.id >= :id AND l.id < :last AND {owned(agent)} ORDER BY 1 LIMIT 6",
         {"id": prefix, "last": prefix + LAST, "agent": agent},

@@ -221,8 +221,8 @@ class SqliteLessons:
     async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
         return await self._read(rows.accounts, agent_id, project, limit)
 
-    async def worth(self, agent_id: str | None) -> Sequence[Worth]:
-        return await self._read(worth.listed, agent_id)
+    async def worth(self, agent_id: str | None, *, of: Sequence[str] | None = None) -> Sequence[Worth]:
+        return await self._read(worth.listed, agent_id, of)
 
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
         return await self._db.read(lambda db: rows.counts(db, agent_id))

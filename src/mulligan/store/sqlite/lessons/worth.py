@@ -84,10 +84,12 @@ def begin_anew(db: sqlite3.Connection, agent: int, lesson: int, at: float) -> No
     db.execute("UPDATE worth SET since = ?, told = 1 WHERE lesson = ? AND agent = ?", (at, lesson, agent))
 
 
-def listed(db: sqlite3.Connection, agent: int | None) -> Sequence[Worth]:
+def listed(db: sqlite3.Connection, agent: int | None, of: Sequence[str] | None = None) -> Sequence[Worth]:
+    chosen = [] if of is None else [n for id in of for n in rows.numbers(db, agent, id)]
+    only = "" if of is None else f" AND w.lesson IN ({', '.join(map(str, [BANK, *chosen]))})"
     query = (
         "SELECT w.lesson, a.id, l.id, l.state, w.since, w.schema, w.record FROM worth w JOIN agents a ON a.n = w.agent"
-        f" LEFT JOIN lessons l ON l.n = w.lesson WHERE {rows.owned(agent, 'w.agent')} ORDER BY a.id, w.lesson"
+        f" LEFT JOIN lessons l ON l.n = w.lesson WHERE {rows.owned(agent, 'w.agent')}{only} ORDER BY a.id, w.lesson"
     )
     found = db.execute(query, {"agent": agent}).fetchall()
     return tuple(

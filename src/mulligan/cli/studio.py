@@ -1,0 +1,40 @@
+"""`mulligan studio`: serves the studio to a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import webbrowser
+from contextlib import suppress
+
+import click
+
+from mulligan.cli.terminal import say
+from mulligan.core.extras import require
+
+
+@click.command()
+@click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
+@click.option("--host", default="127.0.0.1", metavar="HOST", help="Address to bind to; others need MULLIGAN_TOKEN.")
+@click.option("--port", type=int, default=8642, metavar="PORT", help="Port to bind to (default: 8642; 0: a free one).")
+@click.option("--agent-id", metavar="NAME", help="Serve only this agent (default: the bank of the unnamed agent).")
+@click.option("--write", is_flag=True, help="Let visitors change lessons; without this they only look.")
+def studio(opens: bool, host: str, port: int, agent_id: str | None, write: bool) -> None:
+    """Show runs, benchmarks and the bank in a browser, live.
+
+    It serves this machine alone, and changes nothing, unless it is told otherwise. Ctrl-C ends it.
+    """
+    for module, extra in (("starlette", "studio"), ("jinja2", "studio"), ("uvicorn", "studio")):
+        require("`mulligan studio` needs its web server", module, extra)
+    from mulligan.app.service import ServerOptions, Service
+    from mulligan.studio.serving import serve_studio
+    from mulligan.web.tokens import read_tokens
+
+    service, tokens = Service(ServerOptions(agent_id)), read_tokens(agent_id)
+
+    def answers(url: str) -> None:
+        say(f"The studio is at {url}/{' (with ?token=TOKEN the first time)' if tokens else ''}. Ctrl-C ends it.")
+        if opens and not webbrowser.open(url):
+            say("No browser was found here: open this address yourself.")
+
+    with suppress(KeyboardInterrupt):
+        asyncio.run(serve_studio(service, answers, host=host, port=port, write=write, tokens=tokens))

@@ -1,0 +1,84 @@
+"""The studio as a Starlette application: its pages, its static files, and its errors as pages."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from mulligan.app.service import Service
+from mulligan.core.errors import MulliganError, NotFound
+from mulligan.studio.live import Listeners
+from mulligan.studio.pages import PAGES
+from mulligan.studio.rendering import Studio, compile_templates, render
+from mulligan.studio.safety import Safety
+from mulligan.web.hosts import HostPolicy
+from mulligan.web.tokens import Token
+
+OF_ALL = frozenset({"Benchmarks", "Hooks"})
+"""Areas that a studio of one agent leaves out: a benchmark run is no agent's, and hooks have banks of their own."""
+
+
+def application(
+    policy: HostPolicy,
+    *,
+    service: Service,
+    write: bool = False,
+    tokens: Sequence[Token] = (),
+    cookie: str = "mulligan_studio",
+    listeners: Listeners | None = None,
+) -> Starlette:
+    """The studio of one store, and of one agent's bank. It closes the store when its lifespan ends.
+
+    Args:
+        policy: which Host and Origin headers are accepted.
+        service: the store and the banks, of the agent that it was started for.
+        write: whether visitors may change anything.
+        tokens: what visitors must bear; none: anybody on this machine may look.
+        cookie: the name under which a browser keeps the token.
+        listeners: the pages that follow what is recorded.
+    """
+    studio = Studio(service, secrets.token_urlsafe(24), write, listeners or Listeners())
+
+    pages = {name: page for name, page in PAGES.items() if studio.agent_id is None or name not in OF_ALL}
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        compile_templates()  # now, and not while the first visitor waits
+        yield
+        await service.close()
+
+    app = Starlette(
+        routes=[
+            Route("/", _beginning),
+            *(route for page in pages.values() for route in page.routes),
+            Mount("/static", StaticFiles(directory=Path(__file__).with_name("static"))),
+        ],
+        middleware=[Middleware(Safety, studio=studio, policy=policy, tokens=tokens, cookie=cookie)],
+        exception_handlers={MulliganError: _error, HTTPException: _error},
+        lifespan=lifespan,
+    )
+    app.state.studio = studio
+    app.state.nav = {name: page.routes[0].path for name, page in pages.items()}
+    return app
+
+
+def _beginning(_: Request) -> Response:
+    return RedirectResponse("/runs")
+
+
+def _error(request: Request, error: Exception) -> Response:
+    """An error as a page that says what is wrong."""
+    if isinstance(error, HTTPException):
+        missing = "There is no such page here." if error.status_code == 404 else error.detail
+        return render(request, "error.html", status=error.status_code, message=missing)
+    return render(request, "error.html", status=404 if isinstance(error, NotFound) else 400, message=str(error))

@@ -1,0 +1,130 @@
+"""Figures with their intervals as shapes of an SVG, with no more than the standard library.
+
+templates/intervals.svg draws effects, templates/spending.svg what success costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+
+from mulligan.bench.report.figures import Figures
+from mulligan.bench.report.statistics import Rate
+from mulligan.core.worth import Tally, Uplift
+
+WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 640, 34, 190, 24, 12, 40
+LABEL = 26
+"""Characters of a label that fit beside the plot."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An effect: its place, and those of the ends of its interval, which may lie beyond the frame."""
+
+    label: str
+    uplift: Uplift
+    y: float
+    x: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """ticks: places on the axis and what they mean; nothing: the place of no effect."""
+
+    width: int
+    height: int
+    frame: tuple[int, int, int, int]
+    nothing: float
+    ticks: Sequence[tuple[float, str]]
+    bars: Sequence[Bar]
+
+
+def intervals(counted: Sequence[tuple[str, Tally]]) -> Intervals:
+    """By how much entries raise the rate of success, in this order; those that are not measured are left out."""
+    measured = [(label, uplift) for label, tally in counted if (uplift := tally.uplift)]
+    height = TOP + ROW * len(measured) + BOTTOM
+    bars = [
+        Bar(label[:LABEL], one, TOP + ROW * (n + 0.5), _across(one.mean), _across(one.low), _across(one.high))
+        for n, (label, one) in enumerate(measured)
+    ]
+    ticks = [(_across(share / 100), f"{share:+d}" if share else "0") for share in range(-100, 101, 50)]
+    return Intervals(WIDTH, height, (LEFT, TOP, WIDTH - RIGHT, height - BOTTOM), _across(0.0), ticks, bars)
+
+
+def _across(effect: float) -> float:
+    """The place of an effect, from -1 to 1; what lies beyond is drawn at the edge."""
+    return round(LEFT + (min(max(effect, -1.0), 1.0) + 1) / 2 * (WIDTH - LEFT - RIGHT), 1)
+
+
+# --- cost against success -----------------------------------------------------------------------------------------
+
+HEIGHT, EDGE = 320, 56
+COLOURS = 6
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run. number: its label in the picture; spent: for each case; y, low, high: places of its rate of success."""
+
+    number: int
+    label: str
+    colour: int
+    spent: float
+    solved: Rate
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Spending:
+    """unit: what is spent, "dollars", or "tokens" where a cost is unknown; ticks, rules: places and what they mean."""
+
+    width: int
+    height: int
+    frame: tuple[int, int, int, int]
+    unit: str
+    ticks: Sequence[tuple[float, str]]
+    rules: Sequence[tuple[float, int]]
+    points: Sequence[Point]
+
+
+def spending(runs: Sequence[tuple[str, Figures]]) -> Spending:
+    """What each run spent for a case, against the share that it solved; runs without a verdict are left out."""
+    costs = [(of.spent.usage.cost, of.spent.usage.tokens) for _, of in runs]
+    dollars = all(cost for cost, _ in costs)
+    known = [
+        (number, label, (cost or 0.0 if dollars else tokens) / of.ended, of.trials[-1].solved)
+        for number, ((label, of), (cost, tokens)) in enumerate(zip(runs, costs, strict=True), 1)
+        if of.ended and of.trials
+    ]
+    most = _round_up(max([spent for _, _, spent, _ in known], default=0.0))
+
+    def across(spent: float) -> float:
+        return round(EDGE + spent / most * (WIDTH - EDGE - RIGHT), 1)
+
+    points = [
+        Point(n, label, (n - 1) % COLOURS, spent, rate, across(spent), _up(rate.value), _up(rate.low), _up(rate.high))
+        for n, label, spent, rate in known
+        if rate.value is not None and rate.low is not None and rate.high is not None
+    ]
+    ticks = [(across(most * n / 4), f"{most * n / 4:,.4g}") for n in range(5)]
+    rules = [(_up(share / 100), share) for share in range(0, 101, 20)]
+    frame = EDGE, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM
+    return Spending(WIDTH, HEIGHT, frame, "dollars" if dollars else "tokens", ticks, rules, points)
+
+
+def _round_up(most: float) -> float:
+    """The next 1, 2, 4 or 8 of its power of ten, so that a quarter of it is a short number."""
+    if most <= 0:
+        return 1.0
+    power = 10.0 ** floor(log10(most))
+    return next(power * digit for digit in (1, 2, 4, 8, 10, 20) if power * digit > most * 1.02)
+
+
+def _up(share: float) -> float:
+    return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)

@@ -1,0 +1,146 @@
+"""Benchmark runs: the list, and one run or several compared: curves, tables, case by case."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from mulligan.bench.harness.plan import STREAM, options_of_today
+from mulligan.bench.report.figures import Report, make_report, read_run
+from mulligan.bench.report.page import page
+from mulligan.bench.report.plot import curves
+from mulligan.core.benchmarks import BenchRun, CaseResult, Status
+from mulligan.core.errors import InvalidInput
+from mulligan.studio.charts import spending
+from mulligan.studio.curves import plot
+from mulligan.studio.rendering import PAGE_ROWS, Studio, environment, render, studio_of, with_query
+
+RUNS = 20
+"""Runs in the list at first; each further look shows twice as many."""
+
+MOST_COMPARED = 6
+KINDS: Mapping[Status, str] = {"solved": "ok", "failed": "bad", "unjudged": "unknown", "error": "error"}
+"""Of badges, by how a case ended."""
+SHOWN: Mapping[str, str] = {
+    "": "all cases",
+    "failures": "those that some run did not solve",
+    "differ": "those that differ",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run in the list. counts: how its cases ended, with the kinds of their badges; stream: it has no report here."""
+
+    run: BenchRun
+    method: str
+    model: str
+    ended: int
+    counts: Sequence[tuple[str, Status, int]]
+    stream: bool
+
+
+@dataclass(frozen=True)
+class Cell:
+    """How a case ended in a run, and its scores after each trial. episodes: ids, one for each sample or restart."""
+
+    status: Status
+    kind: str
+    scores: str
+    text: str
+    episodes: Sequence[str]
+
+
+async def benchmarks(request: Request) -> Response:
+    studio, limit = studio_of(request), _number(request, "limit", RUNS)
+    found = await studio.store.benches.runs(limit + 1)
+    return render(
+        request,
+        "benchmarks.html",
+        rows=[await _row(studio, run) for run in found[:limit]],
+        more=with_query(request, limit=str(2 * limit)) if len(found) > limit else "",
+    )
+
+
+async def _row(studio: Studio, run: BenchRun) -> Row:
+    options = options_of_today(run.options)
+    results = await studio.store.benches.results(run.id)
+    counts = Counter(result.status for result in results)
+    return Row(
+        run,
+        " with ".join(str(name) for name in (options.get("method"), options.get("strategy")) if name),
+        str(run.options.get("model") or ""),
+        len(results),
+        [(kind, status, counts[status]) for status, kind in KINDS.items() if counts[status]],
+        run.benchmark.startswith(STREAM),
+    )
+
+
+async def compared(request: Request) -> Response:
+    """The runs named in the address, the first compared with each of the others."""
+    studio, ids = studio_of(request), list(dict.fromkeys(request.query_params.getlist("run")))
+    if not 1 <= len(ids) <= MOST_COMPARED:
+        raise InvalidInput(f"Choose from 1 to {MOST_COMPARED} benchmark runs, not {len(ids)}.")
+    recorded = [await read_run(studio.store, id) for id in ids]
+    report = await asyncio.to_thread(make_report, recorded)
+    spent = spending([(label, run.figures) for label, run in zip(report.labels, report.runs, strict=True)])
+    if request.query_params.get("format") == "svg":
+        return Response(environment().get_template("spending.svg").render(spending=spent), media_type="image/svg+xml")
+    shown, after = request.query_params.get("show", ""), _number(request, "after", 0)
+    cases = _cases(report, shown)
+    return render(
+        request,
+        "compared.html",
+        report=report,
+        runs=list(zip(report.labels, report.runs, strict=True)),
+        plot=plot(curves(report)),
+        spending=spent,
+        spending_file=str(request.url.include_query_params(format="svg").replace(scheme="", netloc="")),
+        blocks=[(type(block).__name__, block) for block in page(report)[1:]],
+        cases=cases[after : after + PAGE_ROWS],
+        count=len(cases),
+        more=with_query(request, after=str(after + PAGE_ROWS)) if len(cases) > after + PAGE_ROWS else "",
+        shown=shown,
+        filters=[(name, text, with_query(request, show=name, after="")) for name, text in SHOWN.items()],
+    )
+
+
+def _cases(report: Report, shown: str) -> Sequence[tuple[str, Sequence[Cell | None]]]:
+    """Each case with its result in each run; None: it has not ended there."""
+    by_run = [{result.case: result for result in run.recorded.results} for run in report.runs]
+    order = dict.fromkeys(result.case for run in report.runs for result in run.recorded.results)
+    found = [(case, [results.get(case) for results in by_run]) for case in order]
+    if shown == "failures":
+        found = [(case, of) for case, of in found if any(one is not None and not one.solved for one in of)]
+    if shown == "differ":
+        found = [(case, of) for case, of in found if len({one and one.status for one in of}) > 1]
+    return [(case, [one and _cell(one) for one in of]) for case, of in found]
+
+
+def _cell(result: CaseResult) -> Cell:
+    scores = result.episodes[0].scores if result.episodes else ()
+    said = " → ".join("?" if score is None else f"{score:g}" for score in scores)
+    text = result.text if result.status == "error" else ""  # else it may reveal the target
+    return Cell(result.status, KINDS[result.status], said, text, [one.episode for one in result.episodes])
+
+
+async def one_run(request: Request) -> Response:
+    return RedirectResponse(request.url_for("compared").include_query_params(run=request.path_params["id"]))
+
+
+def _number(request: Request, name: str, otherwise: int) -> int:
+    given = request.query_params.get(name, "")
+    return min(int(given), 100_000) if given.isdecimal() and len(given) < 8 else otherwise
+
+
+routes = [
+    Route("/benchmarks", benchmarks),
+    Route("/benchmarks/compare", compared, name="compared"),
+    Route("/benchmarks/{id}", one_run),
+]

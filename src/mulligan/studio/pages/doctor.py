@@ -1,0 +1,21 @@
+"""What works on this machine, and how to mend the rest."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from mulligan.app.doctor import NEEDED, fine, report
+from mulligan.studio.rendering import render, studio_of
+
+
+async def doctor(request: Request) -> Response:
+    """What `mulligan doctor` says. It runs a few small jobs in the sandbox, so it takes a moment."""
+    rows = await asyncio.to_thread(report, studio_of(request).service.config)
+    return render(request, "doctor.html", rows=rows, fine=fine(rows), needed=NEEDED)
+
+
+routes = [Route("/doctor", doctor)]

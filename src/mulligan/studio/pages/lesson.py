@@ -1,0 +1,219 @@
+"""A lesson: its text, where it is from, what became of it and what it is worth; and the changes that a person makes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from mulligan.bank.bank import Bank
+from mulligan.bank.exchange.lesson_page import around, existing, facts
+from mulligan.core.codec import to_json
+from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.lessons import Version
+from mulligan.core.records import Lesson
+from mulligan.core.worth import Tally
+from mulligan.studio.charts import intervals
+from mulligan.studio.diffs import Line, diff
+from mulligan.studio.rendering import environment, harmless, render, studio_of
+from mulligan.studio.safety import form_of
+
+NEWEST = 30
+"""Changes in the history that the page shows, unless all are asked for."""
+TEXTS = ("title", "description", "content", "query", "kind")
+"""The fields of the form; tags stand in one, too, with commas."""
+COUNTED = ("score", "uses", "last_used", "embedder")
+"""Fields that change without anybody's doing."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """A change in the history. recall: the id of the recall that showed or withheld it, with its score then.
+
+    changes: of the text; fields: the other fields that changed, as they were and as they became.
+    """
+
+    version: Version
+    why: str
+    recall: str
+    score: str
+    changes: Sequence[Line]
+    fields: Sequence[tuple[str, str, str]]
+
+
+def address(id: str) -> str:
+    return f"/bank/lessons/{quote(id, safe='')}"
+
+
+def text_of(form: Mapping[str, str], name: str) -> str:
+    """A text of a form; browsers end its lines with CR and LF."""
+    return form.get(name, "").replace("\r\n", "\n").strip()
+
+
+async def lesson(request: Request) -> Response:
+    bank, id = studio_of(request).bank, str(request.path_params["id"])
+    found = await bank.get(id)
+    if found.id != id:  # a beginning of an id
+        return RedirectResponse(address(found.id))
+    counted = {one.id: one.tally for one in await bank.worth(of=[id])}
+    history = _history(await bank.history(id))
+    whole = bool(request.query_params.get("full"))
+    its = await around(bank, found)
+    return render(
+        request,
+        "lesson.html",
+        lesson=found,
+        facts=facts(found),
+        lineage=its.lineage,
+        near=its.near,
+        worth=counted.get(id),
+        plot=intervals(_bars(counted, found)),
+        history=history if whole else history[:NEWEST],
+        older=0 if whole else max(len(history) - NEWEST, 0),
+        merged=found.origin.kind == "merged" or (found.nature == "fact" and bool(found.origin.parents)),
+    )
+
+
+def _bars(counted: Mapping[str, Tally], lesson: Lesson) -> Sequence[tuple[str, Tally]]:
+    """What is measured of a lesson, and of the whole bank to compare it with."""
+    named = {lesson.id: "this lesson", "": "all draws of the bank"}
+    return [(named[id], counted[id]) for id in named if id in counted]
+
+
+async def plot(request: Request) -> Response:
+    """What a lesson is worth, as a file."""
+    bank = studio_of(request).bank
+    found = await bank.get(str(request.path_params["id"]))
+    counted = {one.id: one.tally for one in await bank.worth(of=[found.id])}
+    drawn = intervals(_bars(counted, found))
+    if not drawn.bars:
+        raise NotFound(f"What lesson {found.id} is worth is not measured, so there is no figure of it.")
+    svg = environment().get_template("intervals.svg").render(plot=drawn, title=f"What lesson {found.id} is worth")
+    return Response(svg, media_type="image/svg+xml")
+
+
+def _history(versions: Sequence[Version]) -> Sequence[Past]:
+    """Newest first, each with what it changed."""
+    found: list[Past] = []
+    before: Lesson | None = None
+    for one in versions:
+        detail = _table(one.detail)
+        recall, score = detail.get("receipt"), detail.get("score")
+        found.append(
+            Past(
+                one,
+                str(detail.get("why", "")),
+                recall if isinstance(recall, str) else "",
+                f"{score:.2f}" if isinstance(score, float | int) else "",
+                diff(before.content, one.lesson.content) if before and one.lesson else (),
+                _changed(before, one.lesson) if before and one.lesson else (),
+            )
+        )
+        before = one.lesson or before
+    return found[::-1]
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def _changed(before: Lesson, after: Lesson) -> Sequence[tuple[str, str, str]]:
+    old, new = cast(dict[str, Any], to_json(before)), cast(dict[str, Any], to_json(after))
+    names = [name for name in new if name not in (*COUNTED, "content") and new[name] != old.get(name)]
+    return [(name, _shown(old.get(name)), _shown(new[name])) for name in names]
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# --- changes ------------------------------------------------------------------------------------------------------
+
+
+async def change(request: Request) -> Response:
+    """Changes a lesson as `mulligan memory` does, and shows it, or the first of those that an unmerge brought back."""
+    bank, id, form = studio_of(request).bank, str(request.path_params["id"]), form_of(request)
+    do = CHANGES.get(form.get("do", ""))
+    if do is None:
+        raise InvalidInput(f"There is no such change of a lesson. Available: {', '.join(CHANGES)}")
+    await bank.get(id)  # of another agent: as if there were none
+    return RedirectResponse(address(await do(bank, id, form)), 303)
+
+
+async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> str:
+    """Changes what was written over. A text that the page masked stays as it is where nobody touched it."""
+    before = await bank.get(id)
+    given = {name: text_of(form, name) for name in TEXTS if name in form}
+    changes: dict[str, Any] = {
+        name: text for name, text in given.items() if text != str(harmless(getattr(before, name))).strip()
+    }
+    if "tags" in form:
+        tags = tuple(tag for tag in (tag.strip() for tag in form["tags"].split(",")) if tag)
+        if tags != tuple(map(harmless, before.tags)):
+            changes["tags"] = tags
+    if not changes:
+        raise InvalidInput("Nothing was changed in the form.")
+    return (await bank.edit(id, **changes)).id
+
+
+async def _retire(bank: Bank, id: str, form: Mapping[str, str]) -> str:
+    return (await bank.retire(id, text_of(form, "why"))).id
+
+
+async def _restore(bank: Bank, id: str, form: Mapping[str, str]) -> str:
+    return (await bank.restore(id)).id
+
+
+async def _undo(bank: Bank, id: str, form: Mapping[str, str]) -> str:
+    return (await bank.undo(id)).id
+
+
+async def _release(bank: Bank, id: str, form: Mapping[str, str]) -> str:
+    return (await bank.release(id)).id
+
+
+async def _pin(bank: Bank, id: str, form: Mapping[str, str]) -> str:
+    return (await bank.pin(id)).id
+
+
+async def _unpin(bank: Bank, id: str, form: Mapping[str, str]) -> str:
+    return (await bank.pin(id, False)).id
+
+
+async def _unmerge(bank: Bank, id: str, form: Mapping[str, str]) -> str:
+    return [*await bank.unmerge(id), id][0]
+
+
+CHANGES: Mapping[str, Callable[[Bank, str, Mapping[str, str]], Awaitable[str]]] = {
+    "edit": _edit,
+    "retire": _retire,
+    "restore": _restore,
+    "undo": _undo,
+    "release": _release,
+    "pin": _pin,
+    "unpin": _unpin,
+    "unmerge": _unmerge,
+}
+"""The changes by the names that forms have for them; each returns the id of the lesson to show next."""
+
+
+async def receipt(request: Request) -> Response:
+    """A recall: what it was for, what it gave and withheld, and how the task ended."""
+    bank = studio_of(request).bank
+    found = await bank.receipt(str(request.path_params["id"]))
+    lessons = {one.id: one for one in await existing(bank, (*found.lessons, *found.withheld))}
+    return render(request, "receipt.html", receipt=found, lessons=lessons)
+
+
+routes = [
+    Route("/bank/lessons/{id}", lesson),
+    Route("/bank/lessons/{id}", change, methods=["POST"]),
+    Route("/bank/lessons/{id}/worth.svg", plot),
+    Route("/bank/recalls/{id}", receipt),
+]

@@ -1,0 +1,65 @@
+"""The queue: work of the bank that is not done, and the questions that wait for an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.lessons import QueueStatus
+from mulligan.studio.pages.lesson import address, text_of
+from mulligan.studio.rendering import render, studio_of
+from mulligan.studio.safety import form_of
+
+KINDS: Mapping[QueueStatus, str] = {"queued": "", "running": "going", "waiting": "unknown", "failed": "error"}
+"""Of badges, by the state of work."""
+
+
+async def queue(request: Request) -> Response:
+    """The oldest work that is not done, as `mulligan memory pending` lists it."""
+    return render(
+        request,
+        "queue.html",
+        pending=await studio_of(request).bank.pending(),
+        kinds=KINDS,
+        live="/queue/live",
+    )
+
+
+async def live(request: Request) -> Response:
+    studio = studio_of(request)
+    return studio.listeners.stream(studio.bank.pending)
+
+
+async def question(request: Request) -> Response:
+    """What a piece of work waits for, with a form for its answer."""
+    work = str(request.path_params["id"])
+    found = await studio_of(request).bank.question(work)
+    schema = json.dumps(found.schema, ensure_ascii=False, indent=2)
+    return render(request, "question.html", work=work, question=found, schema=schema)
+
+
+async def commit(request: Request) -> Response:
+    """Answers a question, as `mulligan memory commit` does."""
+    bank = studio_of(request).bank
+    try:
+        answer = json.loads(text_of(form_of(request), "answer"))
+    except ValueError as error:
+        raise InvalidInput(f"The answer is not JSON: {error}.") from error
+    learned = await bank.commit(str(request.path_params["id"]), answer)
+    if learned.failed:
+        raise InvalidInput(f"Nothing was learned: {learned.failed}")
+    new = (*learned.lessons, *learned.folded, *learned.quarantined)
+    return RedirectResponse(address(new[0]) if new else "/queue", 303)
+
+
+routes = [
+    Route("/queue", queue),
+    Route("/queue/live", live),
+    Route("/queue/{id}", question),
+    Route("/queue/{id}", commit, methods=["POST"]),
+]

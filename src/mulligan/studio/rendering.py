@@ -1,0 +1,140 @@
+"""What every page is made with: the studio that it belongs to, templates, filters, and pages of long lists."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from mulligan.app.service import Service
+from mulligan.bank.bank import Bank
+from mulligan.core.protocols import Store
+from mulligan.core.records import Json
+from mulligan.studio.live import Listeners
+from mulligan.studio.marks import SIGNS
+from mulligan.text.plain import clean, count, encodable, one_line
+from mulligan.text.secrets import mask
+
+T = TypeVar("T")
+
+PAGE_ROWS = 50
+"""Rows of a list on one page."""
+
+
+@dataclass(frozen=True)
+class Studio:
+    """What one studio serves.
+
+    Attributes:
+        service: the store and the banks.
+        csrf: the secret that each form carries.
+        write: whether visitors may change anything.
+        listeners: the pages that follow what is recorded.
+    """
+
+    service: Service
+    csrf: str = field(repr=False)
+    write: bool
+    listeners: Listeners
+
+    @property
+    def agent_id(self) -> str | None:
+        """The agent whose bank and runs are served. None: the bank of the unnamed agent, and the runs of all."""
+        return self.service.served.agent_id
+
+    @property
+    def store(self) -> Store:
+        return self.service.store
+
+    @property
+    def bank(self) -> Bank:
+        """The only bank that this studio shows."""
+        return self.service.bank(self.agent_id or "")
+
+
+@dataclass(frozen=True)
+class Rows(Generic[T]):
+    """A page of a long list. next: where the rest begins (`?after=`), as the store says it; "" at the end."""
+
+    items: Sequence[T]
+    next: str = ""
+
+
+def studio_of(request: Request) -> Studio:
+    return request.app.state.studio
+
+
+def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """The page of this template. It also has `studio`, `nav`, `path`, and `csrf`, the field of each form.
+
+    live: the address of the events that the page follows; "" for a page that does not change by itself."""
+    studio = studio_of(request)
+    shared = {"studio": studio, "nav": request.app.state.nav, "path": request.url.path, "live": ""}
+    field = Markup('<input type="hidden" name="csrf" value="{}">').format(studio.csrf)
+    text = environment().get_template(template).render({**shared, "csrf": field, **values})
+    return HTMLResponse(text, status)
+
+
+def with_query(request: Request, **changed: str) -> str:
+    """This page's address with these parameters changed; "" leaves one out."""
+    values = {**request.query_params, **changed}
+    query = urlencode({name: value for name, value in values.items() if value})
+    return f"{request.url.path}?{query}" if query else request.url.path
+
+
+@cache
+def environment() -> Environment:
+    """The templates. All text is escaped, masked, and without control characters, wherever it is from."""
+    found = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=harmless,
+    )
+    cast(dict[str, Any], found.globals)["signs"] = SIGNS
+    filters = cast(dict[str, Any], found.filters)
+    filters.update(when=when, iso=iso, count=count, line=one_line, dollars=dollars, pretty=pretty, id=id)
+    return found
+
+
+def compile_templates() -> None:
+    """Compiles all templates, which are then kept."""
+    for name in environment().list_templates(["html"]):
+        environment().get_template(name)
+
+
+def harmless(value: Any) -> Any:
+    """Foreign text as it may be shown: without secrets and control characters. Jinja escapes it afterwards."""
+    return encodable(clean(mask(value))) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def when(at: float) -> str:
+    """A time as this machine's clock has it."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def iso(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def pretty(value: Json) -> str:
+    """Text as it is, and other JSON over several lines. Jinja's own `tojson` gives what would be neither masked nor
+    escaped."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def dollars(cost: float | None) -> str:
+    """An unknown cost is never shown as zero."""
+    return "cost unknown" if cost is None else f"${cost:.4f}"

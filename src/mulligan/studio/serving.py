@@ -1,0 +1,73 @@
+"""Serves the studio until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+
+from mulligan.app.service import Service
+from mulligan.core.errors import InvalidInput
+from mulligan.studio.application import application
+from mulligan.studio.live import Listeners
+from mulligan.web.hosts import HostPolicy, bind
+from mulligan.web.server import Server
+from mulligan.web.signals import stop_requested
+from mulligan.web.tokens import VARIABLE, Token
+
+DRAIN = 2.0
+"""Seconds that open requests get at a stop."""
+
+
+async def serve_studio(
+    service: Service,
+    tell: Callable[[str], object],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    write: bool = False,
+    tokens: Sequence[Token] = (),
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serves until SIGTERM, SIGINT or SIGHUP, or until `stop` is set.
+
+    Args:
+        service: the store and the banks, of the agent that it was started for; closed at the end.
+        tell: called with the URL once the server answers.
+        port: 0 takes a free one.
+        write: whether visitors may change anything.
+        tokens: what visitors must bear.
+        stop: ends the server when it is set; signals are then left alone.
+
+    Raises:
+        InvalidInput: a token is bound to an agent that is not the only one served, the host is unknown, the port is
+            taken, or other machines would be let in without a token.
+    """
+    for token in tokens:
+        if token.agent_id != service.served.agent_id:
+            raise InvalidInput(
+                f"{VARIABLE}: {token.name} is bound to the agent {token.agent_id!r}, and this studio shows more than "
+                f"that: start it with --agent-id {token.agent_id}, or leave the agent out of the token."
+            )
+    bound = bind(host, port, guarded=bool(tokens))
+    try:
+        listeners = Listeners()
+        cookie = f"mulligan_studio_{bound.port}"
+        app = application(
+            HostPolicy(bound, ()), service=service, write=write, tokens=tokens, cookie=cookie, listeners=listeners
+        )
+        server = Server(app, DRAIN, lambda: tell(bound.url))
+        with stop_requested() if stop is None else nullcontext(stop) as ends:
+            stopping = asyncio.create_task(_stop_when(ends, server, listeners))
+            try:
+                await server.serve([bound.listening])
+            finally:
+                stopping.cancel()
+    finally:
+        bound.listening.close()
+
+
+async def _stop_when(stop: asyncio.Event, server: Server, listeners: Listeners) -> None:
+    await stop.wait()
+    server.should_exit = True
+    listeners.close()

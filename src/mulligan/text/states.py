@@ -1,0 +1,42 @@
+"""What the states of an episode look like: one word, symbol and colour each, for the terminal and for web pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class State:
+    """A state as it is shown. The word always stands there, so that neither symbol nor colour is needed to read it.
+
+    Attributes:
+        word: what people read.
+        symbol: one character.
+        ascii: one character for terminals without Unicode.
+        colour: one of the eight colours of ANSI terminals, which light and dark themes both make readable.
+    """
+
+    word: str
+    symbol: str
+    ascii: str
+    colour: str
+
+
+STATES: Mapping[str, State] = {
+    "passed": State("passed", "✓", "+", "green"),
+    "failed": State("failed", "✗", "x", "red"),
+    "unjudged": State("no verdict", "?", "?", "magenta"),
+    "lesson": State("lesson", "→", ">", "cyan"),
+    "recalled": State("recalled", "↺", "<", "cyan"),
+    "running": State("running", "…", "~", "blue"),
+    "paused": State("paused", "‖", "=", "yellow"),
+    "error": State("error", "!", "!", "red"),
+    "note": State("note", "·", "-", "default"),
+}
+"""By name. A state that a user meets in two places looks the same in both."""
+
+
+def of_verdict(passed: bool | None) -> State:
+    """The state of feedback that passed, failed, or says neither."""
+    return STATES[{True: "passed", False: "failed", None: "unjudged"}[passed]]

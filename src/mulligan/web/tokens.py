@@ -1,0 +1,91 @@
+"""Bearer tokens: who may call over HTTP, and as which agent."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mulligan.core.errors import InvalidInput
+
+VARIABLE = "MULLIGAN_TOKEN"
+MIN_LENGTH = 16
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+"""What RFC 6750 allows in a bearer token. It has no colon, so the last colon ends the agent's id."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token.
+
+    Attributes:
+        name: what logs call it.
+        secret: the token itself.
+        agent_id: the agent that it is bound to; None: none.
+    """
+
+    name: str
+    secret: str = field(repr=False)
+    agent_id: str | None = None
+
+
+def read_tokens(agent_id: str | None = None) -> Sequence[Token]:
+    """The tokens in `MULLIGAN_TOKEN`, separated by white space, each `TOKEN` or `AGENT_ID:TOKEN`.
+
+    Removes the variable from the environment, so that commands run for a caller do not see it.
+
+    Args:
+        agent_id: the only agent that this server answers, if any.
+
+    Raises:
+        InvalidInput: a token is invalid. The message quotes no token.
+    """
+    value = os.environ.pop(VARIABLE, None)
+    if value is None:
+        return ()
+    tokens = [_parse(word, number, agent_id) for number, word in enumerate(value.split(), 1)]
+    if not tokens:
+        raise InvalidInput(f"{VARIABLE} is set but empty: put a token there, or unset it.")
+    seen: dict[str, str] = {}
+    for token in tokens:
+        if other := seen.get(token.secret):
+            raise InvalidInput(f"{VARIABLE}: {token.name} is the same as {other}: name each token once.")
+        seen[token.secret] = token.name
+    return tokens
+
+
+def _parse(word: str, number: int, served: str | None) -> Token:
+    name = f"token {number}"
+    agent_id, colon, secret = word.rpartition(":")
+    if colon and not agent_id:
+        raise InvalidInput(f"{VARIABLE}: {name} begins with a colon: write AGENT_ID:TOKEN, or TOKEN alone.")
+    if not _TOKEN.fullmatch(secret):
+        raise InvalidInput(f"{VARIABLE}: {name} has characters other than letters, digits and -._~+/ (= at its end).")
+    if len(secret) < MIN_LENGTH:
+        raise InvalidInput(
+            f"{VARIABLE}: {name} is shorter than {MIN_LENGTH} characters, and could be guessed: make one by "
+            "  python -c 'import secrets; print(secrets.token_urlsafe())'"
+        )
+    if served is not None and agent_id and agent_id != served:
+        raise InvalidInput(
+            f"{VARIABLE}: {name} is bound to the agent {agent_id!r}, but --agent-id serves {served!r} alone: leave one "
+            "of the two out."
+        )
+    return Token(name, secret, agent_id or served)
+
+
+def bearer_of(tokens: Sequence[Token], secret: str) -> Token | None:
+    """The token with this secret. It compares every token, in constant time."""
+    given, found = _digest(secret), None
+    for token in tokens:
+        if hmac.compare_digest(_digest(token.secret), given):
+            found = token
+    return found
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
