@@ -71,3 +71,5 @@ def command(ctx: click.Context, name: str | None, resume: str | None, form: str,
         ctx.exit(progress.ended(run(work(), progress.interrupting)))
     except asyncio.CancelledError:
         ctx.exit(progress.interrupted())
+    finally:
+        progress.stop()
