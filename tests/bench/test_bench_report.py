@@ -88,7 +88,7 @@ def test_a_run_without_a_model_is_no_result_of_one() -> None:
 def test_an_oracle_stands_apart() -> None:
     blocks = page(make_report([recorded(case(1), source="oracle", id="b1"), recorded(case(1), id="b2")]))
     titles = [block.text for block in blocks if isinstance(block, Heading) and block.level == 2]
-    assert titles[2:] == ["Results", "With an oracle", "The same cases in two runs"]
+    assert titles[:3] == ["Results", "With an oracle", "The same cases in two runs"]
 
 
 def test_restarts_are_called_an_oracle() -> None:
@@ -223,3 +223,14 @@ def test_bad_input_is_refused(arguments: list[str], why: str, capsys: pytest.Cap
     status, _, err = command(capsys, "report", *arguments)
     assert status == 2
     assert any(part in err for part in why.split("|"))
+
+
+def test_figures_come_first_and_many_files_take_one_line() -> None:
+    one = recorded(case(1), id="b1")
+    many = {f"data tasks/{n}.{kind}": "ab" * 32 for n in range(24) for kind in ("md", "py", "toml")}
+    shown = plain(page(make_report([replace(one, run=replace(one.run, rests_on={**one.run.rests_on, **many}))])))
+    assert shown.index("Solved by trial") < shown.index("Run b1:")
+    (line,) = [line for line in shown.splitlines() if line.startswith("Data ")]
+    assert "73 files (1 .json, 24 .md, 24 .py, 24 .toml)" in line
+    assert line.count("ab" * 32) == 0
+    assert line.endswith("; each: --format json")

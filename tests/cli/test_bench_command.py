@@ -2,16 +2,15 @@
 
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import on_terminal, without_controls
 from toy_bench import HERE, cases
 
 from mulligan.core.benchmarks import BenchRun, CaseResult
@@ -148,24 +147,17 @@ def test_the_time_left_is_reported(capsys: pytest.CaptureFixture[str], monkeypat
 
 def test_on_a_terminal_a_last_line_says_what_is_under_way(here: Path) -> None:
     said(here, "wrong", "Say right, c1.", "right")
-    ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "mulligan", *toy(here, "a")]
-    with subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, env=dict(os.environ)) as process:
-        os.close(theirs)
-        shown = b""
-        with suppress(OSError):  # the other side has closed
-            while part := os.read(ours, 10_000):
-                shown += part
-        assert process.wait(timeout=30) == 0
-    os.close(ours)
-    text = shown.decode()
+    status, _, shown = on_terminal(command, 200, NO_COLOR="1")
+    assert status == 0
+    text = without_controls(shown)
     parts = [
         "run b",
         "0 of 1 ended; c1: trial 1: judging",
         "c1: trial 1: reflecting",
         "c1: trial 2: trying",
-        "\r\x1b[K1 of 1: c1: solved, 2 trials",
-        "\r\x1b[Kreport:",
+        "✓ 1 of 1: c1: solved, 2 trials",
+        "· report:",
     ]
     assert sorted(parts, key=text.index) == parts
 

@@ -103,3 +103,37 @@ def test_identical_0_never_stops(mulligan: Run, here: Path) -> None:
     (here / "mulligan.toml").write_text("[limits]\nidentical = 0\n")
     assert "5 of 5 trials used" in mulligan(*solve, "--model", "scripted:same.txt").err
     assert mulligan("lint").status == 0
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("solve",), ("bench", "run"), ("bench", "report"), ("runs", "show"), ("demo",)]
+)
+def test_help_ends_with_examples_and_the_docs(mulligan: Run, command: tuple[str, ...]) -> None:
+    shown = mulligan(*command, "--help").out
+    _, _, examples = shown.partition("\n  Examples:\n")
+    assert " ".join(("mulligan", *command)) in examples
+    assert shown.endswith("Documentation: docs/cli.md\n")
+
+
+def test_the_examples_are_commands_that_parse() -> None:
+    import shlex
+
+    import click
+
+    from mulligan.cli.examples import EXAMPLES
+    from mulligan.cli.main import cli
+
+    for lines in EXAMPLES.values():
+        for line in lines:
+            words, command, ctx = shlex.split(line)[1:], cli, click.Context(cli)
+            while isinstance(command, click.Group):
+                _, found, words = command.resolve_command(ctx, words)
+                assert found is not None, line
+                command = found
+            command.make_context(line, words)
+
+
+@pytest.mark.parametrize(("short", "long"), [("-m", "--model"), ("-n", "--trials"), ("-s", "--strategy")])
+def test_a_short_flag_means_the_same_in_each_command(mulligan: Run, short: str, long: str) -> None:
+    for command in (("solve",), ("bench", "run")):
+        assert f"{short}, {long} " in mulligan(*command, "--help").out

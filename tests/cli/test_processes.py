@@ -1,19 +1,16 @@
 """The command as a process: signals, a real terminal, pipes that close, odd encodings."""
 
-import fcntl
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import on_terminal
 
 from mulligan.cli.main import main
 from mulligan.web.signals import stop_signals
@@ -104,53 +101,10 @@ def test_a_second_signal_ends_it_at_once(waiting: Callable[..., "subprocess.Pope
     process.communicate()
 
 
-def _on_terminal(
-    arguments: Sequence[str], columns: int, answers: Sequence[str] = (), **env: str
-) -> tuple[int, str, str]:
-    """Status, stdout (a pipe), and what a terminal of this width showed; `answers` are typed as a person is asked."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen(
-        _command(*arguments),
-        stdin=slave,
-        stdout=subprocess.PIPE,
-        stderr=slave,
-        env={**os.environ, "TERM": "xterm-256color", **env},
-    )
-    os.close(slave)
-    shown, asked = bytearray(), 0
-    try:
-        while chunk := os.read(master, 65536):
-            shown += chunk
-            if shown.count(b"what is wrong:") > asked:
-                os.write(master, f"{answers[asked]}\n".encode())
-                asked += 1
-    except OSError:  # Linux says so when the last writer has closed
-        pass
-    os.close(master)
-    out, _ = process.communicate(timeout=30)
-    return process.returncode, out.decode(), shown.decode()
-
-
-@pytest.mark.parametrize("columns", [100, pytest.param(24, marks=pytest.mark.slow)])
-def test_a_terminal_gets_one_block_that_leaves_a_summary(here: Path, second: tuple[str, ...], columns: int) -> None:
-    status, out, shown = _on_terminal(second, columns, NO_COLOR="1")
-    assert (status, out) == (0, "right\n")
-    assert "trial 2 of 4: tryi" in shown
-    block, _, left = shown.rpartition("\x1b[2K")
-    assert "\x1b[?25l" in block, "the cursor is hidden while the block is drawn"
-    assert "\x1b[?25h" in shown, "and shown again"
-    assert "trial 1" not in left
-    assert left.splitlines()[0].startswith("solved at trial 2 of 4 (")
-    assert not re.search(r"\x1b\[[0-9;]*m", shown.replace("\x1b[0m", "")), "no colour where NO_COLOR is set"
-    rows = re.split(r"\r?\n|\r", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", block))
-    assert max(map(len, rows)) <= columns
-
-
 @pytest.mark.parametrize("how", ["dumb", pytest.param("quiet", marks=pytest.mark.slow)])
 def test_a_terminal_without_a_block(here: Path, second: tuple[str, ...], how: str) -> None:
     more, env = ((), {"TERM": "dumb"}) if how == "dumb" else (("--quiet",), {})
-    status, out, shown = _on_terminal((*second, *more), 80, **env)
+    status, out, shown = on_terminal(_command(*second, *more), 80, **env)
     assert (status, out) == (0, "right\n")
     assert "\x1b" not in shown
     assert ("trial 1 of 4: trying" in shown) == (how == "dumb")
@@ -191,7 +145,7 @@ def test_a_poor_encoding_and_a_task_on_standard_input(process: Run, here: Path) 
 
 def test_a_person_who_judges_gets_lines_and_the_prompt(here: Path) -> None:
     arguments = ("solve", "x", "--evaluator", "human", "--model", "scripted:second.txt", "--strategy", "none")
-    status, out, shown = _on_terminal(arguments, 80, answers=("say more", "pass"))
+    status, out, shown = on_terminal(_command(*arguments), 80, answers=("say more", "pass"))
     assert (status, out) == (0, "Say right.\n")
     assert "\x1b" not in shown
     assert "trial 1 of 4: failed: say more" in shown

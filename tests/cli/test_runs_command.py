@@ -1,6 +1,7 @@
 """`mulligan runs`, `models` and `doctor`: what is recorded, shown and taken elsewhere."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,26 @@ def test_doctor_looks_into_the_store(mulligan: Run, here: Path, monkeypatch: pyt
     assert ended.status == 1
     assert "is not a Mulligan database" in ended.out
     assert "name another folder in MULLIGAN_HOME" in ended.out
+
+
+def test_a_run_is_one_page_to_send(mulligan: Run, here: Path) -> None:
+    secret = "sk-ant-" + "a1B2c3D4" * 6
+    hostile = f"<script>alert(1)</script><img src=https://example.org/x> {secret}"
+    (here / "hostile.txt").write_text(hostile)
+    mulligan("solve", hostile, "--evaluator", "./judge.py", "--model", "scripted:hostile.txt", "--trials", "1")
+    (run,) = json.loads(mulligan("runs", "list", "--json").out)
+    ended = mulligan("runs", "show", run["run"], "--html", "run.html")
+    assert (ended.status, ended.out, ended.err) == (0, "", "run.html written\n")
+    page = (here / "run.html").read_text(encoding="utf-8")
+    assert f"<title>Run {run['run']}</title>" in page
+    assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert not re.search(r"<(script|img|link|iframe|a|form)\b", page)
+    assert secret not in page
+    again = mulligan("runs", "show", run["run"], "--html", "run.html")
+    assert (again.status, again.err) == (
+        2,
+        "Error: run.html is there already: name another file, or remove it first.\n",
+    )
+    assert (here / "run.html").read_text(encoding="utf-8") == page
+    assert mulligan("runs", "show", run["run"], "--html", "other.html", "--json").status == 2

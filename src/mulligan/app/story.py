@@ -15,7 +15,7 @@ from mulligan.recording.drivers import led_by_client, may_wait
 from mulligan.store.export import each_readable
 from mulligan.text.formatting import check_text, layers_text
 from mulligan.text.lessons import condensed_by
-from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown, inline
+from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown, html, inline
 from mulligan.text.pages import markdown as page
 from mulligan.text.reflections import quality_words
 
@@ -27,6 +27,13 @@ async def markdown(store: Store, episodes: Sequence[str]) -> str:
     """The story of these episodes. Raises `NotFound`."""
     found = await each_readable(episodes, store.load)
     return page([block for _, episode in found for block in story(episode)])
+
+
+async def web_page(store: Store, episodes: Sequence[str]) -> str:
+    """The same as one file of HTML, which runs and loads nothing. Raises `NotFound`."""
+    found = await each_readable(episodes, store.load)
+    title = f"Run {found[0][1].run}" if found else "No run"
+    return html(title, [block for _, episode in found for block in story(episode)])
 
 
 def beginning(episode: Episode, most: int) -> str:

@@ -39,7 +39,7 @@ PASSED_ON = (
 @click.argument("question")
 @click.option("--graph", required=True, metavar="WHERE", help="A graph's file, or bolt://host:7687, neo4j+s://host, …")
 @server_options
-@click.option("--model", metavar="MODEL", help="local, PROVIDER:NAME, scripted:FILE; else MULLIGAN_MODEL's.")
+@click.option("--model", "-m", metavar="MODEL", help="local, PROVIDER:NAME, scripted:FILE; else MULLIGAN_MODEL's.")
 @click.option(
     "--max-steps", type=click.IntRange(min=1), metavar="N", help="Drafts and revisions at most (default: 30)."
 )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -15,7 +13,7 @@ from mulligan.app.plugins import attribute_of, parse_spec
 from mulligan.cli import words
 from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
 from mulligan.cli.progress import Progress, first
-from mulligan.cli.terminal import say
+from mulligan.cli.terminal import has_screen, say
 from mulligan.core.episode import Event
 from mulligan.core.errors import RecordLost
 from mulligan.core.limits import Limits
@@ -100,8 +98,7 @@ class Watch:
         """The live display on a terminal; lines if the terminal is needed for a trace or for a person's answers."""
         judges = attribute_of("evaluators", words.role(episode, "evaluator"), "interactive", False)
         asked = judges or episode.head.settings.get("edits")
-        screen = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        if self._quiet or self._json or self._trace or asked or not screen:
+        if self._quiet or self._json or self._trace or asked or not has_screen():
             return first(quiet=self._quiet, as_json=self._json)
         from mulligan.cli.live import Live
 

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
+import shutil
 import sys
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.request import ProxyHandler, build_opener
 
 import click
 
+from mulligan.actors.command import Command as CommandActor
 from mulligan.app.config import load
 from mulligan.app.solve import solve
 from mulligan.cli.conduct import Watch, conduct
+from mulligan.cli.errors import NOT_SOLVED, SOLVED
 from mulligan.cli.options import progress_options
+from mulligan.cli.terminal import say
+from mulligan.core.extras import install_command
+from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
+from mulligan.models.catalog import found_keys
+from mulligan.models.providers import PROVIDERS
 
+AGENT_NAMES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
+"""What people call the programs of coding agents."""
+STEPS = (
+    "A model or an agent tries.",
+    "Tests judge the attempt.",
+    "A failed trial gives a lesson.",
+    "The next trial is shown the lesson; four trials at most.",
+)
+"""What happens in the example, in lines that fit into 80 columns."""
+OLLAMA = PROVIDERS["ollama"].home or ""
+"""Where an Ollama of this machine answers."""
 EXAMPLE = Path(__file__).parent.parent / "examples" / "factorial"
 
 
@@ -45,14 +68,72 @@ async def solve_example(*, model: str | None = None, actor: str | None = None, *
 
 
 @click.command()
-@click.option("--model", metavar="MODEL", help="local (default: fetches 98 MB once), PROVIDER:NAME, scripted:FILE, …")
+@click.option(
+    "--model", "-m", metavar="MODEL", help="local (default: fetches 98 MB once), PROVIDER:NAME, scripted:FILE, …"
+)
 @click.option("--actor", metavar="COMMAND", help='A coding agent that tries instead: "command:claude -p".')
 @progress_options
 @click.pass_context
 def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, as_json: bool, trace: bool) -> None:
     """Run the built-in example: write a function that passes its tests.
 
-    The small local model usually fails its first trial and passes its second. Ends as `mulligan solve` does.
+    The small local model usually fails its first trial and passes its second. At the end, the command names what else
+    on this machine can try. Ends as `mulligan solve` does.
     """
     work = partial(solve_example, model=model, actor=actor)
-    ctx.exit(conduct(work, Watch(quiet, as_json, trace)))
+    told = not quiet and not as_json
+    status = conduct(work, Told(quiet, as_json, trace) if told else Watch(quiet, as_json, trace))
+    if told and status in (SOLVED, NOT_SOLVED):
+        say("\nWhat to try next:")
+        for what, command in next_steps(ollama_model()):
+            say(f"  {what}:\n    {command}")
+    ctx.exit(status)
+
+
+class Told(Watch):
+    """Says what the example is, and what happens in it, before the run is shown."""
+
+    def began(self, episode: Episode, limits: Limits) -> None:
+        if self.episode is None:
+            say(f"The task: {(EXAMPLE / 'task.md').read_text(encoding='utf-8').strip()}")
+            for number, step in enumerate(STEPS, 1):
+                say(f"  {number}. {step}")
+        super().began(episode, limits)
+
+
+def next_steps(ollama: str | None) -> list[tuple[str, str]]:
+    """What to try after the example: what was found on this machine, and the command for it.
+
+    ollama: the name of a model that it has; "" if it is installed and has none, or does not run; None if it is absent.
+    """
+    extra = "" if find_spec("pydantic_ai") else f"{install_command('models')} && "
+    steps = [(f"{key} is set", f"{extra}mulligan demo --model {name}") for key, name in found_keys()]
+    for agent in CommandActor.installed():
+        name = AGENT_NAMES.get(agent.removeprefix("command:").split()[0], "A coding agent")
+        steps.append((f"{name} is installed", f"mulligan demo --actor {quoted(agent)}"))
+    if ollama:
+        steps.append((f"Ollama has the model {ollama}", f"{extra}mulligan demo --model ollama:{ollama}"))
+    elif ollama == "":
+        steps.append(("Ollama is installed", f"ollama pull qwen3 && {extra}mulligan demo --model ollama:qwen3"))
+    return [
+        *steps,
+        ("Your own task, judged by your tests", 'mulligan solve "Write add(a, b)." --tests tests.py'),
+        ("Each trial in full", "mulligan runs list && mulligan runs show RUN --full"),
+    ]
+
+
+def ollama_model(home: str = OLLAMA) -> str | None:
+    """The first model of an Ollama on this machine, as `next_steps` takes it. Waits half a second for it at most."""
+    try:
+        direct = build_opener(ProxyHandler({}))
+        with direct.open(f"{home.removesuffix('/v1')}/api/tags", timeout=0.5) as answer:
+            models: Any = json.load(answer)["models"]
+        name = next((str(model["name"]) for model in models), "")
+    except (OSError, ValueError, LookupError, TypeError):
+        return "" if shutil.which("ollama") else None
+    return name if re.fullmatch(r"[\w.:/-]+", name) else ""
+
+
+def quoted(text: str) -> str:
+    """The text as one word of a shell, in double quotes where these are enough."""
+    return f'"{text}"' if not set(text) & set('"$`\\!') else shlex.quote(text)

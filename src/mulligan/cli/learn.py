@@ -43,7 +43,7 @@ from mulligan.text.secrets import mask
     "--format", "form", metavar="NAME", help="The format of FILE, such as openai or ./mine.py (default: detected)."
 )
 @click.option(
-    "--model", metavar="MODEL", help="The model that learns (default: that of [memory], else MULLIGAN_MODEL)."
+    "--model", "-m", metavar="MODEL", help="The model that learns (default: that of [memory], else MULLIGAN_MODEL)."
 )
 @click.option(
     "--judge",

@@ -1,75 +1,144 @@
-"""The live display of progress: a block on the terminal, redrawn while the episode runs and removed at its end."""
+"""The live display on a terminal: entries that stay, in colour and wrapped, above one line for the current step."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
-from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live as RichLive
+from rich.padding import Padding
 from rich.spinner import Spinner
 from rich.text import Text
 
 from mulligan.cli import words
-from mulligan.cli.progress import Lines
-from mulligan.core.episode import Evaluated, Event
+from mulligan.cli.progress import Lines, print_result
+from mulligan.cli.words import Entry
+from mulligan.core.episode import Event
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
+from mulligan.text.plain import clean
+from mulligan.text.states import STATES
 
-MAX_VERDICTS = 8
-"""The most judged trials in the block, so that it fits into a small terminal."""
+INDENT = 4
+"""Columns by which the text of an entry, such as a lesson, stands to the right."""
+
+
+class Screen:
+    """Writes entries to a terminal, and redraws a status line below them until `stop`.
+
+    Args:
+        status: gives the current status line; it is asked a few times a second. "" for none.
+        console: where to write (default: stderr).
+    """
+
+    def __init__(self, status: Callable[[], str], console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, highlight=False)
+        self._status, self._spinner = status, Spinner("line")
+        self._block = RichLive(console=self._console, get_renderable=lambda: self, refresh_per_second=4, transient=True)
+
+    def start(self) -> None:
+        self._block.start()
+
+    def stop(self) -> None:
+        self._block.stop()
+
+    def refresh(self) -> None:
+        """Draw the status line now, and not only at its next turn."""
+        self._block.refresh()
+
+    def show(self, entry: Entry) -> None:
+        """Write an entry that stays: its symbol and what happened, then its text, wrapped to the terminal's width."""
+        state = STATES[entry.state]
+        colour = "" if state.colour == "default" else state.colour
+        symbol = state.symbol if self._writes(state.symbol) else state.ascii
+        head = Text.assemble((f"{symbol} {self._text(entry.head)}", colour))
+        self._print(head)
+        style = colour if entry.state == "lesson" else ""
+        for text in filter(None, (entry.text.strip(), entry.more.lstrip("; ").strip())):
+            self._print(Padding(Text(self._text(text), style), (0, 0, 0, INDENT), expand=False))
+
+    def changes(self, lines: list[str]) -> None:
+        """Write a diff: what was added as what passed looks, what was removed as what failed does."""
+        colours = {"+": STATES["passed"].colour, "-": STATES["failed"].colour, "@": STATES["running"].colour}
+        for line in lines:
+            self._print(Padding(Text(self._text(line), colours.get(line[:1], "")), (0, 0, 0, INDENT), expand=False))
+
+    def _print(self, what: RenderableType) -> None:
+        self._console.print(what, overflow="fold", soft_wrap=False)
+
+    def _writes(self, text: str) -> bool:
+        try:
+            text.encode(self._console.encoding)
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    def _text(self, text: str) -> str:
+        """Without control characters, and with escapes for what the terminal's encoding lacks."""
+        encoding = self._console.encoding
+        return clean(text).expandtabs(4).encode(encoding, "backslashreplace").decode(encoding)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if status := self._status():
+            self._spinner.update(text=Text(self._text(status), no_wrap=True, overflow="crop"))
+            yield self._spinner
 
 
 class Live(Lines):
-    """Shows a heading, a line for each judged trial, the current step with its time, and the usage so far."""
+    """Shows a heading, then each verdict and lesson as it comes, and at the end what changed between the attempts."""
 
-    def __init__(self) -> None:
-        self._block = RichLive(
-            console=Console(stderr=True), get_renderable=lambda: self, refresh_per_second=4, transient=True
-        )
-        self._spinner = Spinner("line")
-        self._verdicts: list[str] = []
+    def __init__(self, console: Console | None = None) -> None:
+        self._screen = Screen(self._status, console)
 
     def began(self, episode: Episode, limits: Limits) -> None:
         self._limits = limits
-        self._verdicts.clear()
-        self._show(episode)
-        self._block.start()
+        self._at(episode)
+        self._screen.show(Entry("running", words.heading(episode, limits)))
+        self._screen.start()
 
     def saw(self, episode: Episode, event: Event) -> None:
-        if isinstance(event, Evaluated) and (line := words.event_line(episode, event, self._limits)):
-            self._verdicts.append(line)
-        self._show(episode)
-        self._block.refresh()
+        self._at(episode)
+        if entry := words.entry(episode, event, self._limits):
+            self._screen.show(entry)
+        self._screen.refresh()
 
     def notice(self, sentence: str) -> None:
-        self._block.stop()
-        super().notice(sentence)
+        self._screen.show(Entry("note", sentence))
 
     def interrupting(self) -> None:
-        self._block.stop()
+        self._screen.stop()
         super().interrupting()
 
     def ended(self, episode: Episode, limits: Limits) -> None:
-        self._block.stop()
-        super().ended(episode, limits)
+        self._screen.stop()
+        if lines := words.changes(episode):
+            self._screen.show(Entry("note", "from the first attempt to the last:"))
+            self._screen.changes(lines)
+        headline, *rest = words.closing(episode, limits)
+        self._screen.show(Entry(_state(episode), headline))
+        for line in rest:
+            self._screen.show(Entry("note", line))
+        print_result(episode)
 
     def failed(self, error: Exception) -> None:
-        self._block.stop()
+        self._screen.stop()
 
-    def _show(self, episode: Episode) -> None:
+    def _at(self, episode: Episode) -> None:
         self._episode = episode
         self._since = time.monotonic()
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def _status(self) -> str:
         episode = self._episode
         step = words.doing(episode, self._limits)
-        lines = [words.heading(episode, self._limits), *self._verdicts[-MAX_VERDICTS:]]
-        yield Group(*(_line(line) for line in lines))
-        if step:
-            self._spinner.update(text=_line(f"{step} ({time.monotonic() - self._since:.0f} s)"))
-            yield self._spinner
-        yield _line(f"{words.used(episode.usage)} so far")
+        return step and f"{step} ({time.monotonic() - self._since:.0f} s; {words.used(episode.usage)} so far)"
 
 
-def _line(text: str) -> Text:
-    return Text(text, no_wrap=True, overflow="crop")
+def _state(episode: Episode) -> str:
+    """How an episode ended, as a name of `STATES`."""
+    reason = episode.stop.reason if episode.stop else "interrupted"
+    if reason in ("interrupted", "over_budget"):
+        return "paused"
+    if reason == "error":
+        return "error"
+    return "passed" if episode.solved else "failed" if episode.judged else "unjudged"

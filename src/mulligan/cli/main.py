@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from mulligan.cli.examples import with_examples
 from mulligan.cli.terminal import emit, prepare
 
 COMMANDS = {
@@ -64,13 +65,20 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        return getattr(import_module(f"mulligan.cli.{_FILES.get(name, name)}"), name)
+        command = getattr(import_module(f"mulligan.cli.{_FILES.get(name, name)}"), name)
+        if isinstance(command, click.Group):
+            for sub in command.commands.values():
+                with_examples(sub, f"{cmd_name} {sub.name}")
+        return with_examples(command, cmd_name)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mulligan", message="%(prog)s %(version)s")
 def cli() -> None:
     """Second tries for language agents that have learned from the first."""
+
+
+with_examples(cli, "")
 
 
 @click.command()

@@ -355,7 +355,7 @@ _TEXTS = {
     "kind": "The kind of task.",
 }
 _model = click.option(
-    "--model", metavar="MODEL", help="The model to ask (default: that of [memory], else MULLIGAN_MODEL)."
+    "--model", "-m", metavar="MODEL", help="The model to ask (default: that of [memory], else MULLIGAN_MODEL)."
 )
 
 

@@ -32,7 +32,7 @@ budget_options = together(
     click.option("--identical", type=int, metavar="N", help="Stop after N equal attempts in a row; 0: never."),
 )
 limit_options = together(
-    click.option("--trials", type=int, metavar="N", help="Attempts at most, the first included (default: 4)."),
+    click.option("--trials", "-n", type=int, metavar="N", help="Attempts at most, the first included (default: 4)."),
     budget_options,
 )
 
@@ -56,15 +56,16 @@ player_options = together(
     click.option("--method", metavar="NAME", help="One of the benchmark's bundles of roles: mulligan bench list."),
     click.option(
         "--strategy",
+        "-s",
         metavar="NAME",
         help="Decides what the next attempt is shown, instead of the method's own: as in solve, or ./mine.py.",
     ),
-    click.option("--model", metavar="MODEL", help="PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE."),
+    click.option("--model", "-m", metavar="MODEL", help="PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE."),
     click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model)."),
     click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests (default: --model)."),
     click.option("--agent", metavar="NAME", help="An agent kept as files acts, instead of the method's actor."),
     click.option("--data", "--data-root", metavar="PATH", help="The data: a file, or the folder that it is in."),
-    click.option("--trials", type=int, metavar="N", help="The most attempts of an episode, the first included."),
+    click.option("--trials", "-n", type=int, metavar="N", help="The most attempts of an episode, the first included."),
     budget_options,
 )
 """Who plays in the episodes of a benchmark, and within which limits."""

@@ -76,8 +76,8 @@ class Lines(Quiet):
         self._now(episode)
 
     def saw(self, episode: Episode, event: Event) -> None:
-        if line := words.event_line(episode, event, self._limits):
-            say(line)
+        if entry := words.entry(episode, event, self._limits):
+            say(entry.line)
         self._now(episode)
 
     def _now(self, episode: Episode) -> None:

@@ -37,7 +37,7 @@ PASSED_ON = ("kind", "model", "max_iter", "scale", "workspace", "sandbox", "seed
 @click.option("--kind", metavar="KIND", help="The kind of task, in free words; lessons of it are recalled first.")
 @click.option("--max-iter", type=int, metavar="N", help="The most act-reflect cycles (of a react agent: model calls).")
 @scale_option
-@click.option("--model", metavar="MODEL", help="Another model for every step: PROVIDER:MODEL, local, or a role.")
+@click.option("--model", "-m", metavar="MODEL", help="Another model for every step: PROVIDER:MODEL, local, or a role.")
 @click.option("--workspace", metavar="DIR", help="The folder that tools work in, apart from your own files.")
 @click.option("--mode", metavar="MODE", help="How the workspace is kept apart: worktree (default), copy or in_place.")
 @budget_options

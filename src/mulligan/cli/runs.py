@@ -7,12 +7,13 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from mulligan.app.config import load
-from mulligan.app.story import markdown
+from mulligan.app.story import markdown, web_page
 from mulligan.cli import table, words
 from mulligan.cli.errors import BAD_INPUT, SOLVED
 from mulligan.cli.options import (
@@ -27,6 +28,7 @@ from mulligan.cli.options import (
 from mulligan.cli.show import story
 from mulligan.cli.terminal import emit, put, say
 from mulligan.core.codec import to_json
+from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode
 from mulligan.recording.drivers import asked_by_name
@@ -81,13 +83,25 @@ def list_runs(limit: int, as_json: bool) -> None:
 @click.argument("run")
 @click.option("--full", is_flag=True, help="Show all texts in full.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes, in full.")
-def show(run: str, full: bool, as_json: bool) -> None:
+@click.option("--html", metavar="FILE", help="Write all of it into one web page to send, with secrets masked.")
+def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     """Show the episodes of RUN, trial by trial. The beginning of an id is enough."""
+    if html is not None and as_json:
+        raise click.UsageError("--html and --json are two formats: give one of them.")
 
     async def look(store: Store) -> tuple[list[Episode], set[str]]:
         episodes = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
         return episodes, await _running(store, episodes)
 
+    if html is not None:
+        if Path(html).exists():
+            raise InvalidInput(f"{html} is there already: name another file, or remove it first.")
+
+        async def write(store: Store) -> str:
+            return await web_page(store, await store.resolve(run))
+
+        put(_with_store(write), html)
+        return
     found, running = _with_store(look)
     if as_json:
         emit(json.dumps([table.story(e, e.id in running) for e in found], indent=2))
@@ -99,8 +113,8 @@ def show(run: str, full: bool, as_json: bool) -> None:
 @click.argument("run")
 @click.option("--fork", is_flag=True, help="Continue as a new run, even if something has changed or RUN is over.")
 @limit_options
-@click.option("--model", metavar="MODEL", help="Another model; needs --fork.")
-@click.option("--strategy", metavar="NAME", help="Another strategy; needs --fork.")
+@click.option("--model", "-m", metavar="MODEL", help="Another model; needs --fork.")
+@click.option("--strategy", "-s", metavar="NAME", help="Another strategy; needs --fork.")
 @click.option("--set", multiple=True, callback=settings, metavar="ROLE.KEY=VALUE", help="A setting; needs --fork.")
 @click.option(
     "--edit-reflections/--no-edit-reflections",

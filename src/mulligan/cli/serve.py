@@ -38,7 +38,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option("--agent-id", metavar="NAME", help="Serve only this agent; clients cannot name another.")
 @click.option("--project", is_flag=True, help="Serve only the bank of this folder's project, which hooks use.")
 @click.option(
-    "--model", metavar="MODEL", help="The model that judges, extracts and solves (default: the client's own)."
+    "--model", "-m", metavar="MODEL", help="The model that judges, extracts and solves (default: the client's own)."
 )
 @click.option("--embedder", metavar="NAME", help="The embedder that finds lessons: local, PROVIDER:MODEL, none.")
 @click.option("--preset", type=click.Choice(["paper"]), help="Keep lessons as the ReasoningBank paper does.")

@@ -47,23 +47,25 @@ PASSED_ON = (
 @click.command()
 @click.argument("task")
 @click.option("--kind", metavar="KIND", help="The kind of task, in free words; lessons of it are recalled first.")
-@click.option("--tests", metavar="FILE", help="A Python file of tests judges: plain asserts or pytest style.")
+@click.option("--tests", "-t", metavar="FILE", help="A Python file of tests judges: plain asserts or pytest style.")
 @click.option(
     "--check", metavar="COMMAND", help="A command judges: exit status 0 passes. {attempt} is the attempt's file."
 )
-@click.option("--evaluator", metavar="NAME[:ARG]", help="Another judge: exact_match:42, human, ./mine.py, …")
+@click.option("--evaluator", "-e", metavar="NAME[:ARG]", help="Another judge: exact_match:42, human, ./mine.py, …")
 @click.option(
     "--actor", metavar="NAME[:ARG]", help='What makes attempts: complete (default), "command:claude -p", ./mine.py.'
 )
 @click.option("--reflector", metavar="NAME[:ARG]", help="What reflects on a failed trial: verbal (a model), self, …")
-@click.option("--strategy", metavar="NAME", help="What the next trial is shown (default: evidence_and_reflexion).")
+@click.option(
+    "--strategy", "-s", metavar="NAME", help="What the next trial is shown (default: evidence_and_reflexion)."
+)
 @click.option("--workspace", metavar="DIR", help="The folder that the actor works on, apart from your own files.")
 @click.option("--mode", metavar="MODE", help="How the workspace is kept apart: worktree (default), copy or in_place.")
 @click.option("--fresh", is_flag=True, help="Each trial starts from your files, not from the last trial's.")
 @limit_options
 @click.option("--restarts", type=int, metavar="K", help="The most independent episodes; stops at the first solved one.")
 @scale_option
-@click.option("--model", metavar="MODEL", help="local (default), PROVIDER:NAME, scripted:FILE or replay:FILE.")
+@click.option("--model", "-m", metavar="MODEL", help="local (default), PROVIDER:NAME, scripted:FILE or replay:FILE.")
 @click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model).")
 @click.option("--judge-model", metavar="MODEL", help="The model that judges (default: --model).")
 @click.option("--vision-model", metavar="MODEL", help="The model that describes images to models that cannot see.")

@@ -20,7 +20,7 @@ from mulligan.store import open_store
 
 T = TypeVar("T")
 
-_model = click.option("--model", metavar="MODEL", help="Only of this model, by its id as stats shows it.")
+_model = click.option("--model", "-m", metavar="MODEL", help="Only of this model, by its id as stats shows it.")
 _kind = click.option("--kind", metavar="KIND", help="Only of this kind of task.")
 
 

@@ -33,6 +33,11 @@ def say(line: str) -> None:
         _write(sys.stderr, line)
 
 
+def has_screen() -> bool:
+    """Whether stderr is a terminal that can redraw a line."""
+    return bool(sys.stderr) and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
 def overwrite(line: str) -> None:
     """Replace the last status line on a terminal; "" removes it. Does nothing where stderr is not a terminal."""
     if sys.stderr and sys.stderr.isatty():

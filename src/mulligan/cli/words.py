@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from difflib import unified_diff
 from typing import Any
 
 from mulligan.app.workspaces import has_judge, unjudged
 from mulligan.bank.recall.prompt_text import held_back
-from mulligan.cli.terminal import one_line
+from mulligan.cli.terminal import clean, one_line
 from mulligan.core.agreement import LEAST, Agreement
 from mulligan.core.episode import (
     RESUMABLE,
@@ -29,10 +31,15 @@ from mulligan.core.scaling import scale_of
 from mulligan.recording.drivers import led_by_graph
 from mulligan.text.lessons import condensed_by
 from mulligan.text.plain import count as count
+from mulligan.text.states import STATES, state_of
 
 DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
 WIDTH = 120
-"""The most characters of a feedback or lesson in a line of progress."""
+"""The most characters of a comment in a line of a listing."""
+REASON = 2000
+"""The most characters of a reason that are shown; a note says where the rest is. Lessons are shown whole."""
+CHANGES = 60
+"""The most lines of a diff that are shown."""
 
 
 def dollars(cost: float | None) -> str:
@@ -47,7 +54,7 @@ def used(usage: Usage) -> str:
 def verdict(feedback: Feedback | None) -> str:
     if feedback is None:
         return "not judged yet"
-    text = {True: "passed", False: "failed", None: "no verdict"}[feedback.passed]
+    text = STATES[state_of(feedback.passed)].word
     return text if feedback.score is None else f"{text}, score {feedback.score:.2f}"
 
 
@@ -94,33 +101,82 @@ def doing(episode: Episode, limits: Limits) -> str:
     return f"trial {move.trial} of {limits.trials}: {DOING[move.kind]}{parent}"
 
 
-def event_line(episode: Episode, event: Event, limits: Limits) -> str:
-    """The event in one line; empty for events that need none. episode: after the event."""
+@dataclass(frozen=True)
+class Entry:
+    """One event as it is shown: a state of `STATES`, what happened, and the text that belongs to it, such as a lesson.
+
+    more: what a terminal with its wrapped text would show on lines of its own.
+    """
+
+    state: str
+    head: str
+    text: str = ""
+    more: str = ""
+
+    @property
+    def line(self) -> str:
+        """All of it in one line, for a pipe."""
+        return f"{self.head}{': ' if self.text else ''}{folded(self.text)}{self.more}"
+
+
+def folded(text: str) -> str:
+    """Foreign text in one line, with nothing left out."""
+    return " ".join(clean(text).split())
+
+
+def reason(text: str, run: str) -> str:
+    """A reason whole, or its first `REASON` characters with a note where the rest is."""
+    rest = len(text) - REASON
+    return text if rest <= 0 else f"{text[:REASON]} ({rest:,} more characters: mulligan runs show {run} --full)"
+
+
+def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
+    """How the event is shown; None for events that need no mention. episode: after the event."""
     number = event.trial if isinstance(event, Reflected) else len(episode.trials)
     at = f"trial {number} of {limits.trials}"
     match event:
         case Recalled(recall):
             text, held = f"{count(len(recall.lessons), 'lesson')} recalled", held_back(recall)
-            return one_line(f"{text}; {held} (mulligan memory search … --threshold 0 shows it)", 300) if held else text
+            held = f"; {held} (mulligan memory search … --threshold 0 shows it)" if held else ""
+            return Entry("recalled", f"{text}{held}")
         case Evaluated(_, feedback):
             if not has_judge(episode):
-                return ""
-            why = "" if feedback.passed else one_line(feedback.text, WIDTH)
-            return f"{at}: {verdict(feedback)}{': ' if why else ''}{why}"
+                return None
+            why = "" if feedback.passed else reason(feedback.text.strip(), episode.run)
+            return Entry(state_of(feedback.passed), f"{at}: {verdict(feedback)}", why)
         case Reflected(_, reflection):
             if reflection is None:
-                return f"{at}: the reflector gave up"
-            notes = "; ".join(reflection.notes)
-            learned = f"lesson: {one_line(reflection.text, WIDTH)}" if reflection.text else "no lesson"
+                return Entry("note", f"{at}: the reflector gave up")
+            learned = Entry("lesson", f"{at}: lesson", reflection.text) if reflection.text else None
             if reflection.withheld:
-                learned = f"lesson withheld: {one_line(reflection.withheld, WIDTH)}"
+                learned = Entry("note", f"{at}: lesson withheld", reflection.withheld)
+            learned = learned or Entry("note", f"{at}: no lesson")
+            more = ""
             if reflection.condensed:
-                learned += f"; {condensed_by(reflection.condensed)}: {one_line(reflection.condensed.text, WIDTH)}"
-            return f"{at}: {learned}{f' (note: {one_line(notes, WIDTH)})' if notes else ''}"
+                more += f"; {condensed_by(reflection.condensed)}: {folded(reflection.condensed.text)}"
+            if notes := folded("; ".join(reflection.notes)):
+                more += f" (note: {notes})"
+            return replace(learned, more=more)
         case Resumed() | Forked():
-            return f"resuming after {count(len(episode.trials), 'trial')}"
+            return Entry("note", f"resuming after {count(len(episode.trials), 'trial')}")
         case Acted() | Stopped() | Revised() | Rated():
-            return ""
+            return None
+
+
+def changes(episode: Episode) -> list[str]:
+    """The lines of a diff from the first attempt to the last one; none if there is one attempt, or both are equal.
+
+    Attempts that are files of a workspace are left out: the result is a diff itself.
+    """
+    if len(episode.trials) < 2 or any(trial.attempt.artifacts for trial in episode.trials):
+        return []
+    first, last = episode.trials[0], episode.trials[-1]
+    one, other = (clean(trial.attempt.output).strip().splitlines() for trial in (first, last))
+    diff = list(unified_diff(one, other, f"trial {first.number}", f"trial {last.number}", lineterm="", n=2))
+    if len(diff) > CHANGES:
+        rest = f"({len(diff) - CHANGES} more lines: mulligan runs show {episode.run} --full)"
+        return [*diff[:CHANGES], rest]
+    return diff
 
 
 def rating(given: Rating) -> str:
@@ -167,7 +223,7 @@ def closing(episode: Episode, limits: Limits, printed: str = "") -> list[str]:
 def broken_off(last: Episode) -> list[str]:
     """Lines for a run whose last restart was interrupted, where an earlier one has the best attempt."""
     stop = last.stop
-    why = one_line(stop.detail or stop.reason, 400) if stop else "interrupted"
+    why = folded(reason(stop.detail or stop.reason, last.run)) if stop else "interrupted"
     return [f"The run is not finished{_restart(last)}: {why}", f"Resume it with: {_resume(last)}"]
 
 
@@ -182,7 +238,7 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
         return "done, without a judge"
     if best and episode.solved:
         return f"solved at trial {best.number} of {limits.trials}{restart}"
-    detail = one_line(stop.detail or stop.reason, 400) if stop else ""
+    detail = folded(reason(stop.detail or stop.reason, episode.run)) if stop else ""
     ends = {
         "error": "stopped by an error",
         "over_budget": "stopped over budget",
@@ -207,8 +263,8 @@ def remarks(episode: Episode) -> list[str]:
     lines: list[str] = []
     if feedback:
         if feedback.passed is None and not unjudged(episode) and not _unconfirmed(episode):
-            lines.append(f"no verdict: {one_line(feedback.text, 300)}")
-        lines += [f"note: {one_line(note, 300)}" for note in feedback.notes]
+            lines.append(f"no verdict: {folded(reason(feedback.text, episode.run))}")
+        lines += [f"note: {folded(note)}" for note in feedback.notes]
     if role(episode, "evaluator") == "model_judge" and models.get("evaluator") == models.get("actor"):
         lines.append("note: the model judged itself; tests (--tests FILE) or a check (--check COMMAND) are stronger")
     return lines

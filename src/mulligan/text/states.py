@@ -37,6 +37,6 @@ STATES: Mapping[str, State] = {
 """By name. A state that a user meets in two places looks the same in both."""
 
 
-def of_verdict(passed: bool | None) -> State:
-    """The state of feedback that passed, failed, or says neither."""
-    return STATES[{True: "passed", False: "failed", None: "unjudged"}[passed]]
+def state_of(passed: bool | None) -> str:
+    """The name of the state of feedback that passed, failed, or says neither."""
+    return {True: "passed", False: "failed", None: "unjudged"}[passed]

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +21,8 @@ from mulligan.core.records import Usage
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 
 NONE, UNKNOWN = "-", "unknown"
+FEW_FILES = 3
+"""The most data files that are named one by one."""
 _TEXTS = tomllib.loads(Path(__file__).with_name("page.toml").read_text(encoding="utf-8"))
 """The headings and notes of groups of runs and of tables."""
 LabelledRun: TypeAlias = tuple[str, RunReport]
@@ -30,10 +34,6 @@ def page(report: Report, picture: Picture | None = None) -> list[Block]:
     for label, run in named:
         if run.about.scripted:
             blocks.append(Line(f"({label}, {run.about.run})", strong=run.about.scripted.upper()))
-    for label, run in named:
-        blocks += [Heading(2, f"Run {run.about.run}: {label}"), _head(run)]
-    if picture:
-        blocks += [Heading(2, "Learning curve"), picture]
     for kind, texts in _TEXTS["groups"].items():
         if group := [one for one in named if kind_of(one[1]) == kind]:
             blocks.append(Heading(2, texts["title"]))
@@ -41,6 +41,10 @@ def page(report: Report, picture: Picture | None = None) -> list[Block]:
             blocks += _tables(group)
     if report.comparisons:
         blocks += _compared(report)
+    if picture:
+        blocks += [Heading(2, "Learning curve"), picture]
+    for label, run in named:
+        blocks += [Heading(2, f"Run {run.about.run}: {label}"), _head(run)]
     return blocks
 
 
@@ -59,7 +63,7 @@ def _head(run: RunReport) -> Facts:
     return Facts(
         {
             "Benchmark": head.benchmark,
-            "Data": "; ".join(f"{name}, sha256 {sha}" for name, sha in head.data.items()) or "none",
+            "Data": _data(head.data),
             "Method": head.method,
             "Strategy": head.strategy,
             "Model": "; ".join(f"{id} ({', '.join(roles)})" for id, roles in models.items()) or "none",
@@ -73,6 +77,16 @@ def _head(run: RunReport) -> Facts:
             "Command": head.command,
         }
     )
+
+
+def _data(files: Mapping[str, str]) -> str:
+    """The files that a run read, in one line: a few by name, many by their number and one hash over all."""
+    if len(files) <= FEW_FILES:
+        return "; ".join(f"{name}, sha256 {sha}" for name, sha in files.items()) or "none"
+    kinds = Counter(Path(name).suffix or "other" for name in files)
+    listed = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
+    over_all = sha256("".join(f"{sha}  {name}\n" for name, sha in sorted(files.items())).encode()).hexdigest()
+    return f"{len(files)} files ({listed}), sha256 over their hashes and names {over_all}; each: --format json"
 
 
 # --- tables of figures ----------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ from importlib import import_module
 
 import click
 
+from mulligan.cli.examples import with_examples
+
 COMMANDS = {
     "export": "Write the results of an ALFWorld RUN as the reference's files: one for each trial.",
     "fetch": "Fetch the data of the benchmark NAME.",
@@ -39,7 +41,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         file, name = ("data", _DATA[cmd_name]) if cmd_name in _DATA else (cmd_name, "command")
-        return getattr(import_module(f"mulligan.cli.bench.{file}"), name)
+        return with_examples(getattr(import_module(f"mulligan.cli.bench.{file}"), name), f"bench {cmd_name}")
 
 
 @click.group(cls=LazyGroup)

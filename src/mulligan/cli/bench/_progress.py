@@ -8,16 +8,22 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from mulligan.bench.harness.running import Finished
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
-from mulligan.cli.terminal import emit, one_line, overwrite, say
-from mulligan.cli.words import DOING, count
+from mulligan.cli.terminal import emit, has_screen, one_line, say
+from mulligan.cli.words import DOING, Entry, count, reason
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.episode import Event, Move, due
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
 
+if TYPE_CHECKING:
+    from mulligan.cli.live import Screen
+
+STATE_OF = {"solved": "passed", "failed": "failed", "unjudged": "unjudged", "error": "error"}
+"""What the end of a case looks like: a state of `STATES`."""
 SUSPICIOUS = 3
 """A warning is printed when this many first cases all end with the same error."""
 
@@ -37,10 +43,18 @@ class Progress:
         self._before = 0
         self._counts: Counter[str] = Counter()
         self._errors: list[str] = []
+        self._status = ""
+        self._screen: Screen | None = None
+        if not quiet and has_screen():
+            from mulligan.cli.live import Screen  # which imports rich
+
+            self._screen = Screen(lambda: self._status)
 
     def case(self, run: BenchRun, result: CaseResult | None) -> None:
         if result is None:
             self._run, self._before = run, self._counts.total()
+            if self._screen is not None:
+                self._screen.start()
             there = f", {self._before} of them ended before" if self._before else ""
             self._say(f"run {run.id}: {run.benchmark}, {count(len(run.cases), 'case')}{there}")
             return
@@ -51,9 +65,10 @@ class Progress:
     def _show_result(self, run: BenchRun, result: CaseResult) -> None:
         done = self._counts.total()
         trials = max((len(one.scores) for one in result.episodes), default=0)
-        why = f": {one_line(result.text, 300)}" if result.status == "error" else ""
         line = f"{done} of {len(run.cases)}: {one_line(result.case, 80)}: {result.status}"
-        self._say(f"{line}, {count(trials, 'trial')}, {result.seconds:.1f} s{why}{self._left(run, done)}")
+        line = f"{line}, {count(trials, 'trial')}, {result.seconds:.1f} s"
+        why = reason(result.text.strip(), f"{run.id}.{result.position}") if result.status == "error" else ""
+        self._show(Entry(STATE_OF.get(result.status, "note"), line, why, self._left(run, done)))
         if len(self._errors) < SUSPICIOUS:
             self._errors.append(result.text if result.status == "error" else "")
             if len(self._errors) == SUSPICIOUS and self._errors[0] and len(set(self._errors)) == 1:
@@ -67,17 +82,21 @@ class Progress:
         if self._quiet or self._run is None or not isinstance(move, Move):
             return
         case = self._run.cases[int(episode.id.split(".")[1]) - 1]
-        ended = f"{self._counts.total()} of {len(self._run.cases)} ended"
-        overwrite(f"{ended}; {case}: trial {move.trial}: {DOING[move.kind]}")
+        done = self._counts.total()
+        ended = f"{done} of {len(self._run.cases)} ended{self._left(self._run, done)}"
+        self._status = f"{ended}; {case}: trial {move.trial}: {DOING[move.kind]}"
+        if self._screen is not None:
+            self._screen.refresh()
 
     def notice(self, sentence: str) -> None:
         self._say(sentence)
 
     def interrupting(self) -> None:
+        self.stop()
         self._say("stopping once the current steps are recorded; interrupt again to end at once")
 
     def ended(self, finished: Finished) -> int:
-        overwrite("")
+        self.stop()
         counts = Counter(result.status for result in finished.results)
         n, run = sum(counts.values()), finished.run
         numbers = {
@@ -96,7 +115,7 @@ class Progress:
         return UNFINISHED if counts["error"] else SOLVED if counts["solved"] == n else NOT_SOLVED
 
     def interrupted(self) -> int:
-        overwrite("")
+        self.stop()
         if self._run is None:
             say("Interrupted before anything was started.")
         else:
@@ -113,6 +132,15 @@ class Progress:
         return f" ({self._counts['solved']} solved so far, {60 * here / seconds:.1f} cases/min, about {time_left} left)"
 
     def _say(self, line: str) -> None:
-        if not self._quiet:
-            overwrite("")
-            say(line)
+        self._show(Entry("note", line))
+
+    def _show(self, entry: Entry) -> None:
+        if self._screen is not None:
+            self._screen.show(entry)
+        elif not self._quiet:
+            say(entry.line)
+
+    def stop(self) -> None:
+        """Take the status line away."""
+        if self._screen is not None:
+            self._screen.stop()

@@ -21,7 +21,7 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
 @click.command("replay")
 @click.argument("file")
 @click.option(
-    "--trials", type=int, metavar="N", help="The max_iters of the log (default: 5, or as its longest episode)."
+    "--trials", "-n", type=int, metavar="N", help="The max_iters of the log (default: 5, or as its longest episode)."
 )
 @click.option("--parallel", type=int, metavar="N", help="Episodes at once (default: one for each processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")

@@ -114,6 +114,8 @@ def command(
         ctx.exit(status)
     except asyncio.CancelledError:
         ctx.exit(progress.interrupted())
+    finally:
+        progress.stop()
 
 
 def _with_pages(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,46 @@
+"""Runs a command on a pseudo-terminal of a given size, and reads what it shows."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from collections.abc import Sequence
+
+
+def on_terminal(command: Sequence[str], columns: int, answers: Sequence[str] = (), **env: str) -> tuple[int, str, str]:
+    """Status, stdout (a pipe), and what a terminal of this width showed; `answers` are typed as a person is asked."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        command,
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        env={**os.environ, "TERM": "xterm-256color", **env},
+    )
+    os.close(slave)
+    shown, asked = bytearray(), 0
+    try:
+        while chunk := os.read(master, 65536):
+            shown += chunk
+            if shown.count(b"what is wrong:") > asked:
+                os.write(master, f"{answers[asked]}\n".encode())
+                asked += 1
+    except OSError:  # Linux says so when the last writer has closed
+        pass
+    os.close(master)
+    out, _ = process.communicate(timeout=30)
+    return process.returncode, out.decode(), shown.decode()
+
+
+def without_controls(shown: str) -> str:
+    """What a terminal showed, without what moves its cursor or changes its colours."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+
+
+def letters(text: str) -> str:
+    """The text without white space, so that where its lines were wrapped does not matter."""
+    return "".join(text.split())
