@@ -11,7 +11,8 @@ import asyncio
 from pathlib import Path
 
 from mulligan.app.config import load
-from mulligan.bench.harness.stream import STREAM, resume_stream, run_stream
+from mulligan.bench.harness.plan import STREAM
+from mulligan.bench.harness.stream import resume_stream, run_stream
 from mulligan.bench.report.stream import StreamReport, as_csv, read_stream, stream_page
 from mulligan.store import open_store
 from mulligan.text.pages import markdown

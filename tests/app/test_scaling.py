@@ -15,6 +15,7 @@ import mulligan
 from mulligan.app.config import load
 from mulligan.app.memory import open_bank
 from mulligan.bench.harness.running import run_benchmark
+from mulligan.bench.harness.stream import read_arm, shipped_arms
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Episode, Feedback
@@ -40,21 +41,31 @@ def text_of(question: Question) -> str:
     return "\n".join(message.text for message in question.messages)
 
 
+def properties_of(question: Question) -> dict[str, Any]:
+    """Those of the schema of its answer; none of a free text."""
+    schema: Any = question.schema
+    return {} if schema is None else schema["properties"]
+
+
 def number_of(sampling: Sampling) -> int:
     """The number of the trajectory that asks, by its seed."""
     return (sampling.seed or 0) // 1000 + 1
 
 
 class Agents(ScriptedModel):
-    """Trajectory n gives outputs[n - 1]; extractors give one lesson; a comparison names `best`."""
+    """Trajectory n gives outputs[n - 1]; extractors give one lesson; a comparison names `best`.
 
-    def __init__(self, *outputs: Any, best: Any = 1) -> None:
+    The first answer comes once `meet` questions are under way.
+    """
+
+    def __init__(self, *outputs: Any, best: Any = 1, meet: int = 1) -> None:
         self._outputs, self._best = outputs, best
+        self._meet, self._met = meet, asyncio.Event()
         self.running = self.most = 0
         super().__init__(self._answer)
 
     def _answer(self, question: Question, sampling: Sampling) -> Any:
-        properties = question.schema["properties"] if question.schema else {}
+        properties = properties_of(question)
         if "best" in properties:
             return self._best if isinstance(self._best, Exception) else {"reasoning": "It is.", "best": self._best}
         if "lessons" in properties:
@@ -66,13 +77,15 @@ class Agents(ScriptedModel):
         self.running += 1
         self.most = max(self.most, self.running)
         try:
-            await asyncio.sleep(0)
+            if self.running >= self._meet:
+                self._met.set()
+            await asyncio.wait_for(self._met.wait(), 60)
             return await super().ask(question, sampling)
         finally:
             self.running -= 1
 
     def asked_for(self, name: str) -> list[str]:
-        return [text_of(q) for q in self.questions if name in (q.schema or {}).get("properties", {})]
+        return [text_of(q) for q in self.questions if name in properties_of(q)]
 
     @property
     def acted(self) -> list[int]:
@@ -80,17 +93,17 @@ class Agents(ScriptedModel):
 
 
 async def solved(model: Agents, scale: str, **given: Any) -> Episode:
-    options = {"evaluator": Length(), "strategy": "none", "trials": 1, **given}
+    options: dict[str, Any] = {"evaluator": Length(), "strategy": "none", "trials": 1, **given}
     return await mulligan.solve("Name a drink.", model=model, scale=scale, **options)
 
 
 async def test_the_best_of_several_is_returned_and_the_bank_learns_from_all_by_contrast() -> None:
-    model = Agents("a", "tea!", "abc", "ab", "abcdefg")
+    model = Agents("a", "tea!", "abc", "ab", "abcdefg", meet=AT_ONCE)
     episode = await solved(model, "parallel:5", bank="drinker")
     assert episode.solved
     assert episode.id == f"{episode.run}.2"
     assert model.acted == [1, 2, 3, 4, 5]
-    assert 1 < model.most <= AT_ONCE
+    assert model.most == AT_ONCE
     assert {s.temperature for q, s in zip(model.questions, model.samplings, strict=True) if q.schema is None} == {0.7}
     (asked,) = model.asked_for("lessons")
     assert all(output in asked for output in ("tea!", "abcdefg", "ab"))
@@ -199,8 +212,9 @@ async def test_refining_ends_when_an_attempt_passes() -> None:
 )
 async def test_what_does_not_go_together_is_refused_before_a_model_is_asked(given: Any, message: str) -> None:
     model = ScriptedModel(["tea"])
+    options: dict[str, Any] = {"evaluator": Length(), "model": model, **given}
     with pytest.raises(InvalidInput, match=message):
-        await mulligan.solve("Name a drink.", **{"evaluator": Length(), "model": model, **given})
+        await mulligan.solve("Name a drink.", **options)
     assert not model.questions
 
 
@@ -215,6 +229,39 @@ async def test_what_does_not_go_together_is_refused_before_a_model_is_asked(give
 async def test_a_benchmark_refuses_the_same(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         await run_benchmark(str(drinks(tmp_path)), model=ScriptedModel(["tea"]), method="resample", **options)
+
+
+AGENT = """---
+name: drinker
+description: Names a drink.
+version: 1.0.0
+pattern: oneshot
+scale: parallel:3:judge
+---
+Name a drink.
+"""
+
+
+@pytest.mark.parametrize(("scale", "chosen"), [(None, 3), ("parallel:2", 1)])
+async def test_an_agent_names_its_scale_and_the_caller_another(tmp_path: Path, scale: str | None, chosen: int) -> None:
+    (tmp_path / "AGENT.md").write_text(AGENT)
+    model = Agents("milk", "tea", "juice", best=3)
+    episode = await mulligan.run(tmp_path, "Now.", model=model, scale=scale)
+    assert episode.id.endswith(f".{chosen}")
+    assert model.acted == ([1, 2, 3] if scale is None else [1, 2])
+
+
+@pytest.mark.parametrize("name", shipped_arms())
+def test_each_shipped_arm_can_be_read(name: str) -> None:
+    arm = read_arm(name, load())
+    assert (arm.memory is None) == name.startswith("none")
+    assert (arm.scale is not None) == name.endswith(("x3", "x5", "-3"))
+
+
+def test_an_arm_with_a_scale_that_is_none_is_refused_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('scale = "parallel"\n')
+    with pytest.raises(InvalidInput, match=r"mine\.toml: A scale is"):
+        read_arm(str(tmp_path / "mine.toml"), load())
 
 
 def drinks(folder: Path) -> Path:

@@ -17,7 +17,7 @@ from mulligan.core.errors import InvalidInput, described
 
 # The letters of struct for NumPy's names of number types.
 _NAMES = ("f2", "f4", "f8", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
-_NUMBERS = dict(zip(_NAMES, "efd?bhiqBHIQ", strict=True))
+_NUMBERS: Mapping[str, str] = dict(zip(_NAMES, "efd?bhiqBHIQ", strict=True))
 
 
 class _NumberType:
