@@ -93,6 +93,7 @@ def test_a_coding_agent_works_until_a_command_is_satisfied(bare: BareEnvironment
     ("command", "extra", "tool"),
     [
         ("serve", "serve", ""),
+        ("studio", "studio", ""),
         ("serve --print-config claude", "serve", ""),
         ("solve x --evaluator exact_match:x --model openai:gpt-6-luna", "models", ""),
         ("solve x --evaluator exact_match:x --model anthropic:claude-haiku-4-5", "models", ""),
