@@ -65,6 +65,17 @@ async def test_the_list_is_filtered_and_paged_by_the_store() -> None:
         assert (await client.get("/bank?state=gone")).status_code == 400
 
 
+async def test_an_empty_bank_says_which_agents_have_lessons_unless_it_serves_one_agent() -> None:
+    await kept("billing")
+    await kept("<i>ads</i>")
+    async with studio_client() as client:
+        page = (await client.get("/bank")).text
+        assert "mulligan studio --agent-id billing" in page
+        assert "--agent-id &lt;i&gt;ads&lt;/i&gt;" in page
+    async with studio_client(agent_id="clerk") as client:
+        assert "billing" not in (await client.get("/bank")).text
+
+
 async def test_a_search_shows_what_a_recall_gives_with_scores_and_counts_nothing() -> None:
     id = await kept()
     await kept(title="Water the plants", content="Water plants in the evening.")

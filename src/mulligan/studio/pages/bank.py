@@ -30,6 +30,8 @@ THRESHOLDS: Mapping[str, float | str | None] = {
 }
 """The least relevance of what a recall gives, by its name; "": that of the settings."""
 MOST_MERGED = 20
+MOST_OTHERS = 20
+"""Agents that a page without lessons names."""
 
 
 async def bank(request: Request) -> Response:
@@ -57,11 +59,13 @@ async def bank(request: Request) -> Response:
         }
         rows = await paged(studio, query.get("after"), **which)
     shown = recall.lessons if recall else rows.items
+    others = () if shown or studio.agent_id is not None else await studio.store.memory.lessons.agents(limit=MOST_OTHERS)
     return render(
         request,
         "bank.html",
         chosen={**chosen, "by": "words" if whole else ""},
         rows=shown,
+        others=others,
         recall=recall,
         held=held_back(recall) if recall else "",
         why={one.id: _why(one, recall, chosen["kind"]) for one in shown} if recall else {},
