@@ -4,16 +4,26 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
 from collections.abc import Sequence
 
 
-def on_terminal(command: Sequence[str], columns: int, answers: Sequence[str] = (), **env: str) -> tuple[int, str, str]:
-    """Status, stdout (a pipe), and what a terminal of this width showed; `answers` are typed as a person is asked."""
+def on_terminal(
+    command: Sequence[str],
+    columns: int,
+    answers: Sequence[str] = (),
+    resized: tuple[str, int] | None = None,
+    **env: str,
+) -> tuple[int, str, str]:
+    """Status, stdout (a pipe), and what a terminal of this width showed.
+
+    answers: typed as a person is asked. resized: once the terminal shows this text, it takes this width.
+    """
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    resize(slave, columns)
     process = subprocess.Popen(
         command,
         stdin=slave,
@@ -26,6 +36,10 @@ def on_terminal(command: Sequence[str], columns: int, answers: Sequence[str] = (
     try:
         while chunk := os.read(master, 65536):
             shown += chunk
+            if resized and resized[0].encode() in shown:
+                resize(master, resized[1])
+                process.send_signal(signal.SIGWINCH)
+                resized = None
             if shown.count(b"what is wrong:") > asked:
                 os.write(master, f"{answers[asked]}\n".encode())
                 asked += 1
@@ -34,6 +48,11 @@ def on_terminal(command: Sequence[str], columns: int, answers: Sequence[str] = (
     os.close(master)
     out, _ = process.communicate(timeout=30)
     return process.returncode, out.decode(), shown.decode()
+
+
+def resize(end: int, columns: int) -> None:
+    """Set the width of a pseudo-terminal, by either of its ends."""
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
 
 def without_controls(shown: str) -> str:
