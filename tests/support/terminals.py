@@ -1,5 +1,7 @@
-"""Runs a command on a pseudo-terminal of a given size, and reads what it shows."""
+"""Pseudo-terminals: their two ends, what is shown on one, and a command that runs on one of a given size."""
 
+import asyncio
+import contextlib
 import fcntl
 import os
 import pty
@@ -8,7 +10,28 @@ import signal
 import struct
 import subprocess
 import termios
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+
+@contextlib.contextmanager
+def terminal() -> Iterator[tuple[int, int]]:
+    """(the person's end, the program's end) of a pseudo-terminal."""
+    person, program = pty.openpty()
+    try:
+        yield person, program
+    finally:
+        for end in (person, program):
+            with contextlib.suppress(OSError):
+                os.close(end)
+
+
+async def seen(person: int, until: str) -> str:
+    """What the screen shows until it ends so."""
+    text = ""
+    async with asyncio.timeout(10):
+        while not text.endswith(until):
+            text += (await asyncio.to_thread(os.read, person, 4096)).decode()
+    return text
 
 
 def on_terminal(
@@ -22,7 +45,7 @@ def on_terminal(
 
     answers: typed as a person is asked. resized: once the terminal shows this text, it takes this width.
     """
-    master, slave = pty.openpty()
+    master, slave = pty.openpty()  # the program's end is closed before the end of what is shown is read
     resize(slave, columns)
     process = subprocess.Popen(
         command,
