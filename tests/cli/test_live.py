@@ -75,7 +75,7 @@ def test_a_terminal_may_be_resized_while_a_run_goes_on(here: Path) -> None:
     """The heading is at 200 columns; all that comes after the resize is wrapped at 80."""
     (here / "waits.py").write_text(WAITS)
     command = [*second_with(here, LESSON), "--actor", "./waits.py"]
-    status, out, seen = on_terminal(command, 200, resized=("trial 1 of 4: trying", 80), NO_COLOR="1")
+    status, out, seen = on_terminal(command, 200, ("trial 1 of 4: trying", 80), NO_COLOR="1")
     assert (status, out) == (0, "right\n")
     kept = without_controls(seen)
     assert letters(LESSON) in letters(kept)

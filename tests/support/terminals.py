@@ -10,11 +10,11 @@ import signal
 import struct
 import subprocess
 import termios
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 
 @contextlib.contextmanager
-def terminal() -> Iterator[tuple[int, int]]:
+def terminal() -> Generator[tuple[int, int]]:
     """(the person's end, the program's end) of a pseudo-terminal."""
     person, program = pty.openpty()
     try:
@@ -37,8 +37,9 @@ async def seen(person: int, until: str) -> str:
 def on_terminal(
     command: Sequence[str],
     columns: int,
-    answers: Sequence[str] = (),
     resized: tuple[str, int] | None = None,
+    /,
+    answers: Sequence[str] = (),
     **env: str,
 ) -> tuple[int, str, str]:
     """Status, stdout (a pipe), and what a terminal of this width showed.
