@@ -48,17 +48,17 @@ def test_a_run_its_progress_and_its_end(mulligan: Run, here: Path) -> None:
     assert how == "Method simple: one attempt of each case."
     run = head.split()[1].rstrip(":")
     assert head == f"run {run}: {HERE}, 3 cases"
-    assert [line.partition(" trial")[0] for line in lines[:3]] == [
-        "1 of 3: c1: solved, 1",
-        "2 of 3: c2: failed, 1",
-        "3 of 3: c3: unjudged, 1",
+    assert [line.partition("trial, ")[0] for line in lines[:3]] == [
+        "1 of 3: c1: solved, 1 ",
+        "2 of 3: c2: failed, 1 ",
+        "3 of 3: c3: unjudged, 1 ",
     ]
-    assert lines[3:] == [f"report: mulligan bench report {run}"]
+    assert lines[3:] == [f"report: mulligan bench report {run}", f"lessons of case N: mulligan runs show {run}.N"]
     assert ended.out == f"{run}: 1 of 3 solved, 1 failed, 1 unjudged, 0 errors\n"
 
     again = mulligan("bench", "run", "--resume", run[:4], "--format", "json")
     assert again.err.splitlines()[0] == f"run {run}: {HERE}, 3 cases, 3 of them ended before"
-    assert len(again.err.splitlines()) == 2
+    assert len(again.err.splitlines()) == 3
     numbers = {"n": 3, "solved": 1, "failed": 1, "unjudged": 1, "errors": 0}
     assert json.loads(again.out) == {"run": run, "benchmark": HERE, **numbers}
     assert mulligan("bench", "run", "--resume", run, "-q").err == ""
@@ -156,7 +156,7 @@ def test_on_a_terminal_a_last_line_says_what_is_under_way(here: Path) -> None:
         "0 of 1 ended; c1: trial 1: judging",
         "c1: trial 1: reflecting",
         "c1: trial 2: trying",
-        "✓ 1 of 1: c1: solved, 2 trials",
+        "✓ 1 of 1: c1: solved, 2 trials (failed, passed)",
         "· report:",
     ]
     assert sorted(parts, key=text.index) == parts

@@ -2,10 +2,10 @@
 
 import io
 import os
-import pty
 import sys
 
 import pytest
+from terminals import terminal
 
 from mulligan.cli.terminal import clean, emit
 
@@ -17,12 +17,10 @@ def test_foreign_text_loses_what_steers_a_terminal() -> None:
 
 
 def test_a_result_is_cleaned_for_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    master, slave = pty.openpty()
-    with os.fdopen(slave, "w", encoding="utf-8") as terminal:
-        monkeypatch.setattr(sys, "stdout", terminal)
+    with terminal() as (person, program), open(program, "w", encoding="utf-8", closefd=False) as screen:
+        monkeypatch.setattr(sys, "stdout", screen)
         emit(HOSTILE)
-        shown = os.read(master, 4096).decode()
-    os.close(master)
+        shown = os.read(person, 4096).decode()
     assert "\x1b" not in shown
     assert "over" in shown
     piped = io.StringIO()

@@ -20,6 +20,19 @@ from mulligan.text.states import STATES
 LESSON = "Say right, and say it plainly: déjà vu. " * 12 + "the end"
 
 
+WAITS = """
+import asyncio, os, sys
+from mulligan.actors.complete import Complete
+
+class Waits(Complete):
+    async def act(self, episode, past):
+        async with asyncio.timeout(30):
+            while os.get_terminal_size(2).columns != 80:
+                await asyncio.sleep(0.02)
+        return await super().act(episode, past)
+"""
+
+
 def shown(entry: Entry, width: int) -> str:
     out = io.StringIO()
     Screen(lambda: "", Console(file=out, width=width, highlight=False)).show(entry)
@@ -56,6 +69,19 @@ def test_what_a_terminal_shows_stays(here: Path, columns: int) -> None:
     order = ["trial1of4:failed", letters(LESSON), "trial2of4:passed", "-wrong", "+right", "✓solvedattrial2of4"]
     assert sorted(order, key=letters(kept).index) == order
     assert max(map(len, re.split(r"\r?\n|\r", kept))) <= columns
+
+
+def test_a_terminal_may_be_resized_while_a_run_goes_on(here: Path) -> None:
+    """The heading is at 200 columns; all that comes after the resize is wrapped at 80."""
+    (here / "waits.py").write_text(WAITS)
+    command = [*second_with(here, LESSON), "--actor", "./waits.py"]
+    status, out, seen = on_terminal(command, 200, ("trial 1 of 4: trying", 80), NO_COLOR="1")
+    assert (status, out) == (0, "right\n")
+    kept = without_controls(seen)
+    assert letters(LESSON) in letters(kept)
+    after = kept.partition("trial 1 of 4: failed")[2]
+    assert max(map(len, re.split(r"\r?\n|\r", after))) <= 80
+    assert "solvedattrial2of4" in letters(kept)
 
 
 def test_a_terminal_has_colours(here: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import select
 import shlex
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 from agent_transcripts import in_format
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from terminals import terminal
 
 from mulligan.bank.exchange.marked_block import BEGIN, END, with_block
 from mulligan.core.errors import InvalidInput
@@ -203,9 +203,11 @@ def test_at_a_terminal_each_candidate_takes_one_key(mulligan: Run, here: Path) -
 
 def typed(key: Callable[[str], bytes]) -> str:
     """What `memory review` says at a terminal where these keys are pressed. key: the next one, by what was said."""
-    master, slave = pty.openpty()
     command = [sys.executable, "-m", "mulligan", "memory", "review"]
-    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=subprocess.PIPE) as process:
+    with (
+        terminal() as (person, program),
+        subprocess.Popen(command, stdin=program, stdout=program, stderr=subprocess.PIPE) as process,
+    ):
         assert process.stderr is not None
         said = ""
         for _ in range(200):
@@ -214,10 +216,8 @@ def typed(key: Callable[[str], bytes]) -> str:
                 if not part:
                     break
             elif "q quit" in said:  # what is typed before the key is waited for is lost
-                os.write(master, key(said))
+                os.write(person, key(said))
         assert process.wait(timeout=60) == 0
-    os.close(slave)
-    os.close(master)
     return said
 
 

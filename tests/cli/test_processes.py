@@ -107,7 +107,7 @@ def test_a_terminal_without_a_block(here: Path, second: tuple[str, ...], how: st
     status, out, shown = on_terminal(_command(*second, *more), 80, **env)
     assert (status, out) == (0, "right\n")
     assert "\x1b" not in shown
-    assert ("trial 1 of 4: trying" in shown) == (how == "dumb")
+    assert ("trial 1 of 4: failed" in shown) == (how == "dumb")
 
 
 def test_a_reader_that_hangs_up_is_no_error(here: Path, second: tuple[str, ...]) -> None:

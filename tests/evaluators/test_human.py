@@ -1,15 +1,14 @@
 """The human evaluator, over real pseudo-terminals."""
 
 import asyncio
-import contextlib
 import json
 import os
-import pty
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
+from terminals import seen, terminal
 
 from mulligan.core.errors import GaveUp
 from mulligan.core.records import Artifact, Attempt, Episode, Feedback, Task, Trial
@@ -21,20 +20,8 @@ EPISODE = Episode("e.1", Task("t"), trials=(Trial(1, Attempt("first")), Trial(2,
 @pytest.fixture
 def ends() -> Iterator[tuple[int, int]]:
     """(the person's end, the program's end) of a pseudo-terminal."""
-    person, program = pty.openpty()
-    yield person, program
-    for end in (person, program):
-        with contextlib.suppress(OSError):
-            os.close(end)
-
-
-async def seen(person: int, until: str) -> str:
-    """What the screen shows until it ends so."""
-    text = ""
-    async with asyncio.timeout(10):
-        while not text.endswith(until):
-            text += (await asyncio.to_thread(os.read, person, 4096)).decode()
-    return text
+    with terminal() as both:
+        yield both
 
 
 async def judged(ends: tuple[int, int], *lines: str, until: str = "wrong: ") -> Feedback:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import terminal
 
 from mulligan.app.memory import open_bank
 from mulligan.hooks import agents, status
@@ -123,11 +124,9 @@ def test_a_person_reads_what_the_program_is(place: Place, arguments: tuple[str, 
 
 
 def test_a_person_who_starts_it_at_a_terminal_is_told_too(place: Place) -> None:
-    above, below = os.openpty()
     command = [sys.executable, "-m", "mulligan.hooks.entry", "claude", "Stop"]
-    ran = subprocess.run(command, stdin=below, capture_output=True, timeout=120)
-    os.close(above)
-    os.close(below)
+    with terminal() as (_, program):
+        ran = subprocess.run(command, stdin=program, capture_output=True, timeout=120)
     assert (ran.returncode, b"mulligan hooks install" in ran.stdout) == (0, True)
 
 

@@ -12,6 +12,7 @@ from typing import IO, Any, cast
 
 import pytest
 from serving import MULLIGAN, Piped, Running, piped
+from terminals import terminal
 from wire_client import KEY, Wire, running
 
 PING: dict[str, Any] = {"jsonrpc": "2.0", "id": "after", "method": "ping"}
@@ -260,19 +261,17 @@ def test_the_library_serves_and_gives_standard_output_back(tmp_path: Path) -> No
 
 
 def test_at_a_terminal_it_says_what_it_waits_for(tmp_path: Path) -> None:
-    terminal, its_input = os.openpty()
-    try:
-        environment = {**os.environ, "MULLIGAN_HOME": str(tmp_path)}
-        with subprocess.Popen(
-            MULLIGAN, stdin=its_input, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-        ) as server:
-            os.write(terminal, b"\x04")  # the end of the input
-            try:
-                out, said = server.communicate(timeout=30)
-            finally:
-                server.kill()
-    finally:
-        os.close(terminal)
-        os.close(its_input)
+    environment = {**os.environ, "MULLIGAN_HOME": str(tmp_path)}
+    with (
+        terminal() as (person, program),
+        subprocess.Popen(
+            MULLIGAN, stdin=program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        ) as server,
+    ):
+        os.write(person, b"\x04")  # the end of the input
+        try:
+            out, said = server.communicate(timeout=30)
+        finally:
+            server.kill()
     assert (server.returncode, out) == (0, b"")
     assert said.startswith(b"Serving MCP over this terminal; Ctrl-C ends it.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import pty
 import select
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
+from terminals import seen, terminal
 
 import mulligan
 from mulligan import ScriptedModel
@@ -33,19 +33,8 @@ LESSON = Reflection("Say water.")
 @pytest.fixture
 def ends() -> Iterator[tuple[int, int]]:
     """(the person's end, the program's end) of a pseudo-terminal."""
-    person, program = pty.openpty()
-    yield person, program
-    for end in (person, program):
-        with contextlib.suppress(OSError):
-            os.close(end)
-
-
-async def seen(person: int, until: str) -> str:
-    text = ""
-    async with asyncio.timeout(10):
-        while not text.endswith(until):
-            text += (await asyncio.to_thread(os.read, person, 4096)).decode()
-    return text
+    with terminal() as both:
+        yield both
 
 
 async def decided(ends: tuple[int, int], *lines: str, lesson: Reflection = LESSON) -> tuple[Choice, str]:

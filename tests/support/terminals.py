@@ -1,19 +1,53 @@
-"""Runs a command on a pseudo-terminal of a given size, and reads what it shows."""
+"""Pseudo-terminals: their two ends, what is shown on one, and a command that runs on one of a given size."""
 
+import asyncio
+import contextlib
 import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 
-def on_terminal(command: Sequence[str], columns: int, answers: Sequence[str] = (), **env: str) -> tuple[int, str, str]:
-    """Status, stdout (a pipe), and what a terminal of this width showed; `answers` are typed as a person is asked."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+@contextlib.contextmanager
+def terminal() -> Generator[tuple[int, int]]:
+    """(the person's end, the program's end) of a pseudo-terminal."""
+    person, program = pty.openpty()
+    try:
+        yield person, program
+    finally:
+        for end in (person, program):
+            with contextlib.suppress(OSError):
+                os.close(end)
+
+
+async def seen(person: int, until: str) -> str:
+    """What the screen shows until it ends so."""
+    text = ""
+    async with asyncio.timeout(10):
+        while not text.endswith(until):
+            text += (await asyncio.to_thread(os.read, person, 4096)).decode()
+    return text
+
+
+def on_terminal(
+    command: Sequence[str],
+    columns: int,
+    resized: tuple[str, int] | None = None,
+    /,
+    answers: Sequence[str] = (),
+    **env: str,
+) -> tuple[int, str, str]:
+    """Status, stdout (a pipe), and what a terminal of this width showed.
+
+    answers: typed as a person is asked. resized: once the terminal shows this text, it takes this width.
+    """
+    master, slave = pty.openpty()  # the program's end is closed before the end of what is shown is read
+    resize(slave, columns)
     process = subprocess.Popen(
         command,
         stdin=slave,
@@ -26,6 +60,10 @@ def on_terminal(command: Sequence[str], columns: int, answers: Sequence[str] = (
     try:
         while chunk := os.read(master, 65536):
             shown += chunk
+            if resized and resized[0].encode() in shown:
+                resize(master, resized[1])
+                process.send_signal(signal.SIGWINCH)
+                resized = None
             if shown.count(b"what is wrong:") > asked:
                 os.write(master, f"{answers[asked]}\n".encode())
                 asked += 1
@@ -34,6 +72,11 @@ def on_terminal(command: Sequence[str], columns: int, answers: Sequence[str] = (
     os.close(master)
     out, _ = process.communicate(timeout=30)
     return process.returncode, out.decode(), shown.decode()
+
+
+def resize(end: int, columns: int) -> None:
+    """Set the width of a pseudo-terminal, by either of its ends."""
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
 
 def without_controls(shown: str) -> str:

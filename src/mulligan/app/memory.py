@@ -17,6 +17,7 @@ from mulligan.bank import bank
 from mulligan.bank.exchange.importing import archives_to_json, as_one_agents, prepared, read_bank_file
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.embedding import Vectors
+from mulligan.bank.upkeep.upkeep import OnEmbedded
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Memory
 from mulligan.core.protocols import Embedder, Model
@@ -142,13 +143,20 @@ async def export(agent_id: str | None = "", *, config: Config | None = None) -> 
         return archives_to_json(await store.memory.lessons.archive(agent_id))
 
 
-async def import_file(file: Path, agent_id: str | None = None, *, config: Config | None = None) -> Imported:
+async def import_file(
+    file: Path,
+    agent_id: str | None = None,
+    *,
+    config: Config | None = None,
+    on_embedded: OnEmbedded | None = None,
+) -> Imported:
     """Imports a file of any known format, and makes vectors if there is an embedder.
 
     Args:
         file: An export of ours, or a file of another system.
         agent_id: Whose lessons they become; None keeps the agents that the file names.
         config: The configuration; None loads it.
+        on_embedded: See `OnEmbedded`.
 
     Raises:
         InvalidInput: The file cannot be used; the message says where it is wrong. Nothing was imported.
@@ -175,7 +183,9 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
         for archive, lessons in zip(archives, new, strict=True):
             if archive.agent_id is not None and settings.embedder != "none" and not why_not:
                 link = not settings.bank.paper
-                why_not = await _embedded(config, archive.agent_id, lessons, store.memory, link=link)
+                why_not = await _embedded(
+                    config, archive.agent_id, lessons, store.memory, link=link, on_embedded=on_embedded
+                )
     everyone = [lesson for lessons in new for lesson in lessons]
     held = sum(lesson.state == "quarantined" for lesson in everyone)
     total_known = sum(len(where) for where in kept) - len(everyone)
@@ -188,13 +198,21 @@ async def import_file(file: Path, agent_id: str | None = None, *, config: Config
     return Imported(found.format, tuple(lesson.id for lesson in everyone), total_known, held, tuple(notes), accounts)
 
 
-async def _embedded(config: Config, agent_id: str, lessons: Sequence[Lesson], memory: Memory, *, link: bool) -> str:
+async def _embedded(
+    config: Config,
+    agent_id: str,
+    lessons: Sequence[Lesson],
+    memory: Memory,
+    *,
+    link: bool,
+    on_embedded: OnEmbedded | None,
+) -> str:
     """Vectors for what is new, and its near-duplicates left to be looked for; why not, where there can be none."""
     ids = [lesson.id for lesson in lessons if lesson.state == "active"]
     if not ids:
         return ""
     try:
-        why_not = await reembed(open_bank(agent_id, store=memory, config=config))
+        why_not = await reembed(open_bank(agent_id, store=memory, config=config), on_embedded)
     except InvalidInput as error:
         return str(error)
     for n in range(0, len(ids) if link and not why_not else 0, LINKED):
@@ -202,9 +220,9 @@ async def _embedded(config: Config, agent_id: str, lessons: Sequence[Lesson], me
     return why_not
 
 
-async def reembed(bank: bank.Bank) -> str:
+async def reembed(bank: bank.Bank, on_embedded: OnEmbedded | None = None) -> str:
     """Makes the vectors that are missing; why they could not be made, else "". Raises `InvalidInput` where the bank has
     no embedder."""
     before = {work.id for work in await bank.pending()}
-    await bank.reembed()
+    await bank.reembed(on_embedded)
     return next((work.error for work in await bank.pending() if work.kind == "embed" and work.id not in before), "")

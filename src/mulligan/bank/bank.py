@@ -22,7 +22,7 @@ from mulligan.bank.recall.choosing import HABITS, Chosen, nearest_held, rules_fi
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import account_text, history_text, notebook_text
 from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_prompt
-from mulligan.bank.upkeep.upkeep import Upkeep, Worker
+from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
 from mulligan.core.protocols import Learned
@@ -597,12 +597,16 @@ class Bank:
 
     # --- upkeep -------------------------------------------------------------------------------------------------
 
-    async def reembed(self) -> int:
+    async def reembed(self, on_embedded: OnEmbedded | None = None) -> int:
         """Makes the missing vectors of the current embedder; how many pieces of work were done."""
         if self._ports.vectors.embedder is None:
             raise InvalidInput(f"No vectors can be made: {self._ports.vectors.why_not}.")
         await self._queue.enqueue("embed", self._ports.writes, {})
-        return await self.work()
+        self._upkeep.on_embedded = on_embedded
+        try:
+            return await self.work()
+        finally:
+            self._upkeep.on_embedded = None
 
     async def purge(self, ids: Sequence[str] | None) -> int:
         """Removes lessons for good, with their history; None: all of this agent. How many."""

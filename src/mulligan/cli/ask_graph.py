@@ -15,9 +15,9 @@ from mulligan.cli.conduct import Watch, conduct
 from mulligan.cli.errors import UNFINISHED, exit_status
 from mulligan.cli.graph import server_options, table
 from mulligan.cli.options import bank_of, memory_options
-from mulligan.cli.progress import Progress, StepLines
-from mulligan.cli.terminal import emit, one_line, say
-from mulligan.cli.words import closing, which
+from mulligan.cli.progress import Lines, Progress
+from mulligan.cli.terminal import emit, say
+from mulligan.cli.words import closing, folded, which
 from mulligan.core.codec import to_json
 from mulligan.core.episode import Acted, Event
 from mulligan.core.errors import InvalidInput, RecordLost
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mulligan.langgraph.agent import ReflexionAgentResult
 
 ANSWER_WIDTH = 2000
-WIDTH = 160
-"""The most characters of a query or its result in a line of progress."""
 PASSED_ON = (
     *("model", "user", "database", "max_steps", "good_score", "rows", "seconds", "prompt_engine"),
     *("until", "drafts", "answer"),
@@ -117,7 +115,7 @@ class _Watch(Watch):
         super().__init__(quiet, as_json)
         self._form = form
         self.on_step = self.began_step
-        self._lines = None if quiet or as_json else StepLines()
+        self._lines = None if quiet or as_json else Lines()
         self.progress = self._lines or self.progress
 
     def _chosen(self, episode: Episode) -> Progress:
@@ -125,15 +123,15 @@ class _Watch(Watch):
 
     def saw(self, episode: Episode, event: Event) -> None:
         if self._lines and isinstance(event, Acted):
-            say(f"query: {one_line(event.attempt.output, WIDTH)}")
-            say(f"came back: {one_line(came_of(event.attempt.steps[0].observation), WIDTH)}")
+            say(f"query: {folded(event.attempt.output)}")
+            say(f"came back: {folded(came_of(event.attempt.steps[0].observation))}")
             for objection in objections(event.attempt.steps[0].observation):
-                say(f"objection: {one_line(objection, WIDTH)}")
+                say(f"objection: {folded(objection)}")
         super().saw(episode, event)
 
     def began_step(self, sentence: str) -> None:
         if self._lines:
-            self._lines.began_step(sentence)
+            say(sentence)
 
     def ended(self, result: ReflexionAgentResult) -> int:
         episode = self.episode

@@ -17,12 +17,13 @@ from mulligan.app.traces import State, TraceRun, are_traces, learn_traces
 from mulligan.app.transcripts import Transcript, learn_from, read_transcript
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import file_text
+from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.hooks import journal_in_use
 from mulligan.cli.memory import agent_options, with_bank, writing
 from mulligan.cli.memory_review import project_agent, with_project_bank
 from mulligan.cli.options import given_options
-from mulligan.cli.terminal import columns, emit, one_line, overwrite, say, standard_input
+from mulligan.cli.terminal import columns, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
@@ -273,13 +274,13 @@ def _mine(days: float, agents: Sequence[str], *, everywhere: bool) -> None:
     """Learns from the transcripts of coding agents on this machine; what was read before is not read again."""
     folder = "" if everywhere else os.getcwd()
 
-    def progress(done: int, of: int, old: Old) -> None:
-        overwrite(f"{done + 1} of {of} transcripts: {old.path}")
+    with journal_in_use(), alone(), Journal() as journal, Counting() as shown:
 
-    with journal_in_use(), alone(), Journal() as journal:
+        def progress(done: int, of: int, old: Old) -> None:
+            shown.at(f"reading {old.path}", done, of)
+
         result = asyncio.run(learn_since(journal, days, folder=folder, agents=agents, progress=progress))
         frequent = journal.frequent(None if everywhere else journal.bank_of(project_id(folder)))
-    overwrite("")
     for path, error in result.errors.items():
         say(f"{path}: {one_line(error, 200)}")
     confirmed = f"; {count(len(result.confirmed), 'lesson')} confirmed" if result.confirmed else ""

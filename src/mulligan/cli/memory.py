@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -19,6 +19,7 @@ from mulligan.app.teaching import memory_command
 from mulligan.bank.exchange.lesson_page import around, existing
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
+from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.memory_words import learned_lines, question_json
 from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
@@ -76,7 +77,6 @@ def reading() -> str | None:
 
 def writing() -> str:
     """The agent_id to write with. Raises `InvalidInput` where all agents were named."""
-
     if named_agent() == EVERY:
         raise InvalidInput("This changes lessons, which belong to one agent: name it with --agent-id NAME.")
     return named_agent() or ""
@@ -118,7 +118,6 @@ def for_bank(
 
 def json_of(file: str, what: str) -> Json:
     """The JSON in a file, or on standard input for "-". Raises `InvalidInput` that names the line of a mistake."""
-
     path = Path("standard input" if file == "-" else file)
     return parsed(path, standard_input(what) if file == "-" else read_text(path))
 
@@ -386,7 +385,6 @@ async def add(
     (success or failure), description, query, tags, kind, context, confidence, nature (fact or strategy), project,
     layer (tactical, strategic or metacognitive).
     """
-
     if source not in ((), ("-",)):
         raise InvalidInput(
             "Give a lesson by its options, mulligan memory add --title TEXT --content TEXT, or as JSON on "
@@ -425,7 +423,6 @@ async def add(
 
 def _drafts(value: Json) -> list[dict[str, Any]]:
     """The lessons on standard input. All are checked before one is stored."""
-
     drafts: list[dict[str, Any]] = []
     for n, item in enumerate(cast(list[Any], value) if isinstance(value, list) else [value], 1):
         where = f"lesson {n} on standard input"
@@ -449,7 +446,6 @@ def _given(given: Mapping[str, Any]) -> dict[str, Any]:
 @for_bank(writing)
 async def edit(bank: Bank, id: str, outcome: str | None, file: str | None, **given: Any) -> None:
     """Change the lesson ID. Its history keeps the earlier version."""
-
     changes: dict[str, Any] = {}
     if file is not None:
         read = json_of(file, "lesson")
@@ -604,7 +600,6 @@ async def unmerge(bank: Bank, id: str) -> None:
 @for_bank(writing)
 async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> None:
     """Delete the lessons IDS and their history. This cannot be undone."""
-
     if bool(ids) == everything:
         raise InvalidInput("Name the lessons to remove, or give --all for all of this agent, but not both.")
     whose = f"the agent {bank.agent_id!r}" if bank.agent_id else "the unnamed agent"
@@ -627,7 +622,9 @@ def import_(file: str) -> None:
     checked before anything is stored. Lessons that are there already are left out.
     """
     agent = None if named_agent() in (None, EVERY) else writing()
-    done = asyncio.run(library().import_file(Path(file), agent))
+    with Counting() as shown:
+        embedding = partial(shown.at, "computing vectors")
+        done = asyncio.run(library().import_file(Path(file), agent, on_embedded=embedding))
     for note in done.notes:
         say(clean(note))
     if done.lessons:
@@ -659,7 +656,8 @@ def import_config(file: str) -> None:
 @for_bank(writing)
 async def reembed(bank: Bank) -> None:
     """Compute the missing vectors of the configured embedder for all lessons."""
-    why_not = await library().reembed(bank)
+    with Counting() as shown:
+        why_not = await library().reembed(bank, partial(shown.at, "computing vectors"))
     if why_not:
         raise ModelError(f"No vectors could be computed: {why_not}")
     say("Every lesson has its vector.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
 from textwrap import indent
 from typing import Any
@@ -12,10 +11,11 @@ from typing import Any
 import click
 
 from mulligan.app.config import load
+from mulligan.cli.counting import Counting
 from mulligan.cli.terminal import columns, emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.models.providers import PROVIDERS
-from mulligan.models.weights import installed, megabytes, partial_folder, path_of, silent
+from mulligan.models.weights import Progress, installed, megabytes, partial_folder, path_of
 from mulligan.models.weights import pull as pull_weights
 from mulligan.models.weights import remove as remove_weights
 from mulligan.models.weights.known import ALL, EMBEDDERS, KNOWN, Weights
@@ -53,7 +53,8 @@ def list_models(as_json: bool) -> None:
 def pull(name: str, quiet: bool) -> None:
     """Download the weights called NAME. An interrupted pull resumes where it stopped."""
     try:
-        path = pull_weights(name, silent if quiet else DownloadProgress().report, known=ALL)
+        with Counting(quiet) as shown:
+            path = pull_weights(name, downloading(shown), known=ALL)
     except KeyboardInterrupt:
         say(f"\nTo resume the download: mulligan models pull {name}")
         raise
@@ -120,25 +121,15 @@ def _indented(rows: list[tuple[str, ...]]) -> str:
     return indent(columns(rows), "  ")
 
 
-class DownloadProgress:
-    """Shows how far a download has come: on a terminal each percent in place, elsewhere a line for each tenth."""
+def downloading(shown: Counting) -> Progress:
+    """A progress callback for a download: each new line is shown as an event, and the bytes are counted."""
+    last = ""
 
-    def __init__(self) -> None:
-        self._line = ""
-        self._percent = -1
+    def report(line: str, done: int, total: int) -> None:
+        nonlocal last
+        if line != last:
+            last = line
+            shown.say(line)
+        shown.at("fetching", done, total, megabytes)
 
-    def report(self, line: str, done: int, total: int) -> None:
-        counting = sys.stderr.isatty()
-        if line != self._line:
-            self._line, self._percent = line, -1
-            say(line)
-        percent = 100 * done // max(total, 1)
-        step = 1 if counting else 10
-        if percent // step == self._percent // step:
-            return
-        self._percent = percent
-        text = f"{percent} % ({megabytes(done)} of {megabytes(total)})"
-        if counting:
-            click.echo(f"\r{text}", err=True, nl=done >= total)
-        else:
-            say(text)
+    return report

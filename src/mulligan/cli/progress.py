@@ -68,21 +68,15 @@ class Quiet:
 
 
 class Lines(Quiet):
-    """Prints a line for the outcome of each step, and one for the current step with the usage so far."""
+    """Prints a line for each event that a terminal would keep; the current step is not one."""
 
     def began(self, episode: Episode, limits: Limits) -> None:
         self._limits = limits
         say(words.heading(episode, limits))
-        self._now(episode)
 
     def saw(self, episode: Episode, event: Event) -> None:
         if entry := words.entry(episode, event, self._limits):
             say(entry.line)
-        self._now(episode)
-
-    def _now(self, episode: Episode) -> None:
-        if doing := words.doing(episode, self._limits):
-            say(f"{doing} ({words.used(episode.usage)} so far)" if episode.usage.calls else doing)
 
     def notice(self, sentence: str) -> None:
         say(sentence)
@@ -94,21 +88,6 @@ class Lines(Quiet):
         for line in words.closing(episode, limits):
             say(line)
         print_result(episode)
-
-
-class StepLines(Lines):
-    """Like `Lines`, but prints the current step only once it starts, as the episode may end before it."""
-
-    _next: Episode | None = None
-
-    def _now(self, episode: Episode) -> None:
-        self._next = episode
-
-    def began_step(self, sentence: str) -> None:
-        if self._next is not None:
-            super()._now(self._next)
-            self._next = None
-        say(sentence)
 
 
 class JsonLines:

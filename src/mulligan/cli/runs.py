@@ -75,6 +75,8 @@ def list_runs(limit: int, as_json: bool) -> None:
         emit(json.dumps([table.facts(episode, episode.id in running) for episode in found], indent=2))
     elif found:
         emit(table.rows(found, running))
+        if table.cut(found):
+            say("Long tasks and names of models are cut here. Whole: mulligan runs show RUN --full")
     else:
         say("No run is recorded here yet. Those of benchmarks: mulligan bench runs")
 
@@ -106,7 +108,10 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     if as_json:
         emit(json.dumps([table.story(e, e.id in running) for e in found], indent=2))
         return
-    emit("\n\n".join(story(episode, episode.id in running, full=full) for episode in found))
+    stories = ["\n\n".join(story(e, e.id in running, full=whole) for e in found) for whole in (full, True)]
+    emit(stories[0])
+    if stories[0] != stories[1]:
+        say(f"Long texts are cut here. Whole: mulligan runs show {run} --full")
 
 
 @runs.command()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mulligan.app.story import state
 from mulligan.cli.terminal import clean, one_line
-from mulligan.cli.words import count, decided, parent_note, rating, role, used, verdict
+from mulligan.cli.words import count, decided, folded, parent_note, rating, role, used, verdict
 from mulligan.core.records import Attempt, Check, Episode, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
 from mulligan.text.formatting import check_text, layers_text
@@ -23,21 +23,21 @@ def story(episode: Episode, running: bool, *, full: bool = False) -> str:
 
 
 def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]:
-    detail = f": {one_line(episode.stop.detail, 300)}" if episode.stop and episode.stop.detail else ""
+    detail = f": {_line(episode.stop.detail, 300, tokens)}" if episode.stop and episode.stop.detail else ""
     yield f"Episode {episode.id}: {state(episode, running)}{detail}"
     yield f"{count(len(episode.trials), 'trial')}, {used(episode.usage)}, {episode.seconds:.1f} s"
     if models := dict.fromkeys(episode.head.models.values()):
-        yield f"model: {one_line(', '.join(models), 300)}"
+        yield f"model: {_line(', '.join(models), 300, tokens)}"
     roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector", "foresight"))
     if led_by_client(episode):
         yield f"led by a client, {count(int(episode.head.settings['trials']), 'trial')} planned"
     elif led_by_function(episode):
         settings = episode.head.settings
-        yield one_line(f"a call of {settings['function']}, judged by {settings['judge']}", 300)
+        yield _line(f"a call of {settings['function']}, judged by {settings['judge']}", 300, tokens)
     elif led_by_graph(episode):
-        yield one_line(driver(episode), 300)
+        yield _line(driver(episode), 300, tokens)
     else:
-        yield ", ".join(f"{name} {one_line(plugin, 80)}" for name, plugin in roles if plugin)
+        yield ", ".join(f"{name} {_line(plugin, 80, tokens)}" for name, plugin in roles if plugin)
     if episode.forked_from:
         yield f"forked from {episode.forked_from}"
     yield "\nTask"
@@ -51,7 +51,7 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
         if quality := trial.reflection and trial.reflection.quality:
             after = after_lesson(episode, trial.number)
             yield f"  {quality_words(quality)}{f'; the next trial: {after}' if after else ''}"
-            yield from (f"  missing: {one_line(one, 300)}" for one in quality.missing)
+            yield from (f"  missing: {_line(one, 300, tokens)}" for one in quality.missing)
 
 
 def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
@@ -59,48 +59,53 @@ def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
     yield from _attempt(trial.attempt, tokens)
     if trial.feedback:
         if trial.feedback.text.strip():
-            yield f"  feedback of {one_line(trial.feedback.source or 'the evaluator', 80)}"
+            yield f"  feedback of {_line(trial.feedback.source or 'the evaluator', 80, tokens)}"
             yield _block(trial.feedback.text, tokens)
         for note in trial.feedback.notes:
-            yield f"  note: {one_line(note, 300)}"
+            yield f"  note: {_line(note, 300, tokens)}"
     if trial.reflection:
         withheld = trial.reflection.withheld
-        yield f"  lesson, withheld: {one_line(withheld, 300)}" if withheld else "  lesson"
+        yield f"  lesson, withheld: {_line(withheld, 300, tokens)}" if withheld else "  lesson"
         yield _block(layers_text(trial.reflection.layers) or trial.reflection.text or "(none)", tokens)
         if condensed := trial.reflection.condensed:
-            yield f"  {one_line(condensed_by(condensed), 300)}"
+            yield f"  {_line(condensed_by(condensed), 300, tokens)}"
             yield _block(condensed.text, tokens)
         for edit in trial.reflection.edits:
-            yield f"  {one_line(decided(edit), 300)}"
+            yield f"  {_line(decided(edit), 300, tokens)}"
         for note in trial.reflection.notes:
-            yield f"  note: {one_line(note, 300)}"
+            yield f"  note: {_line(note, 300, tokens)}"
 
 
 def _attempt(attempt: Attempt, tokens: int | None) -> Iterator[str]:
     for number, step in enumerate(attempt.steps, 1):
         for name in ("thought", "check", "action", "observation"):
             if isinstance(part := getattr(step, name), Check):
-                yield f"  check {number} ({', '.join(_of_check(part))})"
+                yield f"  check {number} ({', '.join(_of_check(part, tokens))})"
                 yield _block(check_text(part) or "Not critical.", tokens)
             elif part:
                 yield f"  {name} {number}"
                 yield _block(part, tokens)
     if choice := attempt.choice:
-        odds = ", ".join(f"{one_line(arm, 40)} {share:.0%}" for arm, share in choice.odds.items())
-        yield f"  chosen after {one_line(choice.signal, 40)}: {one_line(choice.arm, 40)} (odds: {odds})"
+        odds = ", ".join(f"{_line(arm, 40, tokens)} {share:.0%}" for arm, share in choice.odds.items())
+        yield f"  chosen after {_line(choice.signal, 40, tokens)}: {_line(choice.arm, 40, tokens)} (odds: {odds})"
     yield "  attempt"
     yield _block(attempt.output or "(empty)", tokens)
     for artifact in attempt.artifacts:
-        yield f"  {artifact.kind} {one_line(artifact.ref, 120)}"
+        yield f"  {artifact.kind} {_line(artifact.ref, 120, tokens)}"
 
 
-def _of_check(check: Check) -> Iterator[str]:
+def _of_check(check: Check, tokens: int | None) -> Iterator[str]:
     """What the text of a check does not say: why it was made, which lessons it was shown, and what it cost."""
-    yield one_line(check.because, 80)
+    yield _line(check.because, 80, tokens)
     if check.lessons:
-        yield f"shown {one_line(', '.join(check.lessons), 200)}"
+        yield f"shown {_line(', '.join(check.lessons), 200, tokens)}"
     yield used(check.usage)
-    yield from (one_line(note, 200) for note in check.notes)
+    yield from (_line(note, 200, tokens) for note in check.notes)
+
+
+def _line(text: str, width: int, tokens: int | None) -> str:
+    """The text in one line; of at most this width, if texts are cut."""
+    return folded(text) if tokens is None else one_line(text, width)
 
 
 def _block(text: str, tokens: int | None) -> str:

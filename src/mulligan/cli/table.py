@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Container, Sequence
 
 from mulligan.app.story import state
 from mulligan.cli.terminal import columns, one_line
+from mulligan.cli.words import folded
 from mulligan.core.codec import to_json
 from mulligan.core.records import Episode, Json
 
 COLUMNS = ("run", "when", "state", "trials", "model", "task")
 WIDTHS = {"model": 24, "task": 60}
 """The most characters of columns with free text."""
+LEAST, INDENT = 20, 4
+"""The fewest columns that a wrapped task takes beside the others; where there are fewer, it goes on below, indented."""
 
 
 def facts(episode: Episode, running: bool) -> dict[str, Json]:
@@ -39,11 +43,29 @@ def story(episode: Episode, running: bool) -> dict[str, Json]:
 
 
 def rows(episodes: Sequence[Episode], running: Container[str]) -> str:
-    """A table of the episodes; on a terminal, lines are cut to its width. running: ids of those in progress."""
+    """A table of the episodes; on a terminal, a long task is wrapped. running: ids of those in progress."""
     several = {episode.run for episode in episodes if not episode.id.endswith(".1")}
     cells = [COLUMNS, *(_cells(e, e.run in several, e.id in running) for e in episodes)]
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return "\n".join(line[:width] for line in columns(cells).split("\n"))
+    table = columns(cells).split("\n")
+    if not sys.stdout.isatty():
+        return "\n".join(table)
+    width, at = shutil.get_terminal_size().columns, table[0].index(COLUMNS[-1])
+    indent = at if width - at >= LEAST else INDENT
+    return "\n".join(part for line in table for part in _wrapped(line, width, indent))
+
+
+def cut(episodes: Sequence[Episode]) -> bool:
+    """Whether the table shows of a task, or of the name of a model, the beginning alone."""
+    texts = [text for e in episodes for text in ((_model(e), "model"), (e.task.prompt, "task"))]
+    return any(len(folded(text)) > WIDTHS[name] for text, name in texts)
+
+
+def _wrapped(line: str, width: int, indent: int) -> list[str]:
+    return textwrap.wrap(line, width, subsequent_indent=" " * indent)
+
+
+def _model(episode: Episode) -> str:
+    return next(iter(episode.head.models.values()), "-")
 
 
 def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, ...]:
@@ -53,6 +75,6 @@ def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, 
         time.strftime("%Y-%m-%d %H:%M", time.localtime(episode.started)),
         state(episode, running),
         str(len(episode.trials)),
-        one_line(next(iter(episode.head.models.values()), "-"), WIDTHS["model"]),
+        one_line(_model(episode), WIDTHS["model"]),
         one_line(episode.task.prompt, WIDTHS["task"]),
     )

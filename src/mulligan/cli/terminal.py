@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -36,15 +35,6 @@ def say(line: str) -> None:
 def has_screen() -> bool:
     """Whether stderr is a terminal that can redraw a line."""
     return bool(sys.stderr) and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def overwrite(line: str) -> None:
-    """Replace the last status line on a terminal; "" removes it. Does nothing where stderr is not a terminal."""
-    if sys.stderr and sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns - 1
-        with suppress(OSError):
-            sys.stderr.write(f"\r\x1b[K{one_line(line, width)}")
-            sys.stderr.flush()
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:

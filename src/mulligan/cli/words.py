@@ -34,8 +34,6 @@ from mulligan.text.plain import count as count
 from mulligan.text.states import STATES, state_of
 
 DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
-WIDTH = 120
-"""The most characters of a comment in a line of a listing."""
 REASON = 2000
 """The most characters of a reason that are shown; a note says where the rest is. Lessons are shown whole."""
 CHANGES = 60
@@ -182,15 +180,13 @@ def changes(episode: Episode) -> list[str]:
 def rating(given: Rating) -> str:
     """A person's score in a line."""
     what = f"lesson of trial {given.trial}" if given.trial else "result"
-    said = f": {one_line(given.comment, WIDTH)}" if given.comment else ""
+    said = f": {folded(given.comment)}" if given.comment else ""
     return f"{what} rated {given.score:g}{f' by {one_line(given.by, 40)}' if given.by else ''}{said}"
 
 
 def decided(edit: Edit) -> str:
     """What a person decided about a lesson, in a line."""
-    before = (
-        f"; before: {one_line(edit.before, WIDTH)}" if edit.decision in ("edited", "written") and edit.before else ""
-    )
+    before = f"; before: {folded(edit.before)}" if edit.decision in ("edited", "written") and edit.before else ""
     return f"{edit.decision} by {one_line(edit.by, 40) or 'a person'}{before}"
 
 

@@ -34,6 +34,11 @@ RETRY = 30.0
 SHORTEST, LONGEST = 0.05, 20.0
 """Seconds between two looks at work that is not due yet."""
 
+OnEmbedded = Callable[[int, int], None]
+"""Called while vectors are made: how many lessons have theirs, and how many had none at the beginning."""
+EVERYTHING = 1 << 30
+"""A limit that no bank reaches."""
+
 STOPPED = "the process was stopped"
 log = logging.getLogger("mulligan")
 
@@ -42,10 +47,14 @@ class Upkeep:
     def __init__(self, ports: Ports, indexes: Indexes, writer: LessonWriter) -> None:
         self._ports, self._indexes, self._writer = ports, indexes, writer
         self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
+        self.on_embedded: OnEmbedded | None = None
 
     async def embed(self, work: Queued, claim: Claim) -> None:
         """Makes the vectors of all lessons of the agent that have none of this embedder."""
-        done, vectors = 0, self._ports.vectors
+        done, total, vectors = 0, 0, self._ports.vectors
+        if self.on_embedded and vectors.id:
+            total = len(await self._lessons.unembedded(work.agent_id, vectors.id, EVERYTHING))
+            self.on_embedded(0, total)
         while vectors.id and (lessons := await self._lessons.unembedded(work.agent_id, vectors.id, BATCH)):
             made = await vectors.parts(lessons)
             if made is None:
@@ -54,6 +63,8 @@ class Upkeep:
             by_id = {lesson.id: parts for lesson, parts in zip(lessons, made, strict=True)}
             await self._lessons.set_vectors(work.agent_id, vectors.id, by_id)
             done += len(lessons)
+            if self.on_embedded:
+                self.on_embedded(done, max(done, total))
         await self._queue.finish(claim, {"embedded": done})
 
     async def link(self, work: Queued, claim: Claim) -> None:

@@ -8,19 +8,18 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from mulligan.app.workspaces import has_judge
 from mulligan.bench.harness.running import Finished
+from mulligan.cli.counting import Counting, about
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
-from mulligan.cli.terminal import emit, has_screen, one_line, say
+from mulligan.cli.terminal import emit, one_line, say
 from mulligan.cli.words import DOING, Entry, count, reason
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.episode import Event, Move, due
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
-
-if TYPE_CHECKING:
-    from mulligan.cli.live import Screen
+from mulligan.text.states import STATES, state_of
 
 STATE_OF = {"solved": "passed", "failed": "failed", "unjudged": "unjudged", "error": "error"}
 """What the end of a case looks like: a state of `STATES`."""
@@ -37,26 +36,20 @@ class Progress:
     """
 
     def __init__(self, quiet: bool, as_json: bool = False) -> None:
-        self._quiet, self._json = quiet, as_json
+        self._json, self._shown = as_json, Counting(quiet)
         self._run: BenchRun | None = None
         self._began = time.monotonic()
         self._before = 0
         self._counts: Counter[str] = Counter()
         self._errors: list[str] = []
-        self._status = ""
-        self._screen: Screen | None = None
-        if not quiet and has_screen():
-            from mulligan.cli.live import Screen  # which imports rich
-
-            self._screen = Screen(lambda: self._status)
+        self._verdicts: dict[str, str] = {}
 
     def case(self, run: BenchRun, result: CaseResult | None) -> None:
         if result is None:
             self._run, self._before = run, self._counts.total()
-            if self._screen is not None:
-                self._screen.start()
+            self._shown.start()
             there = f", {self._before} of them ended before" if self._before else ""
-            self._say(f"run {run.id}: {run.benchmark}, {count(len(run.cases), 'case')}{there}")
+            self._shown.say(f"run {run.id}: {run.benchmark}, {count(len(run.cases), 'case')}{there}")
             return
         self._counts[result.status] += 1
         if self._run is not None:
@@ -66,34 +59,41 @@ class Progress:
         done = self._counts.total()
         trials = max((len(one.scores) for one in result.episodes), default=0)
         line = f"{done} of {len(run.cases)}: {one_line(result.case, 80)}: {result.status}"
-        line = f"{line}, {count(trials, 'trial')}, {result.seconds:.1f} s"
+        line = f"{line}, {count(trials, 'trial')}{self._verdicts_of(run, result)}, {result.seconds:.1f} s"
         why = reason(result.text.strip(), f"{run.id}.{result.position}") if result.status == "error" else ""
-        self._show(Entry(STATE_OF.get(result.status, "note"), line, why, self._left(run, done)))
+        self._shown.show(Entry(STATE_OF.get(result.status, "note"), line, why, self._left(run, done)))
         if len(self._errors) < SUSPICIOUS:
             self._errors.append(result.text if result.status == "error" else "")
             if len(self._errors) == SUSPICIOUS and self._errors[0] and len(set(self._errors)) == 1:
-                self._say(
+                self._shown.say(
                     f"The first {SUSPICIOUS} cases all ended with the same error. The run continues. To fix the cause "
                     f"first, stop it with Ctrl-C and resume it with: mulligan bench run --resume {run.id}"
                 )
 
     def saw(self, episode: Episode, event: Event) -> None:
+        judged = [trial.feedback for trial in episode.trials if trial.feedback]
+        if has_judge(episode):
+            self._verdicts[episode.id] = ", ".join(STATES[state_of(feedback.passed)].word for feedback in judged)
         move = due(episode, Limits(trials=len(episode.trials) + 1))
-        if self._quiet or self._run is None or not isinstance(move, Move):
+        if self._run is None or not isinstance(move, Move):
             return
         case = self._run.cases[int(episode.id.split(".")[1]) - 1]
         done = self._counts.total()
         ended = f"{done} of {len(self._run.cases)} ended{self._left(self._run, done)}"
-        self._status = f"{ended}; {case}: trial {move.trial}: {DOING[move.kind]}"
-        if self._screen is not None:
-            self._screen.refresh()
+        self._shown.doing(f"{ended}; {case}: trial {move.trial}: {DOING[move.kind]}")
+
+    def _verdicts_of(self, run: BenchRun, result: CaseResult) -> str:
+        """What was said of each trial while it ran, episode by episode; the status is the benchmark's own verdict."""
+        ids = [id for id in self._verdicts if id.startswith(f"{run.id}.{result.position}.")]
+        verdicts = [said for id in ids if (said := self._verdicts.pop(id))]
+        return f" ({'; '.join(verdicts)})" if verdicts else ""
 
     def notice(self, sentence: str) -> None:
-        self._say(sentence)
+        self._shown.say(sentence)
 
     def interrupting(self) -> None:
         self.stop()
-        self._say("stopping once the current steps are recorded; interrupt again to end at once")
+        self._shown.say("stopping once the current steps are recorded; interrupt again to end at once")
 
     def ended(self, finished: Finished) -> int:
         self.stop()
@@ -110,8 +110,9 @@ class Progress:
             rest = ", ".join(f"{number} {name}" for name, number in numbers.items() if name not in ("n", "solved"))
             emit(f"{run.id}: {counts['solved']} of {n} solved, {rest}")
         if counts["error"]:
-            self._say(f"run the cases with errors again: mulligan bench run --resume {run.id}")
-        self._say(f"report: mulligan bench report {run.id}")
+            self._shown.say(f"run the cases with errors again: mulligan bench run --resume {run.id}")
+        self._shown.say(f"report: mulligan bench report {run.id}")
+        self._shown.say(f"lessons of case N: mulligan runs show {run.id}.N")
         return UNFINISHED if counts["error"] else SOLVED if counts["solved"] == n else NOT_SOLVED
 
     def interrupted(self) -> int:
@@ -128,19 +129,8 @@ class Progress:
         if here < 2 or seconds < 1 or done == len(run.cases):
             return ""
         left = (len(run.cases) - done) * seconds / here
-        time_left = f"{left / 60:.0f} min" if left >= 90 else f"{left:.0f} s"
-        return f" ({self._counts['solved']} solved so far, {60 * here / seconds:.1f} cases/min, about {time_left} left)"
-
-    def _say(self, line: str) -> None:
-        self._show(Entry("note", line))
-
-    def _show(self, entry: Entry) -> None:
-        if self._screen is not None:
-            self._screen.show(entry)
-        elif not self._quiet:
-            say(entry.line)
+        return f" ({self._counts['solved']} solved so far, {60 * here / seconds:.1f} cases/min, {about(left)})"
 
     def stop(self) -> None:
         """Take the status line away."""
-        if self._screen is not None:
-            self._screen.stop()
+        self._shown.stop()

@@ -8,10 +8,10 @@ import click
 
 from mulligan.bench.harness.fetching import fetch_benchmark
 from mulligan.bench.harness.listing import Listed, listed
-from mulligan.cli.models import DownloadProgress
+from mulligan.cli.counting import Counting
+from mulligan.cli.models import downloading
 from mulligan.cli.options import format_option
 from mulligan.cli.terminal import emit, say
-from mulligan.models.weights import silent
 
 
 @click.command("list")
@@ -42,7 +42,8 @@ def listing(form: str) -> None:
 def fetch(name: str, quiet: bool) -> None:
     """Fetch the data of the benchmark NAME. An interrupted fetch resumes where it stopped."""
     try:
-        files = fetch_benchmark(name, silent if quiet else DownloadProgress().report)
+        with Counting(quiet) as shown:
+            files = fetch_benchmark(name, downloading(shown))
     except KeyboardInterrupt:
         say(f"\nTo resume the download: mulligan bench fetch {name}")
         raise

@@ -11,9 +11,11 @@ import click
 from mulligan.bench.harness.running import Hooks
 from mulligan.bench.programming.replay.replay import Compared, Replayed, first_difference, replay_log
 from mulligan.cli.conduct import run
+from mulligan.cli.counting import Counting
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
 from mulligan.cli.options import format_option
-from mulligan.cli.terminal import emit, one_line, say
+from mulligan.cli.terminal import emit, say
+from mulligan.cli.words import count
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
 
@@ -35,13 +37,12 @@ def command(
 
     Ends with 0 when all agree, 1 when some differ, 2 when FILE is not such a log.
     """
-    hooks = Hooks() if quiet else Hooks(on_case=_Progress().case)
     many = os.cpu_count() or 1 if parallel is None else parallel
     try:
-        found = run(
-            replay_log(file, trials=trials, parallel=many, sandbox=sandbox, hooks=hooks),
-            lambda: None if quiet else say("stopping"),
-        )
+        with Counting(quiet) as shown:
+            hooks = Hooks(on_case=_Progress(shown).case)
+            replaying = replay_log(file, trials=trials, parallel=many, sandbox=sandbox, hooks=hooks)
+            found = run(replaying, lambda: shown.say("stopping"))
     except asyncio.CancelledError:
         say("Interrupted: nothing was compared. Start it again.")
         ctx.exit(UNFINISHED)
@@ -53,15 +54,15 @@ def command(
 
 
 class _Progress:
-    def __init__(self) -> None:
-        self._done = 0
+    def __init__(self, shown: Counting) -> None:
+        self._shown, self._done = shown, 0
 
     def case(self, run: BenchRun, result: CaseResult | None) -> None:
         if result is None:
-            say(f"run {run.id}: {len(run.cases)} episodes")
-            return
-        self._done += 1
-        say(f"{self._done} of {len(run.cases)} replayed: {one_line(result.case, 80)}")
+            self._shown.say(f"run {run.id}: {count(len(run.cases), 'episode')}")
+        else:
+            self._done += 1
+            self._shown.at("replaying", self._done, len(run.cases))
 
 
 def _page(found: Replayed, file: str) -> list[Block]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import textwrap
+from functools import partial
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ import click
 from mulligan.bench.harness.scoring import Scored, Setting, score_samples
 from mulligan.bench.report.statistics import rate
 from mulligan.cli.conduct import run
+from mulligan.cli.counting import Counting
 from mulligan.cli.errors import UNFINISHED
 from mulligan.cli.options import bench_settings, format_option
 from mulligan.cli.terminal import emit, say
@@ -49,25 +51,13 @@ def command(
     if unknown := set(settings) - {"benchmark"}:
         raise click.UsageError(f"--set {min(unknown)}.…: this command takes only benchmark.KEY=VALUE.")
     setting = Setting(settings=settings.get("benchmark", {}), **given)
-    on_progress = None if quiet else _Progress().report
     try:
-        scored = run(score_samples(name, samples, setting, on_progress), lambda: None)
+        with Counting(quiet) as shown:
+            scored = run(score_samples(name, samples, setting, partial(shown.at, "judging")), lambda: None)
     except asyncio.CancelledError:
         say("Interrupted: no score was kept.")
         ctx.exit(UNFINISHED)
     emit(json.dumps(scored.to_json(), ensure_ascii=False, indent=1) if form == "json" else _table(scored))
-
-
-class _Progress:
-    """Prints a line for each tenth that is done."""
-
-    def __init__(self) -> None:
-        self._tenths = 0
-
-    def report(self, done: int, of: int) -> None:
-        if 10 * done // of > self._tenths or done == of:
-            self._tenths = 10 * done // of
-            say(f"{done} of {of} judged")
 
 
 def _table(scored: Scored) -> str:

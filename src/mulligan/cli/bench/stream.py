@@ -16,9 +16,11 @@ from mulligan.bench.harness.stream import CONTROLS, Leg, StreamHooks, resume_str
 from mulligan.bench.report.plot import check_installed, draw
 from mulligan.bench.report.stream import StreamReport, as_csv, learning_curves, read_stream, stream_page
 from mulligan.cli.conduct import run
+from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.options import format_option, given_options, limits_of, player_options, setting_options
-from mulligan.cli.terminal import emit, overwrite, say
+from mulligan.cli.terminal import emit, say
+from mulligan.cli.words import count
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
@@ -75,7 +77,8 @@ def command(
         raise click.UsageError("Name a benchmark or a file of tasks, or a stream to resume: --resume ID.")
     if resume is not None and (fixed := given_options(ctx, besides=("resume", "into", "form", "quiet"))):
         raise click.UsageError(f"A resumed stream keeps its options: leave out {', '.join(fixed)}.")
-    progress = _Progress(quiet)
+    shown = Counting(quiet)
+    progress = _Progress(shown)
 
     async def work() -> BenchRun:
         if resume is not None:
@@ -89,12 +92,11 @@ def command(
         return await run_stream(tasks, **chosen, hooks=progress.hooks, **options)
 
     try:
-        stream = run(work(), progress.interrupting)
+        with shown:
+            stream = run(work(), progress.interrupting)
     except asyncio.CancelledError:
-        overwrite("")
         say(f"Interrupted. Go on with it: {_resume(progress.stream)}" if progress.stream else "Nothing was begun.")
         ctx.exit(UNFINISHED)
-    overwrite("")
     report = asyncio.run(_read(stream.id))
     if into is not None:
         write(report, Path(into))
@@ -146,33 +148,40 @@ def _resume(id: str) -> str:
 
 
 class _Progress:
-    """A line for each leg that ends, and one that is overwritten for each case."""
+    """A line for each leg that ends; on a terminal, a last one for the case that ended, with the time left."""
 
-    def __init__(self, quiet: bool) -> None:
-        self._quiet, self._leg, self.stream = quiet, "", ""
+    def __init__(self, shown: Counting) -> None:
+        self._shown, self._begun, self.stream = shown, False, ""
         self.hooks = StreamHooks(self._begin, self._on_leg, Hooks(on_case=self._on_case, notice=lambda _: None))
 
     def _begin(self, stream: BenchRun) -> None:
         self.stream = stream.id
-        self._say(f"stream {stream.id}: {len(stream.cases)} legs; if it is cut off: {_resume(stream.id)}")
+        legs = count(len(stream.cases), "leg")
+        self._shown.say(f"stream {stream.id}: {legs}; if it is cut off: {_resume(stream.id)}")
 
     def _on_leg(self, leg: Leg, number: int, of: int, finished: Finished | None) -> None:
-        self._leg = f"{number} of {of}: {leg.label}"
+        self._leg, self._number, self._of = leg, number, of
+        self._begun, self._ended = False, 0
         if finished is not None:
             scores = [one.episodes[0].score for one in finished.results if one.episodes and one.status != "error"]
             known = [score for score in scores if score is not None]
             mean = f", mean score {sum(known) / len(known):.3f}" if known else ""
             solved = sum(result.solved for result in finished.results)
-            self._say(f"{self._leg}: {solved} of {len(finished.results)} solved{mean}")
+            self._shown.say(f"{number} of {of}: {leg.label}: {solved} of {len(finished.results)} solved{mean}")
 
     def _on_case(self, run: BenchRun, result: CaseResult | None) -> None:
-        if result is not None and not self._quiet:
-            overwrite(f"{self._leg}: case {result.position} of {len(run.cases)}")
+        """Count a case. Those that ended in an earlier process come before the None, and took no time in this one."""
+        if result is None:
+            self._begun = True
+        elif run.id != self._leg.run:
+            self._shown.doing(f"filling the bank of {self._leg.label}: case {result.position} of {len(run.cases)}")
+        else:
+            self._ended += 1
+            if not self._begun:
+                self._shown.skip(1)
+            done, total = (self._number - 1) * len(run.cases) + self._ended, self._of * len(run.cases)
+            step = f"leg {self._number} of {self._of}, {self._leg.label}, case {result.position}"
+            self._shown.at(step, done, total)
 
     def interrupting(self) -> None:
-        self._say("stopping after what is under way is recorded; once more ends at once")
-
-    def _say(self, line: str) -> None:
-        if not self._quiet:
-            overwrite("")
-            say(line)
+        self._shown.say("stopping after what is under way is recorded; once more ends at once")

@@ -15,9 +15,10 @@ from mulligan.bench.harness.drafting import draft as draft_tasks
 from mulligan.bench.harness.proof import PLAN, Plan, Proof, Row, Run, clear_killed, read_proof
 from mulligan.bench.report.proof import ProofReport, as_csv, proof_page, proof_report
 from mulligan.cli.conduct import run
+from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.options import format_option, given_options
-from mulligan.cli.terminal import emit, overwrite, say
+from mulligan.cli.terminal import emit, say
 from mulligan.cli.words import count
 from mulligan.core.home import home
 from mulligan.sandbox.local import LocalSandbox
@@ -86,24 +87,25 @@ def _run(tasks: str | None, folder: Path | None, **given: Any) -> Proof | None:
     if killed := clear_killed({into, *(one.resolve() for one in proofs.glob("*"))}):
         say(f"Removed what {count(killed, 'session')} of killed proofs had left.")
 
+    shown = Counting()
+
     async def work() -> Proof:
         if tasks is None:
             proof = Proof.open(into, LocalSandbox())
         else:
             plan = _plan(Path(tasks), **given)
             proof = await Proof.begin(
-                plan, into, LocalSandbox(), lambda task: overwrite(f"trying the check of {task.name} …")
+                plan, into, LocalSandbox(), lambda task: shown.doing(f"trying the check of {task.name}")
             )
-            overwrite("")
         total = sum(1 for _ in proof.plan.runs())
-        say(f"{count(len(proof.plan.tasks), 'task')}, {total} runs, in {into}")
-        await proof.run(lambda one, row: _say_run(one, row, total))
+        shown.say(f"{count(len(proof.plan.tasks), 'task')}, {count(total, 'run')}, in {into}")
+        await proof.run(lambda one, row: _show_run(shown, one, row, total))
         return proof
 
     try:
-        return run(work(), lambda: say("Interrupting: the run that goes on is not kept."))
+        with shown:
+            return run(work(), lambda: shown.say("Interrupting: the run that goes on is not kept."))
     except asyncio.CancelledError:
-        overwrite("")
         begun = (into / PLAN).exists()
         say(f"Interrupted. Go on with it: mulligan hooks prove --resume {into}" if begun else "Nothing was begun.")
         return None
@@ -116,14 +118,13 @@ def _plan(file: Path, *, agent: str | None, **given: Any) -> Plan:
     return Plan(tasks, agent.removeprefix("command:"), mode=mode, **given)
 
 
-def _say_run(one: Run, row: Row | None, total: int) -> None:
+def _show_run(shown: Counting, one: Run, row: Row | None, total: int) -> None:
     if row is None:
-        overwrite(f"{one.n} of {total}: {one.name} …")
+        shown.at(f"run {one.n}, {one.name}", one.n - 1, total)
         return
-    overwrite("")
     calls = "calls unknown" if row.calls is None else f"{count(row.calls, 'call')}, {row.failed} failed"
     said = f"{'solved' if row.solved else 'not solved'}, {calls}, {count(row.shown, 'lesson')}, {row.seconds:.0f} s"
-    say(f"{one.n} of {total}: {one.name}: {said}{f' ({row.halted})' if row.halted else ''}")
+    shown.say(f"{one.n} of {total}: {one.name}: {said}{f' ({row.halted})' if row.halted else ''}")
 
 
 def _write(figures: ProofReport, folder: Path) -> None:
