@@ -1,5 +1,6 @@
 """What the words of a question, and the texts in a query, name in a graph."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from mulligan.core.errors import QueryError
 from mulligan.core.records import Json
-from mulligan.graphs.protocol import Graph, GraphSchema, NodeKind, Rows
-from mulligan.graphs.values import Link, Missing, link_values, probe_values
+from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind, Rows
+from mulligan.graphs.values import Link, Links, Missing, link_values, probe_values
 
 THIRTY = Path(__file__).parents[2] / "studies" / "graph_questions" / "questions_b.json"
 
@@ -122,6 +123,36 @@ async def test_what_could_not_be_looked_through_is_named_and_nothing_is_called_m
     schema = await graph.schema()
     assert (await link_values(graph, schema, "What is Thing7 like?")).left_out == ("Odd `label.a name",)
     assert await probe_values(graph, schema, "MATCH (n:`Odd ``label` {`a name`: 'x'}) RETURN n") == ()
+
+
+class Endless(Slow):
+    """A graph that never answers, and keeps how long each query might take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given = list[float]()
+
+    async def run(
+        self, query: str, parameters: Mapping[str, Json] | None = None, *, seconds: float = 1, rows: int = 9
+    ) -> Rows:
+        self.given.append(seconds)
+        await asyncio.Event().wait()
+        raise AssertionError("it never answers")
+
+    async def schema(self) -> GraphSchema:
+        node = NodeKind("Gene", {"name": "STRING"})
+        return GraphSchema((node,), (EdgeKind("REGULATES", (("Gene", "Gene"),), {"effect": "STRING"}),))
+
+
+async def test_a_look_up_ends_in_its_time_whatever_the_database_does() -> None:
+    graph = Endless()
+    schema = await graph.schema()
+    links = await asyncio.wait_for(link_values(graph, schema, "Which does EOMES inhibit?", seconds=0.4), 60)
+    assert links == Links((), ("Gene.name",))
+    assert len(graph.given) == 2, "the nodes, and the relationships"
+    assert sum(graph.given) < 0.4, "both together have the time that was given"
+    query = "MATCH (g:Gene {name: 'x'}) RETURN g"
+    assert await asyncio.wait_for(probe_values(graph, schema, query, seconds=0.2), 60) == ()
 
 
 @given(st.text(alphabet="aAéß7 .,'\"`“”-\n", max_size=60))

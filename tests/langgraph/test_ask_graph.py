@@ -283,6 +283,19 @@ def provider() -> Iterator[Wire]:
         yield wire
 
 
+@pytest.mark.parametrize("until", ["judged", "rows"])
+def test_no_model_is_asked_about_a_graph_that_is_not_there(
+    asking: Asking, provider: Wire, unused_port: int, monkeypatch: pytest.MonkeyPatch, until: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    where = ("--graph", f"bolt://127.0.0.1:{unused_port}", "--model", "openai:m", "--until", until)
+    ended = asking(None, "ask-graph", QUESTION, *where, "--prompt-engine", "--answer")
+    assert (ended.status, ended.out) == (3, "")
+    assert "cannot be reached" in ended.err
+    assert len(provider.requests) == 0
+
+
 @pytest.fixture
 def cut_off(tmp_path: Path, kg: Path, provider: Wire) -> Callable[[signal.Signals], tuple[str, str]]:
     """A question whose revision is cut off by this signal; the run, and what was said."""

@@ -8,6 +8,7 @@ import pytest
 from graph_agents import EMPTY, GOOD, REGULATED, Chat, draft
 
 from mulligan.core.errors import InvalidInput
+from mulligan.graphs.values import link_values, probe_values
 from mulligan.langgraph import KGQueryReflexionAgent, ask_graph, create_reflexion_graph
 from mulligan.langgraph.agent import ReflexionAgentResult
 from mulligan.store import open_store
@@ -17,6 +18,13 @@ REVERSED = "MATCH (g:Gene)-[:REGULATES]->(t:Gene {name: 'EOMES'}) RETURN g.name 
 SHORT = f"{GOOD} LIMIT 2"
 UNKNOWN = "MATCH (g:Gene {name: 'FOOBAR1'})-[:REGULATES]->(t:Gene) RETURN t.name AS name"
 COUNT = "MATCH (g:Gene {{name: '{}'}})-[:REGULATES]->(t:Gene {{name: '{}'}}) RETURN count(t) AS n"
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives look-ups the time that they need on a busy machine: what is left out is not called absent."""
+    for look_up in (link_values, probe_values):
+        monkeypatch.setattr(look_up, "__kwdefaults__", {**(look_up.__kwdefaults__ or {}), "seconds": 60})
 
 
 def judged(score: float, reason: str = "nothing") -> dict[str, Any]:
@@ -98,6 +106,29 @@ async def test_a_near_value_that_is_asked_for_instead_is_no_answer(kg: Path) -> 
     result, _ = await answer(
         kg, "Which genes does FOXP33 regulate?", draft(GOOD.replace("EOMES", "FOXP3")), max_steps=1
     )
+    assert (result.tool_result, result.stop) == (None, "absent")
+
+
+DNA = "As to DNA, which genes does EOMES regulate?"
+
+
+async def test_good_rows_are_kept_where_a_word_of_the_question_is_no_value(kg: Path) -> None:
+    result, chat = await answer(kg, DNA, draft(GOOD), judged(9, "nothing"))
+    assert (result.answer, result.tool_result, result.stop, result.score) == (GOOD, REGULATED, "unsure", 9)
+    assert result.detail == 'The question names "DNA", which no value equals, and the query does not ask for it.'
+    assert DNA in chat.asked[1][1].text, "the judge has seen them"
+
+
+async def test_the_next_draft_is_told_of_such_a_word(kg: Path) -> None:
+    replies = draft(GOOD), judged(4, "Too many."), draft(f"{GOOD} "), judged(9)
+    result, chat = await answer(kg, DNA, *replies)
+    assert (result.tool_result, result.stop) == (REGULATED, "unsure")
+    assert 'newest: Too many. The question names "DNA"' in chat.asked[2][1].text
+
+
+@pytest.mark.parametrize("name", ["FOOBAR1", '"DNA"'])
+async def test_an_identifier_or_a_quoted_name_is_no_such_word(kg: Path, name: str) -> None:
+    result, _ = await answer(kg, DNA.replace("DNA", name), draft(GOOD), max_steps=1)
     assert (result.tool_result, result.stop) == (None, "absent")
 
 

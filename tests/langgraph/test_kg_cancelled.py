@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graph_agents import EMPTY, Chat, draft
+from graph_agents import EMPTY, GOOD, REGULATED, Chat, draft, revision
 
 from mulligan.app.graphs import open_graph
 from mulligan.graphs.protocol import Graph, Rows
@@ -47,3 +47,14 @@ async def test_a_question_that_is_cancelled_takes_its_query_with_it(way: str, kg
     finally:
         await agent.aclose()
         await graph.close()
+
+
+async def test_a_query_that_never_ends_goes_back_to_the_model_and_the_next_one_works(where: Any) -> None:
+    chat = Chat([draft(ENDLESS), revision(1, GOOD), revision(9)])
+    agent = KGQueryReflexionAgent(chat, where, seconds=2, store=False)
+    try:
+        result = await agent.aexecute("Which genes does EOMES regulate?", "-")
+    finally:
+        await agent.aclose()
+    assert "The query was stopped after 2 s. Make it smaller" in chat.asked[1][-1].text
+    assert (result.answer, result.tool_result, result.stop) == (GOOD, REGULATED, "solved")

@@ -51,6 +51,7 @@ _ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show"
 _WEAK = frozenset(
     ("has", "have", "is", "are", "was", "of", "in", "on", "at", "by", "to", "with", "for", "from", "part")
 )
+_QUOTES = "\"'`“"
 _DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -106,6 +107,15 @@ class Asked:
         rules = (self._values, self._kinds, self._relations, self._conditions)
         found = [said for rule in rules for said in rule(read)]
         return list(dict.fromkeys([*found, *self._of_rows(read, rows)]))
+
+    def passed_over(self, query: str) -> list[str]:
+        """The words of the question that no value equals, such as DNA, and that the query does not ask for, a sentence
+        each. Such a word may be one of the question's own, so it is a doubt and no objection; an identifier, a name in
+        quotes, and any such name where the query asks for something that the question does not name, is one."""
+        try:
+            return [_not_asked_for(said) for said in self._words_passed_over(QueryText(query))]
+        except Refused:
+            return []
 
     @cached_property
     def sketch(self) -> str:
@@ -338,9 +348,8 @@ class Asked:
             known = [said.lower(), *(value.lower() for value in values)]
             if not any(text and (text in name or name in text) for text in written for name in known):
                 yield f"The question names {shown(said)}, and the query does not ask for it."
-        for said in self.strangers:
-            if not any(_has_words(text, said.lower()) or _has_words(said.lower(), text) for text in written):
-                yield f"The question names {shown(said)}, which no value equals, and the query does not ask for it."
+        passed_over = self._words_passed_over(query)
+        yield from (_not_asked_for(said) for said in self._strangers_left_out(query) if said not in passed_over)
         for text in query.texts:
             if self._invented(text):
                 yield f"The query asks for {shown(text)}, which the question does not name."
@@ -349,6 +358,24 @@ class Asked:
             for value in guesses:
                 if value.lower() in written:
                     yield f"The question names {shown(said)}, and the query asks for {shown(value)}."
+
+    def _strangers_left_out(self, query: QueryText) -> list[str]:
+        written = [text.lower() for text in query.texts]
+        return [
+            said
+            for said in self.strangers
+            if not any(_has_words(text, said.lower()) or _has_words(said.lower(), text) for text in written)
+        ]
+
+    def _words_passed_over(self, query: QueryText) -> list[str]:
+        known = {name.lower() for link in self.links.found for name in (link.words, link.value)}
+        if not all(text.lower() in known for text in query.texts):
+            return []
+        return [
+            said
+            for said in self._strangers_left_out(query)
+            if said.isalpha() and not any(f"{mark}{said}" in self.question for mark in _QUOTES)
+        ]
 
     def _invented(self, text: str) -> bool:
         """Whether a text of a query looks like a name and stands neither in the question nor in what it names."""
@@ -495,6 +522,10 @@ def _plural(label: str, words: set[str]) -> bool:
 
 def _has_words(text: str, part: str) -> bool:
     return bool(part) and re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text) is not None
+
+
+def _not_asked_for(said: str) -> str:
+    return f"The question names {shown(said)}, which no value equals, and the query does not ask for it."
 
 
 def _node(link: Link) -> str:

@@ -7,6 +7,7 @@ where it has one, and end in time: what was too slow to look through is named.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
@@ -23,6 +24,8 @@ from mulligan.text.plain import one_line
 
 SECONDS = 2.0
 """The time that one look-up may take in all."""
+OWN_SHARE = 0.9
+"""The share of the time left that the database is given, so that it can end a query by itself before we do."""
 PHRASE = 4
 """The words of a question that may be one value."""
 PHRASES = 80
@@ -110,7 +113,9 @@ async def link_values(
         labels: the kinds of nodes to look in; all by default.
         seconds: the time limit.
     """
-    search = _Search(graph, seconds)
+    few_places = _few_of(schema)
+    few_seconds = seconds / 4 if few_places else 0.0
+    search = _Search(graph, seconds - few_seconds)
     phrases = _phrases(question, schema)
     places = [place for place in _texts_of(schema) if not labels or place[0] in labels]
     found = [link for place in places for link in await search.written(place, phrases)]
@@ -124,8 +129,8 @@ async def link_values(
     types = {stem(part) for edge in schema.edges for part in edge.label.split("_")}
     words = [word for word in _WORD.findall(question) if stem(word) not in types]
     spoken = [word for word in words if not any(_holds(link.words, word) for link in found)]
-    few = _Search(graph, seconds / 4)  # what it leaves out is no value of a node
-    for place in _few_of(schema) if spoken else ():
+    few = _Search(graph, few_seconds)  # what it leaves out is no value of a node
+    for place in few_places if spoken else ():
         found += await few.said(place, spoken)
     return Links(tuple(_longest(found)), tuple(search.left_out), tuple(_unknown(left, schema)))
 
@@ -358,8 +363,9 @@ class _Search:
         try:
             if left <= 0:
                 raise QueryError("There is no time left.", "slow")
-            rows = (await self._graph.run(query, given, seconds=left, rows=most)).rows
-        except (QueryError, GraphError):  # too slow, other values, or the database is opened again after a slow query
+            async with asyncio.timeout(left):
+                rows = (await self._graph.run(query, given, seconds=OWN_SHARE * left, rows=most)).rows
+        except (QueryError, GraphError, TimeoutError):  # too slow, other values, or the database is being opened again
             self.left_out[".".join(place)] = None
             return None
         return [row["value"] for row in rows if isinstance(row["value"], str)]

@@ -55,7 +55,7 @@ class Judgement:
         critique: What is wrong with it, for the next draft.
         absent: What the question names and the graph does not have, in a sentence, if that ends the run.
         missing: The same, if it only counts once the limit is reached.
-        has_rows: Whether rows came back that may be an answer.
+        doubt: Why rows that the model calls good may be wrong all the same. They end the run, as unsure.
     """
 
     passed: bool | None
@@ -63,7 +63,7 @@ class Judgement:
     critique: str = ""
     absent: str = ""
     missing: str = ""
-    has_rows: bool = False
+    doubt: str = ""
 
 
 def judge_prompt(prompts: Prompts) -> Prompt:
@@ -98,12 +98,16 @@ class RowsJudge:
             return Judgement(False, NO_ROWS, " ".join(["No rows came back.", *said, *objections]), absent, missing)
         if objections:
             score = max(OBJECTED - len(objections), LEAST)
-            return Judgement(False, score, " ".join(objections), absent, missing, has_rows=True)
+            return Judgement(False, score, " ".join(objections), absent, missing)
         try:
             score, reason = await self._asked(question, found)
         except BadAnswer as error:
-            return Judgement(None, OBJECTED, str(error), absent, missing, has_rows=True)
-        return Judgement(score >= self._good_score, max(score, LEAST), reason, absent, missing, has_rows=True)
+            return Judgement(None, OBJECTED, str(error), absent, missing)
+        doubts = " ".join(str(each) for each in found.get("doubts", ()))
+        if score >= self._good_score and doubts:
+            return Judgement(None, score, doubts, absent, missing, doubt=doubts)
+        critique = " ".join(part for part in (reason, doubts) if part)
+        return Judgement(score >= self._good_score, max(score, LEAST), critique, absent, missing)
 
     async def _asked(self, question: str, found: Mapping[str, Json]) -> tuple[float, str]:
         """What the model says. Raises `BadAnswer`."""

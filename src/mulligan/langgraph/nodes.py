@@ -274,6 +274,8 @@ class Nodes:
         """Return why the run is over after this judgement; None if it goes on."""
         if judgement.absent:
             return Stop("absent", judgement.absent)
+        if judgement.doubt:
+            return Stop("unsure", judgement.doubt)
         move = due(work.episode, self.limits)
         if not isinstance(move, Stop) or move.reason != "exhausted":
             return move if isinstance(move, Stop) else None

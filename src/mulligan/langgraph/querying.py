@@ -96,7 +96,7 @@ class Querying:
         """Return what came of the query. Inside a node it is a step of the journal.
 
         {"query", "result"} and, where they apply: "corrected"; "error"; "truncated"; "absent", the texts of the query
-        that are no value in the graph; and of rows that are compared with the question "objections" and
+        that are no value in the graph; and of rows that are compared with the question "objections", "doubts" and
         "not_in_graph", what the question names that no value equals.
         """
 
@@ -118,8 +118,10 @@ class Querying:
             if own and (not any(map(has_values, found.rows)) or (self.judged and _is_zero(found.rows))):
                 asked |= await self._absent(checked.query, question)
             if own and self.judged and question:
-                objections = (await self.about(question)).objections(checked.query, found.rows)
+                about = await self.about(question)
+                objections, doubts = about.objections(checked.query, found.rows), about.passed_over(checked.query)
                 asked |= {"objections": objections} if objections else {}
+                asked |= {"doubts": doubts} if doubts else {}
             return asked
 
         return await recorded("query", {"query": query, "graph": self.database.name, "rows": self.rows}, ask)
