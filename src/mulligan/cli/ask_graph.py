@@ -26,7 +26,6 @@ from mulligan.core.records import Episode
 if TYPE_CHECKING:
     from mulligan.langgraph.agent import ReflexionAgentResult
 
-ANSWER_WIDTH = 2000
 PASSED_ON = (
     *("model", "user", "database", "max_steps", "good_score", "rows", "seconds", "prompt_engine"),
     *("until", "drafts", "answer"),
@@ -171,9 +170,9 @@ def printed(result: ReflexionAgentResult, form: str) -> list[str]:
     rows: list[Any] = result.tool_result or []
     if form != "table":
         if result.sentence:
-            say(f"answer: {one_line(result.sentence, ANSWER_WIDTH)}")
+            say(f"answer: {folded(result.sentence)}")
         return [json.dumps(rows, ensure_ascii=False, indent=2) if form == "json" else _csv(rows)]
-    parts = [one_line(result.sentence, ANSWER_WIDTH), result.answer or "", table(list(rows[0]), rows) if rows else ""]
+    parts = [folded(result.sentence), result.answer or "", table(list(rows[0]), rows) if rows else ""]
     return ["\n\n".join(part for part in parts if part)] if any(parts) else []
 
 
