@@ -437,8 +437,9 @@ class Origin:
 
 
 LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]
-# A fact holds for one project, and keeps its names, values and formats. A strategy holds for a kind of task.
-Nature: TypeAlias = Literal["fact", "strategy"]
+Nature: TypeAlias = Literal["fact", "strategy", "query_pair"]
+"""A fact holds for one project, and keeps its names, values and formats. A strategy holds for a kind of task. A query
+pair is a question to one graph database with the query that answered it."""
 
 
 @dataclass(frozen=True)
@@ -461,7 +462,7 @@ class Lesson:
         flags: why it was quarantined.
         project: where a fact holds; "" if unknown.
         subject: what a fact is about, such as the name of a function.
-        confirmed: of a fact, whether an attempt that follows it has passed.
+        confirmed: of a fact, whether an attempt that follows it has passed; of a query pair, whether a person said so.
         to_check: why it may no longer hold, such as a change that was announced; "" if nothing speaks against it.
         rests_on: ids of facts that it follows from.
         pinned: a person wants it shown, so it is never withheld, and not retired for its effect.
