@@ -437,9 +437,8 @@ class Origin:
 
 
 LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]
+# A fact holds for one project, with its names and values; a strategy for a kind of task; a query pair for one graph.
 Nature: TypeAlias = Literal["fact", "strategy", "query_pair"]
-"""A fact holds for one project, and keeps its names, values and formats. A strategy holds for a kind of task. A query
-pair is a question to one graph database with the query that answered it."""
 
 
 @dataclass(frozen=True)
