@@ -22,6 +22,7 @@ from mulligan.bank.recall.choosing import HABITS, Chosen, nearest_held, rules_fi
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import account_text, history_text, notebook_text
 from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_prompt
+from mulligan.bank.recall.query_pairs import GOOD, QueryPairs
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
@@ -44,6 +45,7 @@ class Bank:
         self._indexes = Indexes(self._lessons, ports.vectors.id, queries=ports.retrieval.queries)
         self._writer = LessonWriter(ports, self._indexes)
         self._learning = Learning(ports, self._writer)
+        self.pairs = QueryPairs(ports, self._indexes, self._writer)
         self._upkeep = upkeep = Upkeep(ports, self._indexes, self._writer)
         self._worker = Worker(
             ports,
@@ -500,12 +502,16 @@ class Bank:
         return await self._changed(replace(lesson, pinned=pinned), "edited")
 
     async def rate(self, id: str, score: float, *, by: str = "", comment: str = "") -> Lesson:
-        """Keeps a person's score of a lesson, 0 to 1, beside those that were given before.
+        """Keeps a person's score of a lesson, 0 to 1, beside those that were given before; 0.5 or more confirms a query
+        pair.
 
         Raises `InvalidInput` for another score.
         """
         lesson, rating = await self._own(id), Rating.given(score, by, round(time.time(), 3), mask(comment))
-        return await self._changed(replace(lesson, ratings=(*lesson.ratings, rating)), "edited", "rated")
+        confirmed = rating.score >= GOOD if lesson.nature == "query_pair" else lesson.confirmed
+        return await self._changed(
+            replace(lesson, ratings=(*lesson.ratings, rating), confirmed=confirmed), "edited", "rated"
+        )
 
     async def related(self, *, similarity: float = 0.6, least: int = 3) -> Sequence[Sequence[Lesson]]:
         """Groups of strategies that are related and not yet one: candidates for `merge`, which makes a rule of each.
@@ -535,6 +541,8 @@ class Bank:
         for lesson in lessons:
             if lesson.state != "active":
                 raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}: only active lessons are merged.")
+            if lesson.nature == "query_pair":
+                raise InvalidInput(f"Lesson {lesson.id} is a query pair: each is for questions of its own shape.")
         writes, names = self._ports.writes, [lesson.id for lesson in lessons]
         question = self._ports.merging.ask(lessons)
         payload: Json = {"lessons": names, "by_hand": True}

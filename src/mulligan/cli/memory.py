@@ -236,7 +236,7 @@ def announce(change: str, project: Path | None) -> None:
     help="Only lessons that the filter holds back; the same as --state quarantined.",
 )
 @click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
-@click.option("--nature", type=click.Choice(["fact", "strategy"]), help="Facts of a project, or strategies.")
+@click.option("--nature", type=click.Choice(["fact", "strategy", "query_pair"]), help="Lessons of this nature.")
 @click.option("--layer", type=click.Choice(LAYERS), help="Lessons on an action, on a plan, or on a habit.")
 @click.option("--tag", metavar="TAG", help="Only lessons with this tag.")
 @_kind

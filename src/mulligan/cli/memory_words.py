@@ -60,7 +60,7 @@ def found(recall: Recall, project: str = "") -> str:
 
 def _found(n: int, lesson: Lesson, project: str) -> str:
     score = "" if lesson.score is None else f"{lesson.score:.2f}  "
-    kind = mark(lesson, project) if lesson.nature == "fact" else f"from a {lesson.outcome}"
+    kind = f"from a {lesson.outcome}" if lesson.nature == "strategy" else mark(lesson, project)
     kind = f"{kind}, {lesson.layer}" if lesson.layer else kind
     head = f"{n}. {score}{one_line(lesson.title, 100)}  ({kind}, {lesson.id[:SHORT]})"
     texts = [text for text in (lesson.description, lesson.content) if text.strip()]

@@ -199,6 +199,7 @@ class Row:
 
     worth: the probability that showing it helps; None: not measured.
     layer: see `Lesson.layer`.
+    pair: whether it is a query pair.
     """
 
     n: int
@@ -219,6 +220,7 @@ class Row:
     worth: float | None = None
     layer: str = ""
     kind: str = ""
+    pair: bool = False
 
 
 @dataclass(frozen=True)

@@ -437,8 +437,8 @@ class Origin:
 
 
 LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]
-# A fact holds for one project, and keeps its names, values and formats. A strategy holds for a kind of task.
-Nature: TypeAlias = Literal["fact", "strategy"]
+# A fact holds for one project, with its names and values; a strategy for a kind of task; a query pair for one graph.
+Nature: TypeAlias = Literal["fact", "strategy", "query_pair"]
 
 
 @dataclass(frozen=True)
@@ -461,7 +461,7 @@ class Lesson:
         flags: why it was quarantined.
         project: where a fact holds; "" if unknown.
         subject: what a fact is about, such as the name of a function.
-        confirmed: of a fact, whether an attempt that follows it has passed.
+        confirmed: of a fact, whether an attempt that follows it has passed; of a query pair, whether a person said so.
         to_check: why it may no longer hold, such as a change that was announced; "" if nothing speaks against it.
         rests_on: ids of facts that it follows from.
         pinned: a person wants it shown, so it is never withheld, and not retired for its effect.

@@ -36,6 +36,8 @@ _TAIL = "</mulligan-lessons>"
 _READ = 400
 """Lessons that are looked through for words: the pinned, then the newest."""
 _PINNED = "(json_extract(r.record, '$.pinned') IS 1)"
+_NO_PAIR = "json_extract(r.record, '$.nature') IS NOT 'query_pair'"
+"""Query pairs are for questions to their graph alone."""
 _KEPT = (
     "(json_extract(r.record, '$.nature') IS NOT 'fact' OR coalesce(json_extract(r.record, '$.confirmed'), 1) IS 1 "
     f"OR {_PINNED})"
@@ -151,7 +153,7 @@ class Reader:
         marks = ", ".join("?" * len(self._agents))
         return (
             f"FROM lessons l JOIN log r ON r.seq = l.version WHERE l.agent IN ({marks}) AND l.state = 'active' "
-            "AND json_valid(r.record)"
+            f"AND json_valid(r.record) AND {_NO_PAIR}"
         )
 
     def _lessons(self, condition: str, given: Sequence[Any], *, first: str = "") -> Sequence[Known]:

@@ -466,11 +466,15 @@ class ReflexionAgent(ABC):
                 self._agent_id,
                 episode_head({"draft": chat, "revise": chat}, hashes, settings),
                 {**{f"prompts/{name}.md": text for name, text in files.items()}, **given},
-                self._bank,
+                self._recalling(),
                 self._learn,
                 type(self).__name__,
             )
         )
+
+    def _recalling(self) -> Bank | None:
+        """Return the bank that lessons are recalled from."""
+        return self._bank
 
     def _settings(self) -> dict[str, Json]:
         """Return the settings of the agent that the record keeps."""

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from mulligan.app.config import load, prompts_folder
 from mulligan.app.prompts import FilePrompts
-from mulligan.app.teaching import summary
+from mulligan.app.teaching import memory_command, summary
 from mulligan.app.workspaces import Notice
 from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import Learned, Model, Store
-from mulligan.core.records import Episode, Recall, Task
+from mulligan.core.records import Episode, Lesson, Recall, Task
 from mulligan.recording.bridge import portal
 from mulligan.store import open_store
 
@@ -56,6 +56,11 @@ class OwnBank:
             self._opened = open_bank(self.agent_id, model=self._model)
         return await portal.within(work(self._opened))
 
+    @property
+    def pairs(self) -> _OwnPairs:
+        """The query pairs of this bank."""
+        return _OwnPairs(self, self._notice)
+
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
         return await self.do(lambda bank: bank.recall(task, top_k=top_k))
 
@@ -74,3 +79,20 @@ class OwnBank:
         bank, self._opened = self._opened, None
         if bank is not None:
             await portal.within(bank.close())
+
+
+class _OwnPairs:
+    """The query pairs of an agent_id's bank: see `QueryPairs`. notice: called with a sentence about a kept pair."""
+
+    def __init__(self, bank: OwnBank, notice: Notice | None) -> None:
+        self._bank, self._notice = bank, notice
+
+    async def keep(self, graph: str, shape: str, query: str, episode: Episode) -> Lesson | None:
+        kept: Lesson | None = await self._bank.do(lambda bank: bank.pairs.keep(graph, shape, query, episode))
+        if kept is not None and self._notice:
+            confirm = memory_command(self._bank.agent_id, "rate", kept.id, "--good")
+            self._notice(f"kept question and query as {kept.id}, {kept.state}; to confirm them: {confirm}")
+        return kept
+
+    async def like(self, graph: str, shape: str) -> Sequence[Lesson]:
+        return await self._bank.do(lambda bank: bank.pairs.like(graph, shape))

@@ -39,6 +39,7 @@ from mulligan.langgraph.defaults import prompts_of
 from mulligan.langgraph.graph_texts import record_in, schema_text, tool_message
 from mulligan.langgraph.judging import RowsJudge, redraft_messages
 from mulligan.langgraph.nodes import STEPS
+from mulligan.langgraph.pairs import with_pairs
 from mulligan.langgraph.querying import ROWS, Querying, Until, rows_settle
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
 from mulligan.langgraph.working import Reading, here, last
@@ -280,6 +281,9 @@ class KGQueryReflexionAgent(ReflexionAgent):
         found = record_in(message)
         failed = f"the last query failed: {found['error']}" if "error" in found else ""
         return ReflexionAgentResult(found.get("query"), found["result"], detail=failed, note=found.get("truncated", ""))
+
+    def _recalling(self) -> Bank | None:
+        return with_pairs(super()._recalling(), self._querying)
 
     def _settings(self) -> dict[str, Json]:
         settings = {"database": self._database.name, "language": self.query_lang, "rows": self.rows}

@@ -65,6 +65,11 @@ class Querying:
         self._last_schema: GraphSchema | None = None
         self._known: dict[str, Asked] = {}
 
+    @property
+    def asks_database(self) -> bool:
+        """Whether queries are run on this database, and not on what a subclass asks instead."""
+        return self._is_own()
+
     async def tried(
         self, queries: Sequence[str], ask: Callable[[str], Awaitable[dict[str, Json]]], before: Sequence[str] = ()
     ) -> dict[str, Json]:
@@ -101,7 +106,7 @@ class Querying:
         """
 
         async def ask() -> Json:
-            own = self._is_own()
+            own = self.asks_database
             checked = await self._compared(query) if own else Checked(query)
             asked: dict[str, Json] = {"query": checked.query, "result": list[Json]()}
             if checked.changes:

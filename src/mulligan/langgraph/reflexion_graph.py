@@ -34,6 +34,7 @@ from mulligan.langgraph.graph_texts import tool_message
 from mulligan.langgraph.journalled import journalled, jsonable, models_in
 from mulligan.langgraph.judging import RowsJudge
 from mulligan.langgraph.nodes import STEPS, Nodes, Parts, ask_person, episode_head
+from mulligan.langgraph.pairs import with_pairs
 from mulligan.langgraph.querying import ROWS, Querying, Until, rows_settle
 from mulligan.langgraph.working import (
     DRAFT,
@@ -373,6 +374,7 @@ def create_reflexion_graph(
     head = episode_head({"draft": drafter.model, "revise": reviser.model}, texts.used, settings)
     files = {f"prompts/{name}.md": text for name, text in texts.texts.items()}
     own_bank = OwnBank(bank) if isinstance(bank, str) else bank
+    own_bank = with_pairs(own_bank, executing.querying) if executing.querying else own_bank
     nodes = Nodes(parts, Recorder(store_of(store)), max_steps, agent_id, head, files, own_bank, learn, name)
     before, after = _names(interrupt_before), _names(interrupt_after)
     compiled = wired(nodes).compile(

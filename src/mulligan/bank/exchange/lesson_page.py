@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from mulligan.bank.recall.prompt_text import UNCONFIRMED
+from mulligan.bank.recall.prompt_text import UNCONFIRMED, mark
 from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lessons import Archive, LessonStore, Link
 from mulligan.core.records import Lesson
@@ -156,9 +156,11 @@ def facts(lesson: Lesson) -> dict[str, str]:
 
 
 def _nature(lesson: Lesson) -> str:
-    """What a fact is, and whether it is sure; nothing for a strategy."""
+    """What a fact or a query pair is, and whether it is sure; nothing for a strategy."""
     if lesson.nature == "strategy":
         return ""
+    if lesson.nature == "query_pair":
+        return mark(lesson)
     of = f" of the project {lesson.project}" if lesson.project else ""
     return f"fact{of}{'' if lesson.confirmed else f', {UNCONFIRMED}'}"
 

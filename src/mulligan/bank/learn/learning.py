@@ -208,7 +208,8 @@ class LessonWriter:
     ) -> tuple[Sequence[Addition], Sequence[str]]:
         """The entries that no active lesson nearly says, and the ids of the lessons that say the others.
 
-        Facts are never skipped: two may differ in the one value that matters. Exact duplicates are left to be folded.
+        Only strategies are skipped: two facts may differ in the one value that matters. Exact duplicates are left to
+        be folded.
         """
         index = await self._indexes.of(agent_id)
         kept: list[Addition] = []
@@ -216,7 +217,7 @@ class LessonWriter:
         for entry in entries:
             vector = entry.vectors.get("lesson")
             among = index.candidates("", None if vector is None else np.frombuffer(vector, np.float32))
-            cosines = None if entry.lesson.nature == "fact" else among.semantic()
+            cosines = among.semantic() if entry.lesson.nature == "strategy" else None
             near = () if cosines is None else self._ports.deduplication.near(entry.lesson, among, cosines)
             lessons = await self.present(agent_id, [among.ids[row] for row in near])
             folds = self._ports.settings.fold and any(fingerprint(one) == entry.fingerprint for one in lessons)

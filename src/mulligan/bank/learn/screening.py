@@ -21,6 +21,7 @@ from typing import Any, TypeAlias, cast
 
 from mulligan.bank.learn.facts import keys_of, subject_of
 from mulligan.bank.recall.terms import searched, terms_of
+from mulligan.core.codec import digest
 from mulligan.core.lessons import Addition
 from mulligan.core.records import Json, Lesson
 from mulligan.text.secrets import mask
@@ -228,13 +229,26 @@ def addition_of(lesson: Lesson, *, quarantine: bool, named: str = "") -> Additio
         lesson = replace(lesson, state=state, flags=tuple(dict.fromkeys((*lesson.flags, *flags))))
     fact = lesson.nature == "fact"
     lesson = replace(lesson, subject=subject_of(lesson) if fact else "")
-    return Addition(lesson, fingerprint(lesson), terms_of(searched(lesson)), keys=keys_of(lesson) if fact else ())
+    keys = keys_of(lesson) if fact else pair_keys_of(lesson) if lesson.nature == "query_pair" else ()
+    return Addition(lesson, fingerprint(lesson), terms_of(searched(lesson)), keys=keys)
+
+
+def pair_keys_of(pair: Lesson) -> tuple[str, ...]:
+    """What a query pair is looked up by: its graph, and its shape there."""
+    graph = str(pair.context.get("graph"))
+    return pair_key(pair.agent_id, graph), pair_key(pair.agent_id, graph, pair.query)
+
+
+def pair_key(agent_id: str, graph: str, shape: str = "") -> str:
+    """The key of the query pairs of this graph, or of those of one shape. graph: see `QueryPairs`."""
+    return digest([agent_id, "query_pair", graph, " ".join(shape.casefold().split())])[:16]
 
 
 def fingerprint(lesson: Lesson) -> str:
     """Equal for lessons that say the same, letter by letter, but for white space and capitals; of facts, in the same
-    project, whatever became of the task."""
+    project, whatever became of the task; of query pairs, over the same graph."""
     kind = f"fact {lesson.project}" if lesson.nature == "fact" else lesson.outcome
+    kind = f"query_pair {lesson.context.get('graph')}" if lesson.nature == "query_pair" else kind
     parts = (kind, lesson.title, lesson.description, lesson.content)
     plain = "\0".join(" ".join(unicodedata.normalize("NFC", part).casefold().split()) for part in parts)
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()

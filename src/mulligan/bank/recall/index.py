@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -49,6 +49,7 @@ _PLAIN = {
     "worth": np.float32,
     "lengths": np.float32,
     "fact": np.bool_,
+    "pair": np.bool_,
     "project": np.int32,
     "layer": np.int8,
     "kind": np.int32,
@@ -176,6 +177,7 @@ class Index:
         put["confidence"][first:last] = [row.confidence for row in rows]
         put["worth"][first:last] = [np.nan if row.worth is None else row.worth for row in rows]
         put["fact"][first:last] = [row.fact for row in rows]
+        put["pair"][first:last] = [row.pair for row in rows]
         put["layer"][first:last] = [LAYER_NUMBERS.get(row.layer, 0) for row in rows]
         known = self._projects
         put["project"][first:last] = [known.setdefault(row.project, len(known)) for row in rows]
@@ -224,7 +226,8 @@ class Index:
         dead = self._size - self.n
         if dead < 64 or dead * 4 < self._size:
             return
-        keep = self._snapshot().slots
+        keep = np.flatnonzero(self._columns["alive"][: self._size])
+        keep = keep[np.argsort(self._columns["n"][keep])]
         moved = np.full(self._size, -1, np.int64)
         moved[keep] = np.arange(len(keep))
         self._postings.compact(moved)
@@ -244,6 +247,16 @@ class Index:
     def candidates(self, query: str, vector: Any = None, now: float = 0.0) -> Ranking:
         """The active lessons as this query sees them. vector: the query's, unit; None: by words alone."""
         return self._ranking(self._columns_now(), query, vector, now)
+
+    def query_pairs(self, ids: Iterable[str], shape: str, vector: Any, now: float) -> Ranking:
+        """As `candidates`, of these query pairs alone, which no other method gives out."""
+        with self._lock:
+            columns = self._snapshot()
+            slots = np.asarray([slot for id in ids if (slot := self._by_id.get(id)) is not None], np.int64)
+            chosen = np.zeros(self._size, np.bool_)
+            chosen[slots] = True
+            postings = self._postings.held(self._columns["lengths"][: self._size], chosen)
+        return self._ranking(replace(columns, slots=slots, whole=False, postings=postings), shape, vector, now)
 
     def by_nature(
         self,
@@ -302,16 +315,17 @@ class Index:
             return Ranking(only, terms.weighed(""), vectors[slot], 0.0), cosines[best]
 
     def _snapshot(self) -> Columns:
-        """The columns as they are now; made anew after a change."""
+        """The columns as they are now, without query pairs; made anew after a change."""
         if self._now is not None:
             return self._now
         size, put = self._size, self._columns
-        slots = np.flatnonzero(put["alive"][:size])
+        counts = put["alive"][:size] & ~put["pair"][:size]
+        slots = np.flatnonzero(counts)
         numbers = put["n"][slots]
         ordered = bool((numbers[1:] > numbers[:-1]).all())
         if not ordered:
             slots = slots[np.argsort(numbers)]
-        alive = None if len(slots) == size else put["alive"][:size].copy()
+        alive = None if len(slots) == size else counts
         columns = Columns(
             ids=self._ids,
             experience=self._experience,
@@ -442,6 +456,7 @@ class Indexes:
                 terms.terms_of(searched(lesson)),
                 None,
                 fact=lesson.nature == "fact",
+                pair=lesson.nature == "query_pair",
                 project=lesson.project,
                 layer=lesson.layer,
                 kind=lesson.kind,

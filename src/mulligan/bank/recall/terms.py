@@ -162,10 +162,14 @@ def older(blob: bytes) -> bool:
 
 
 def searched(lesson: Lesson) -> str:
-    """The text of a lesson that search terms are taken from."""
+    """The text of a lesson that search terms are taken from. A query pair is found by its shape alone."""
+    if lesson.nature == "query_pair":
+        return lesson.query
     return "\n".join((lesson.title, lesson.description, lesson.content, lesson.query, lesson.kind, *lesson.tags))
 
 
 def embedded(lesson: Lesson) -> str:
     """The text of a lesson that its vector is made from."""
+    if lesson.nature == "query_pair":
+        return lesson.query
     return "\n".join(part for part in (lesson.title, lesson.description, lesson.content) if part)

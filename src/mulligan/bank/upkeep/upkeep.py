@@ -84,17 +84,18 @@ class Upkeep:
     async def _alike(self, index: Index, lesson: Lesson, agent_id: str) -> tuple[list[Link], list[str]]:
         """The links to its near-duplicates, and the ids of the lessons to merge with it, its own included.
 
-        Facts are never merged: a rule that is made of facts loses the values that they are kept for.
+        Facts are never merged: a rule that is made of facts loses the values that they are kept for. Query pairs stand
+        apart.
         """
         embedder = self._ports.vectors.id
-        found = index.nearest(lesson.id, NEAREST)
+        found = None if lesson.nature == "query_pair" else index.nearest(lesson.id, NEAREST)
         if found is None or embedder is None:
             return [], []
         candidates, similarities = found
         scores = {id: float(score) for id, score in zip(candidates.ids, similarities, strict=True) if id != lesson.id}
         near = [candidates.ids[row] for row in self._ports.deduplication.near(lesson, candidates, similarities)]
         links = [Link(lesson.id, id, scores[id], embedder) for id in near if id != lesson.id]
-        if not self._ports.settings.auto_merge or lesson.nature == "fact":
+        if not self._ports.settings.auto_merge or lesson.nature != "strategy":
             return links, []
         others = sorted(scores, key=lambda id: -scores[id])[:NEAREST]
         alike = [one for one in await self._writer.present(agent_id, others) if one.nature == "strategy"]

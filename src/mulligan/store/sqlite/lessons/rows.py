@@ -26,7 +26,7 @@ from mulligan.core.lessons import (
     TaskOutcome,
     Version,
 )
-from mulligan.core.records import Json, Lesson, same_kind
+from mulligan.core.records import Json, Lesson, Nature, same_kind
 from mulligan.store.sqlite.rows import LAST, encoded, json_of, object_of, readable, record_of, unreadable
 
 NO_AGENT = -1
@@ -40,9 +40,15 @@ _WHOLE = (
 
 log = logging.getLogger("mulligan")
 _NUMBERS = " AND ".join(
-    f"typeof({column}) IN ('integer', 'real')" for column in ("l.success", "l.confidence", "l.created", "l.fact")
+    f"typeof({column}) IN ('integer', 'real')"
+    for column in ("l.success", "l.confidence", "l.created", "l.fact", "l.pair")
 )
 
+_NATURES: Mapping[Nature, str] = {
+    "fact": "l.fact",
+    "query_pair": "l.pair",
+    "strategy": "NOT l.fact AND NOT l.pair",
+}
 _QUERIES = "LEFT JOIN query_vectors q ON q.n = l.n AND l.embedder = :embedder"
 _OUTCOMES = (
     "SELECT w.id, CASE w.status WHEN 'done' THEN w.result ELSE coalesce(p.payload, 'null') END"
@@ -115,6 +121,7 @@ def columns(lesson: Lesson) -> dict[str, Any]:
         "created": float(lesson.created),
         "superseded_by": lesson.superseded_by,
         "fact": int(lesson.nature == "fact"),
+        "pair": int(lesson.nature == "query_pair"),
         "project": lesson.project,
         "subject": lesson.subject,
         "layer": lesson.layer,
@@ -259,7 +266,8 @@ def drop_vectors(db: sqlite3.Connection, n: int) -> None:
 
 _ROW = (
     "SELECT {indexable}, l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created,"
-    " coalesce(u.uses, 0), u.last_used, l.terms, v.vector, {query}, l.fact, l.project, h.positive, l.layer, l.kind"
+    " coalesce(u.uses, 0), u.last_used, l.terms, v.vector, {query}, l.fact, l.project, h.positive, l.layer, l.kind,"
+    " l.pair"
     " FROM {source} JOIN agents a ON a.n = l.agent"
     " LEFT JOIN uses u ON u.n = l.n LEFT JOIN vectors v ON v.n = l.n AND l.embedder = :embedder"
     " LEFT JOIN worth h ON h.lesson = l.n AND h.agent = l.agent {join}"
@@ -298,7 +306,7 @@ def delta(db: sqlite3.Connection, agent: int | None, embedder: str | None, since
 
 def _row(n: int, id: str, agent_id: str, experience: str, state: Any, success: int, *rest: Any) -> Row:
     row = Row(n, id, agent_id, experience, state, bool(success), *rest)
-    return replace(row, fact=bool(row.fact))
+    return replace(row, fact=bool(row.fact), pair=bool(row.pair))
 
 
 def _generation(db: sqlite3.Connection, agent: int | None) -> int:
@@ -331,7 +339,7 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
         chosen.append("l.success = :success")
         values["success"] = int(which.outcome == "success")
     if which.nature:
-        chosen.append("l.fact" if which.nature == "fact" else "NOT l.fact")
+        chosen.append(_NATURES[which.nature])
     if which.layer:
         chosen.append("l.layer = :layer")
         values["layer"] = which.layer
