@@ -113,3 +113,8 @@ def check_limits(seconds: float, rows: int) -> None:
 def quoted(name: str) -> str:
     """Write a name in backticks, as Cypher does."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def bare(name: str) -> str:
+    """Return a name by which spellings are compared that differ only in case, spaces and underscores."""
+    return "".join(char for char in name.casefold() if char.isalnum())

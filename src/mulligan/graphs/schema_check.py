@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mulligan.graphs._guard import Refused, Token, place, tokens
 from mulligan.graphs._patterns import Edge, Named, Node, Pattern, Reader
-from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind, quoted
+from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind, bare, quoted
 
 NEAR = 0.6
 """The likeness (`difflib`, 0 to 1) from which on a name of the schema is offered for one that is not there."""
@@ -92,7 +92,7 @@ class _Comparison:
         """The name as the schema has it; where it has none, the name as it is, and a fault."""
         if name.text in among:
             return name.text
-        same = [each for each in among if _bare(each) == _bare(name.text)]
+        same = [each for each in among if bare(each) == bare(name.text)]
         if len(same) == 1:
             self._right[name.at] = same[0]
             self._changes.append(f"{what} {name.text} was written {same[0]}")
@@ -203,15 +203,11 @@ def _spelt(labels: Iterable[str]) -> str:
     return " or ".join(sorted(labels)) or "any node"
 
 
-def _bare(name: str) -> str:
-    return "".join(char for char in name.casefold() if char.isalnum())
-
-
 def _nearest(name: str, among: Iterable[str]) -> str:
-    by_bare = {_bare(each): each for each in among}
-    near = difflib.get_close_matches(_bare(name), by_bare, n=3, cutoff=NEAR)
+    bybare = {bare(each): each for each in among}
+    near = difflib.get_close_matches(bare(name), bybare, n=3, cutoff=NEAR)
     if near:
-        return f"Nearest: {', '.join(by_bare[each] for each in near)}."
-    listed = sorted(by_bare.values())
+        return f"Nearest: {', '.join(bybare[each] for each in near)}."
+    listed = sorted(bybare.values())
     more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
     return f"Available: {', '.join(listed[:LISTED])}{more}."

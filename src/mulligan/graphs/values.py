@@ -19,7 +19,7 @@ from mulligan.core.errors import GraphError, QueryError
 from mulligan.core.records import Json
 from mulligan.graphs._guard import Refused, Token, tokens
 from mulligan.graphs._patterns import Reader
-from mulligan.graphs.protocol import Graph, GraphSchema, quoted
+from mulligan.graphs.protocol import Graph, GraphSchema, bare, quoted
 from mulligan.text.plain import one_line
 
 SECONDS = 2.0
@@ -165,7 +165,7 @@ class _Phrase:
 
 
 def _phrases(question: str, schema: GraphSchema) -> list[_Phrase]:
-    kinds, common = {_bare(each.label) for each in (*schema.nodes, *schema.edges)}, set(_COMMON.split())
+    kinds, common = {bare(each.label) for each in (*schema.nodes, *schema.edges)}, set(_COMMON.split())
     quoted_ones = [next(filter(None, found.groups())) for found in _QUOTED.finditer(question)]
     made = {text: _Phrase(text, True, (text.lower(),), True) for text in quoted_ones}
     words = _WORD.findall(question)
@@ -177,7 +177,7 @@ def _phrases(question: str, schema: GraphSchema) -> list[_Phrase]:
             spellings = tuple(dict.fromkeys((lowered, *_singular(lowered))))
             if {some[0].lower(), some[-1].lower()} & common:
                 continue
-            if any(_bare(each) in kinds for each in spellings) or (len(text) == 1 and text.islower()):
+            if any(bare(each) in kinds for each in spellings) or (len(text) == 1 and text.islower()):
                 continue
             is_name = any(_is_name(word, at + n) for n, word in enumerate(some))
             made.setdefault(text, _Phrase(text, is_name, spellings))
@@ -198,10 +198,6 @@ def _singular(text: str) -> Iterator[str]:
             yield f"{text[:-3]}y"
 
 
-def _bare(name: str) -> str:
-    return "".join(char for char in name.casefold() if char.isalnum())
-
-
 def _left(phrases: Sequence[_Phrase], found: Sequence[Link]) -> list[_Phrase]:
     """The phrases that could be names and have no words in common with a link."""
     linked = [link.words for link in found]
@@ -214,10 +210,10 @@ def _left(phrases: Sequence[_Phrase], found: Sequence[Link]) -> list[_Phrase]:
 
 def _unknown(left: Sequence[_Phrase], schema: GraphSchema) -> Iterator[str]:
     """The words of a name alone, such as FOOBAR1 or X-7, or in quotes, that are no name of the schema."""
-    names = {_bare(name) for each in (*schema.nodes, *schema.edges) for name in (each.label, *each.properties)}
+    names = {bare(name) for each in (*schema.nodes, *schema.edges) for name in (each.label, *each.properties)}
     for each in left:
         is_one = (" " not in each.text or each.is_quoted) and any(map(str.isalpha, each.text))
-        if is_one and not any(_bare(spelling) in names for spelling in each.spellings):
+        if is_one and not any(bare(spelling) in names for spelling in each.spellings):
             yield each.text
 
 

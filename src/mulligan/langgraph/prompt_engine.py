@@ -22,7 +22,7 @@ from mulligan.core.loop import Meter
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.records import Json, Usage
-from mulligan.graphs.protocol import Graph, GraphSchema, quoted
+from mulligan.graphs.protocol import Graph, GraphSchema, bare, quoted
 from mulligan.langgraph.asking import fields_of, recorded, until_valid
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import prompts_of
@@ -207,11 +207,7 @@ def _taken(step: str, key: str, answer: Json, spellings: Mapping[str, Sequence[s
 def _found(given: str, spellings: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the names that match: exactly, or else regardless of case, spaces and underscores."""
     exact = [name for name, known in spellings.items() if given in known]
-    return exact or [name for name, known in spellings.items() if _bare(given) in map(_bare, known)]
-
-
-def _bare(name: str) -> str:
-    return "".join(char for char in name.casefold() if char.isalnum())
+    return exact or [name for name, known in spellings.items() if bare(given) in map(bare, known)]
 
 
 def _table(step: str, answer: Json, wanted: str) -> dict[str, Json]:
