@@ -172,7 +172,6 @@ def test_the_command_prints_the_path_and_tells_the_licence_on_stderr(
     assert ended.value.code == 0
     assert said.out.strip() == str(cache() / "mbpp" / "file.jsonl")
     assert "licence: CC0 (nobody)" in said.err
-    assert "100 %" in said.err
 
 
 def test_what_cannot_be_pinned_says_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:

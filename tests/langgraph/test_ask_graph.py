@@ -296,9 +296,12 @@ def test_no_model_is_asked_about_a_graph_that_is_not_there(
     assert len(provider.requests) == 0
 
 
+GOOD_ROWS = {"score": 9, "reason": "nothing"}
+
+
 @pytest.fixture
 def cut_off(tmp_path: Path, kg: Path, provider: Wire) -> Callable[[signal.Signals], tuple[str, str]]:
-    """A question whose revision is cut off by this signal; the run, and what was said."""
+    """A question whose second draft is cut off by this signal; the run, and what was said."""
 
     def start(number: signal.Signals) -> tuple[str, str]:
         provider.plays({"answer": json.dumps(draft(EMPTY)["arguments"])}, {"hang": True})
@@ -313,7 +316,7 @@ def cut_off(tmp_path: Path, kg: Path, provider: Wire) -> Callable[[signal.Signal
         seen: list[str] = []
         for line in process.stderr:
             seen.append(line)
-            if "looking at what came back" in line:
+            if sum("writing a query" in each for each in seen) == 2:
                 break
         until = time.monotonic() + 30
         while len(provider.requests) < 2 and time.monotonic() < until:
@@ -338,8 +341,7 @@ def test_a_question_that_was_cut_off_is_resumed(
     if number != signal.SIGKILL:
         assert f"Interrupted. Resume it with: mulligan runs resume {run}" in err
         assert "paused: interrupted" in asking(None, "runs", "list").out
-    answers = [revision(1, GOOD), revision(9)]
-    provider.plays(*({"answer": json.dumps(answer["arguments"])} for answer in answers))
+    provider.plays(*({"answer": json.dumps(answer)} for answer in (draft(GOOD)["arguments"], GOOD_ROWS)))
     ended = asking(None, "runs", "resume", run)
     assert (ended.status, ended.out.splitlines()) == (0, TABLE)
     assert len(provider.requests) == 2, "the draft was not asked for again"
@@ -426,7 +428,7 @@ def test_a_server_is_asked_with_user_and_password(
     asking: Asking, bolt_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MULLIGAN_GRAPH_PASSWORD", PASSWORD)
-    (tmp_path / "script.json").write_text(json.dumps([*CHOSEN, *said(draft(GOOD), revision(9))]))
+    (tmp_path / "script.json").write_text(json.dumps([*said(draft(GOOD)), GOOD_ROWS]))
     access = bolt_server.access
     ended = asking(
         None, "ask-graph", QUESTION, "--graph", bolt_server.address, "--user", access["user"],
@@ -438,7 +440,6 @@ def test_a_server_is_asked_with_user_and_password(
 
 
 JUDGED = ("ask-graph", QUESTION, "--until", "judged", "--no-prompt-engine")
-GOOD_ROWS = {"score": 9, "reason": "nothing"}
 UNKNOWN = "MATCH (g:Gene {name: 'FOOBAR1'}) RETURN g.chromosome AS c"
 
 
