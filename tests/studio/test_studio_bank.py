@@ -114,6 +114,30 @@ async def test_a_lesson_is_shown_with_its_origin_its_recalls_and_its_worth() -> 
         assert (await client.get(f"/bank/lessons/{id[:8]}")).headers["location"] == f"/bank/lessons/{id}"
 
 
+async def test_relevance_stands_against_success() -> None:
+    async with studio_client() as client:
+        assert "No recall of this bank has a known outcome yet." in (await client.get("/bank/calibration")).text
+    await kept()
+    await kept("films")
+    async with bank_of() as bank, bank_of("films") as other:
+        for success in (True, True, False):
+            recall = await bank.recall("pay the orders at once")
+            await bank.outcome_of(recall.id, success)
+        (score,) = [lesson.score for lesson in recall.lessons]
+        await other.outcome_of((await other.recall("pay the orders at once")).id, True)
+        assert await bank.relevances() == ((score, False), (score, True), (score, True))
+        assert await bank.relevances(1) == ((score, False),)
+    assert score is not None
+    least = min(int(score * 10), 9) / 10
+    async with studio_client() as client:
+        page = (await client.get("/bank/calibration")).text
+        row = f'{least:.1f} to {least + 0.1:.1f}</th><td class="number">3</td><td class="number">2</td><td class="number">67 %</td>'
+        assert row in page
+        file = await client.get("/bank/calibration?format=svg")
+        assert file.headers["content-type"].startswith("image/svg+xml")
+        assert file.text.count("<circle") == 1
+
+
 async def test_a_lesson_that_nobody_measured_has_no_figure() -> None:
     id = await kept()
     async with studio_client() as client:

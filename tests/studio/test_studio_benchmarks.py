@@ -70,6 +70,22 @@ async def test_what_success_costs_is_a_picture_a_table_and_a_file() -> None:
     assert "What success costs" not in alone
 
 
+@pytest.mark.usefixtures("two_runs")
+async def test_the_learning_curve_is_a_file_too_and_each_link_keeps_all_runs() -> None:
+    async with studio_client() as client:
+        page = (await client.get("/benchmarks/compare?run=a1&run=b2")).text
+        (address,) = re.findall(r'<a href="([^"]+)">The figure as a file', page)
+        file = await client.get(unescape(address))
+    assert file.headers["content-type"] == "image/svg+xml"
+    assert file.text.count("<polyline") == 2
+    labels = re.findall(r"</svg> ([^<]+)</li>", page)
+    assert len(labels) == 2
+    assert all(f">{label}</text>" in file.text for label in labels)
+    links = [unescape(link) for link in re.findall(r'href="(/benchmarks/compare[^"]*)"', page)]
+    assert links
+    assert all("run=a1&run=b2" in link for link in links)
+
+
 @pytest.mark.parametrize(("most", "end"), [(0, 1), (3, 4), (8, 10), (0.0021, 0.004), (1999, 4000)])
 def test_an_axis_ends_at_a_short_number(most: float, end: float) -> None:
     tokens = Usage(input_tokens=int(most)) if most >= 1 or not most else Usage(input_tokens=1, cost=most)

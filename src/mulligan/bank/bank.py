@@ -351,6 +351,10 @@ class Bank:
         """What is counted of the whole bank and of each of its lessons, or of these: see `core.worth`."""
         return await self._lessons.worth(self.agent_id, of=of)
 
+    async def relevances(self, limit: int = 1000) -> Sequence[tuple[float, bool]]:
+        """How relevant each lesson was that the newest recalls showed, and whether that task succeeded."""
+        return await self._lessons.relevances(self.agent_id, limit)
+
     async def commit(self, work: str, answer: Json) -> Learned:
         """Takes the answer to a question that was handed out. Raises `BadAnswer`; the question then stays open."""
         taken, claim = await self._taken(work)

@@ -520,6 +520,11 @@ class LessonStore(Protocol):
         None."""
         ...
 
+    async def relevances(self, agent_id: str | None, limit: int) -> Sequence[tuple[float, bool]]:
+        """Of the newest recalls whose outcome is known, at most `limit`: the score of each lesson that was shown, with
+        that outcome."""
+        ...
+
     async def retired_for_harm(self, agent_id: str | None) -> Mapping[str, str]:
         """The ids of lessons that were retired for the harm that they did, with the figures; each is told once."""
         ...

@@ -1,6 +1,7 @@
 """Figures with their intervals as shapes of an SVG, with no more than the standard library.
 
-templates/intervals.svg draws effects, templates/spending.svg what success costs.
+templates/intervals.svg draws effects, templates/spending.svg what success costs, templates/calibration.svg how far the
+relevance of lessons foretells success.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from math import floor, log10
 
 from mulligan.bench.report.figures import Figures
-from mulligan.bench.report.statistics import Rate
+from mulligan.bench.report.statistics import Rate, rate
 from mulligan.core.worth import Tally, Uplift
 
 WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 640, 34, 190, 24, 12, 40
@@ -116,6 +117,60 @@ def spending(runs: Sequence[tuple[str, Figures]]) -> Spending:
     rules = [(_up(share / 100), share) for share in range(0, 101, 20)]
     frame = EDGE, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM
     return Spending(WIDTH, HEIGHT, frame, "dollars" if dollars else "tokens", ticks, rules, points)
+
+
+# --- relevance against success ------------------------------------------------------------------------------------
+
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Lessons of a range of relevance. x, y, low, high: places of the middle, and of the rate with its interval."""
+
+    least: float
+    most: float
+    solved: Rate
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """lessons: how many were shown; least: the place of the least relevance among them."""
+
+    width: int
+    height: int
+    frame: tuple[int, int, int, int]
+    lessons: int
+    least: float | None
+    ticks: Sequence[tuple[float, str]]
+    rules: Sequence[tuple[float, int]]
+    bins: Sequence[Bin]
+
+
+def calibration(shown: Sequence[tuple[float, bool]]) -> Calibration:
+    """How often tasks succeeded that were shown lessons of a relevance, by tenths from 0 to 1."""
+
+    def across(relevance: float) -> float:
+        return round(EDGE + min(max(relevance, 0.0), 1.0) * (WIDTH - EDGE - RIGHT), 1)
+
+    held: list[list[bool]] = [[] for _ in range(BINS)]
+    for score, success in shown:
+        held[min(max(int(score * BINS), 0), BINS - 1)].append(success)
+    bins: list[Bin] = []
+    for n, ends in enumerate(held):
+        one, middle = rate(sum(ends), len(ends)), (n + 0.5) / BINS
+        if one.value is not None and one.low is not None and one.high is not None:
+            places = across(middle), _up(one.value), _up(one.low), _up(one.high)
+            bins.append(Bin(n / BINS, (n + 1) / BINS, one, *places))
+    ticks = [(across(n / 5), f"{n / 5:.1f}") for n in range(6)]
+    rules = [(_up(share / 100), share) for share in range(0, 101, 20)]
+    frame = EDGE, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM
+    least = across(min(score for score, _ in shown)) if shown else None
+    return Calibration(WIDTH, HEIGHT, frame, len(shown), least, ticks, rules, bins)
 
 
 def _round_up(most: float) -> float:

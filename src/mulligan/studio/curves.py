@@ -1,4 +1,4 @@
-"""Learning curves as shapes of an SVG, with no more than the standard library; templates/curve.html draws them."""
+"""Learning curves as shapes of an SVG, with no more than the standard library; templates/curve.svg draws them."""
 
 from __future__ import annotations
 

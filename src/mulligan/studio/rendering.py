@@ -87,8 +87,8 @@ def render(request: Request, template: str, *, status: int = 200, **values: Any)
 
 def with_query(request: Request, **changed: str) -> str:
     """This page's address with these parameters changed; "" leaves one out."""
-    values = {**request.query_params, **changed}
-    query = urlencode({name: value for name, value in values.items() if value})
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name not in changed]
+    query = urlencode([(name, value) for name, value in (*kept, *changed.items()) if value])
     return f"{request.url.path}?{query}" if query else request.url.path
 
 

@@ -33,7 +33,7 @@ class Excerpt:
 
 
 def read_page(html: str) -> Element:
-    """The tree of a page. Raises `ValueError` for text that is no XML.
+    """The tree of a page. Raises `ValueError` for text that is not XML.
 
     Prefixes such as `xlink:` need not be declared, because Mind2Web's pages do not declare theirs.
     """

@@ -14,8 +14,9 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import LAYERS, Lesson, LessonState, Recall
 from mulligan.core.worth import Tally
+from mulligan.studio.charts import calibration
 from mulligan.studio.pages import lesson
-from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query
+from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, environment, render, studio_of, with_query
 from mulligan.studio.safety import form_of
 
 STATES: Sequence[LessonState] = ("active", "quarantined", "retired", "superseded")
@@ -30,6 +31,7 @@ THRESHOLDS: Mapping[str, float | str | None] = {
 }
 """The least relevance of what a recall gives, by its name; "": that of the settings."""
 MOST_MERGED = 20
+MOST_RECALLS = 1000
 MOST_OTHERS = 20
 """Agents that a page without lessons names."""
 
@@ -156,8 +158,17 @@ async def notebook(request: Request) -> Response:
     )
 
 
+async def relevance(request: Request) -> Response:
+    """How far the relevance of lessons foretells success: a figure, a table, and with `?format=svg` a file."""
+    drawn = calibration(await studio_of(request).bank.relevances(MOST_RECALLS))
+    if request.query_params.get("format") == "svg":
+        return Response(environment().get_template("calibration.svg").render(plot=drawn), media_type="image/svg+xml")
+    return render(request, "calibration.html", plot=drawn, most=f"{MOST_RECALLS:,}")
+
+
 routes = [
     Route("/bank", bank),
+    Route("/bank/calibration", relevance),
     Route("/bank/merging", merging),
     Route("/bank/merging", merge, methods=["POST"]),
     Route("/bank/notebook", notebook),

@@ -90,8 +90,11 @@ async def compared(request: Request) -> Response:
     recorded = [await read_run(studio.store, id) for id in ids]
     report = await asyncio.to_thread(make_report, recorded)
     spent = spending([(label, run.figures) for label, run in zip(report.labels, report.runs, strict=True)])
+    curve = plot(curves(report))
     if request.query_params.get("format") == "svg":
-        return Response(environment().get_template("spending.svg").render(spending=spent), media_type="image/svg+xml")
+        name = "curve.svg" if request.query_params.get("figure") == "curve" else "spending.svg"
+        drawn = environment().get_template(name).render(spending=spent, plot=curve, file=True)
+        return Response(drawn, media_type="image/svg+xml")
     shown, after = request.query_params.get("show", ""), _number(request, "after", 0)
     cases = _cases(report, shown)
     return render(
@@ -99,9 +102,11 @@ async def compared(request: Request) -> Response:
         "compared.html",
         report=report,
         runs=list(zip(report.labels, report.runs, strict=True)),
-        plot=plot(curves(report)),
+        plot=curve,
+        file=False,
+        curve_file=with_query(request, format="svg", figure="curve"),
         spending=spent,
-        spending_file=str(request.url.include_query_params(format="svg").replace(scheme="", netloc="")),
+        spending_file=with_query(request, format="svg", figure="spending"),
         blocks=[(type(block).__name__, block) for block in page(report)[1:]],
         cases=cases[after : after + PAGE_ROWS],
         count=len(cases),

@@ -224,6 +224,9 @@ class SqliteLessons:
     async def worth(self, agent_id: str | None, *, of: Sequence[str] | None = None) -> Sequence[Worth]:
         return await self._read(worth.listed, agent_id, of)
 
+    async def relevances(self, agent_id: str | None, limit: int) -> Sequence[tuple[float, bool]]:
+        return await self._read(worth.relevances, agent_id, limit)
+
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
         return await self._db.read(lambda db: rows.counts(db, agent_id))
 

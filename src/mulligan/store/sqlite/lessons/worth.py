@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.errors import NotFound, Unreadable
-from mulligan.core.lessons import Worth
+from mulligan.core.lessons import Receipt, Worth
 from mulligan.core.records import Json
 from mulligan.core.worth import Tally
 from mulligan.store.sqlite.lessons import rows
@@ -100,6 +100,16 @@ def listed(db: sqlite3.Connection, agent: int | None, of: Sequence[str] | None =
             ),
         )
     )
+
+
+def relevances(db: sqlite3.Connection, agent: int | None, limit: int) -> Sequence[tuple[float, bool]]:
+    query = (
+        f"SELECT schema, record, success FROM receipts r WHERE {rows.owned(agent, 'r.agent')} AND success IS NOT NULL"
+        " ORDER BY n DESC LIMIT :limit"
+    )
+    found = db.execute(query, {"agent": agent, "limit": limit}).fetchall()
+    recalls = readable(found, lambda row: (record_of(Receipt, "A receipt", *row[:2]), bool(row[2])))
+    return tuple((score, success) for receipt, success in recalls for score in receipt.lessons.values())
 
 
 def put(db: sqlite3.Connection, agent: int, lesson: int, counted: Worth) -> None:
