@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -52,11 +53,14 @@ async def served(*, write: bool = False) -> AsyncGenerator[str]:
         await asyncio.wait_for(serving, 30)
 
 
+def api() -> Any:
+    """Playwright, which has no place in the extras: without it these tests are skipped."""
+    return import_module("playwright.async_api")
+
+
 @asynccontextmanager
 async def browser() -> AsyncGenerator[Any]:
-    from playwright.async_api import async_playwright
-
-    async with async_playwright() as playwright:
+    async with api().async_playwright() as playwright:
         chromium = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         try:
             yield chromium
@@ -65,9 +69,7 @@ async def browser() -> AsyncGenerator[Any]:
 
 
 async def test_a_run_is_watched_live_from_start_to_end() -> None:
-    from playwright import async_api
-
-    expect: Any = async_api.expect
+    expect = api().expect
     expect.set_options(timeout=30_000)
     async with served() as url, browser() as chromium:
         page = await chromium.new_page()
