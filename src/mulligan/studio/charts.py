@@ -66,6 +66,21 @@ HEIGHT, EDGE = 320, 56
 COLOURS = 6
 
 
+def _up(share: float) -> float:
+    return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """Rates of success above an axis. ticks: places on the axis, and rules: heights, with what they mean."""
+
+    ticks: Sequence[tuple[float, str]]
+    rules: Sequence[tuple[float, int]] = tuple((_up(share / 100), share) for share in range(0, 101, 20))
+    width: int = WIDTH
+    height: int = HEIGHT
+    frame: tuple[int, int, int, int] = (EDGE, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM)
+
+
 @dataclass(frozen=True)
 class Point:
     """A run. number: its label in the picture; spent: for each case; y, low, high: places of its rate of success."""
@@ -81,16 +96,11 @@ class Point:
     high: float
 
 
-@dataclass(frozen=True)
-class Spending:
-    """unit: what is spent, "dollars", or "tokens" where a cost is unknown; ticks, rules: places and what they mean."""
+@dataclass(frozen=True, kw_only=True)
+class Spending(Rates):
+    """unit: what is spent, "dollars", or "tokens" where a cost is unknown."""
 
-    width: int
-    height: int
-    frame: tuple[int, int, int, int]
     unit: str
-    ticks: Sequence[tuple[float, str]]
-    rules: Sequence[tuple[float, int]]
     points: Sequence[Point]
 
 
@@ -114,9 +124,7 @@ def spending(runs: Sequence[tuple[str, Figures]]) -> Spending:
         if rate.value is not None and rate.low is not None and rate.high is not None
     ]
     ticks = [(across(most * n / 4), f"{most * n / 4:,.4g}") for n in range(5)]
-    rules = [(_up(share / 100), share) for share in range(0, 101, 20)]
-    frame = EDGE, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM
-    return Spending(WIDTH, HEIGHT, frame, "dollars" if dollars else "tokens", ticks, rules, points)
+    return Spending(ticks=ticks, unit="dollars" if dollars else "tokens", points=points)
 
 
 # --- relevance against success ------------------------------------------------------------------------------------
@@ -137,17 +145,12 @@ class Bin:
     high: float
 
 
-@dataclass(frozen=True)
-class Calibration:
+@dataclass(frozen=True, kw_only=True)
+class Calibration(Rates):
     """lessons: how many were shown; least: the place of the least relevance among them."""
 
-    width: int
-    height: int
-    frame: tuple[int, int, int, int]
     lessons: int
     least: float | None
-    ticks: Sequence[tuple[float, str]]
-    rules: Sequence[tuple[float, int]]
     bins: Sequence[Bin]
 
 
@@ -167,10 +170,8 @@ def calibration(shown: Sequence[tuple[float, bool]]) -> Calibration:
             places = across(middle), _up(one.value), _up(one.low), _up(one.high)
             bins.append(Bin(n / BINS, (n + 1) / BINS, one, *places))
     ticks = [(across(n / 5), f"{n / 5:.1f}") for n in range(6)]
-    rules = [(_up(share / 100), share) for share in range(0, 101, 20)]
-    frame = EDGE, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM
     least = across(min(score for score, _ in shown)) if shown else None
-    return Calibration(WIDTH, HEIGHT, frame, len(shown), least, ticks, rules, bins)
+    return Calibration(ticks=ticks, lessons=len(shown), least=least, bins=bins)
 
 
 def _round_up(most: float) -> float:
@@ -179,7 +180,3 @@ def _round_up(most: float) -> float:
         return 1.0
     power = 10.0 ** floor(log10(most))
     return next(power * digit for digit in (1, 2, 4, 8, 10, 20) if power * digit > most * 1.02)
-
-
-def _up(share: float) -> float:
-    return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
