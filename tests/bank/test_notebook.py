@@ -1,6 +1,7 @@
 """The notebook: facts of steps by rule, operations of a model checked before they are kept, doubts, history of episodes."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -287,3 +288,18 @@ async def test_with_lessons_beside_the_notebook_one_question_gives_strategies_to
     assert len(asked) == 1
     assert "You may also add strategies" in asked[0]
     assert shown.count("List the tables before you count.") == shown.count("orders stand in t_ord") == 1
+
+
+async def test_a_bank_that_shows_history_alone_asks_no_model_and_its_recalls_get_their_outcome(tmp_path: Path) -> None:
+    model = ScriptedModel([])
+    given = {"forms": ["history"]}
+    async with a_bank(tmp_path / "m.db", model=model, embedder="none", project="shop", settings=given) as bank:
+        learned = await bank.learn(FIRST)
+        assert learned.nothing_because.startswith('forms is "history" alone')
+        assert learned.facts  # by rule
+        recall = await bank.recall(Task(TASK))
+        assert recall.episodes == ("e1",)
+        again = an_episode("e2", (OLD, "417"))
+        await bank.learn(replace(again, recall=recall))
+        assert not model.questions
+        assert [one.success for one in (await bank.receipt(recall.id)).outcomes] == [True]

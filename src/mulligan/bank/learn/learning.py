@@ -53,6 +53,8 @@ REMEMBERED = 100
 ACCOUNTS, ACCOUNT_TOKENS = 100, 600
 """Accounts that are kept of a project, the newest, and what each may take."""
 
+NOT_SHOWN = 'forms is "history" alone, which shows no lessons: add "lessons" or "notebook" to have them drawn'
+
 ANSWERS = "answers"
 """Under which the payload of work keeps what a model answered."""
 
@@ -270,13 +272,16 @@ class Learning:
         await self._keep_accounts(kept, success)
         facts = await self._learn_facts(kept, key)
         recalls = [episode.recall.id for episode in episodes if episode.recall]
-        if len(episodes) > 1:  # of one task: each recall gets the outcome of its own episode
+        only_history = self._ports.settings.forms == ("history",)
+        if len(episodes) > 1 or only_history:  # each recall gets the outcome of its own episode
             for episode in episodes:
                 if episode.recall and episode.judged:
                     with suppress(NotFound):
                         await self._ports.memory.lessons.outcome_of(
                             self._ports.writes, episode.recall.id, bool(episode.solved)
                         )
+        if only_history and not borrow:
+            return Learned(success=success, facts=facts, nothing_because=NOT_SHOWN)
         now = not (borrow or background or self._ports.model is None)
         work, claim = await self._ports.claimed(
             self._queue.begin(

@@ -1,0 +1,105 @@
+"""The figures of the study over both streams: `python studies/streams/figures.py STORE=STREAM STORE=STREAM`.
+
+STORE is the address of a store, STREAM the id of a stream in it. It asks no model. README.md says what is tested.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from mulligan.bench.report.statistics import Estimate, clustered, holm
+from mulligan.bench.report.stream import Row, read_stream
+from mulligan.store import open_store
+from mulligan.text.pages import Block, Line, Table, markdown
+
+FIRST = ("default", "none")
+"""The one test that decides: the score of the first arm less that of the second."""
+BESIDE = (("history", "none"), ("lessons", "none"), ("notebook", "none"), ("notebook", "history"))
+"""Corrected by Holm's method for their number."""
+MARGIN = 0.05
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of a stream in all arms. family: its kind, named with its stream, since the streams share none."""
+
+    family: str
+    rows: dict[str, Row]
+
+    def score(self, arm: str) -> float:
+        """A task that ended with an error counts as 0."""
+        return self.rows[arm].score or 0.0
+
+
+def tasks_of(stream: str, rows: Sequence[Row]) -> list[Task]:
+    """The tasks up to the last position that all arms have reached."""
+    arms = {row.arm for row in rows}
+    reached = min(max(row.position for row in rows if row.arm == arm) for arm in arms)
+    return [
+        Task(f"{stream} {at[0].family}", {row.arm: row for row in at})
+        for position in range(1, reached + 1)
+        if (at := [row for row in rows if row.position == position])
+    ]
+
+
+def difference(tasks: Sequence[Task], arm: str, reference: str) -> Estimate:
+    return clustered([task.score(arm) - task.score(reference) for task in tasks], [task.family for task in tasks])
+
+
+def tests(tasks: Sequence[Task]) -> Table:
+    pairs = [FIRST, *BESIDE]
+    found = [difference(tasks, *pair) for pair in pairs]
+    corrected = holm([one.p if one.p is not None else 1.0 for one in found[1:]])
+    cells = list[list[str]]()
+    for (arm, reference), one, holms in zip(pairs, found, ["", *(f"{p:.3g}" for p in corrected)], strict=True):
+        interval = "" if one.low is None else f"{one.low:+.3f} to {one.high:+.3f}"
+        p, shown = (("" if value is None else f"{value:.3g}") for value in (one.p, one.detectable))
+        cells.append([f"{arm} - {reference}", f"{one.value:+.3f}", interval, p, holms, shown])
+    return Table(["difference in score", "mean", "95 % interval", "p", "p (Holm)", "could show"], cells)
+
+
+def arms(tasks: Sequence[Task]) -> Table:
+    without = fmean(task.score("none") for task in tasks)
+    cells = list[list[str]]()
+    for arm in tasks[0].rows:
+        rows, score = [task.rows[arm] for task in tasks], fmean(task.score(arm) for task in tasks)
+        gain = "" if arm == "none" or without == 1 else f"{(score - without) / (1 - without):+.3f}"
+        of_memory = fmean(row.memory_tokens_in + row.memory_tokens_out for row in rows)
+        right = sum(row.success or False for row in rows)
+        recalled, errors = fmean(row.recalled_tokens for row in rows), sum(row.status == "error" for row in rows)
+        tokens = fmean(row.tokens for row in rows)
+        cells.append(
+            [
+                arm,
+                f"{score:.3f}",
+                gain,
+                str(right),
+                f"{tokens:,.0f}",
+                f"{of_memory:,.0f}",
+                f"{recalled:,.0f}",
+                str(errors),
+            ]
+        )
+    return Table(["arm", "score", "gain", "solved", "tokens", "of memory", "recalled", "errors"], cells)
+
+
+async def figures(addresses: Sequence[str]) -> list[Block]:
+    blocks, all_tasks = list[Block](), list[Task]()
+    for one in addresses:
+        address, _, stream = one.rpartition("=")
+        async with open_store(address) as store:
+            report = await read_stream(store, stream)
+        name = report.choice.base.benchmark
+        tasks = tasks_of(name, report.rows)
+        all_tasks += tasks
+        blocks += [Line(f"{name}: {len(tasks)} tasks in all arms, {report.model}"), arms(tasks)]
+    both = Line(f"Both: {len(all_tasks)} tasks, {len({task.family for task in all_tasks})} kinds; margin {MARGIN}.")
+    return [*blocks, both, arms(all_tasks), tests(all_tasks)]
+
+
+if __name__ == "__main__":
+    print(markdown(asyncio.run(figures(sys.argv[1:]))))
