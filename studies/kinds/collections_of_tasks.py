@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mulligan.bench.streams.stream import Stream
+from mulligan.bench.streams.stream import Family, Stream
+from mulligan.core.protocols import Evaluator
+from mulligan.core.records import Spec
 
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("MULLIGAN_TEST_DATA") or HERE.parents[2] / "shared/data")
@@ -48,7 +50,8 @@ def sources() -> Tasks:
 
 
 def streams() -> Tasks:
-    made = [Stream(family, judges=lambda _: _none(), tasks=60, drift="none") for family in ("code", "service")]
+    families: tuple[Family, ...] = ("code", "service")
+    made = [Stream(family, judges=_nobody, tasks=60, drift="none") for family in families]
     return [(case.task.prompt, case.family) for stream in made for case in stream.load([])]
 
 
@@ -57,7 +60,7 @@ def conventions() -> Tasks:
     return [(file.read_text(), file.parts[-3]) for file in files]
 
 
-def _none() -> Any:
+def _nobody(spec: Spec) -> Evaluator:
     raise AssertionError("nothing is judged here")
 
 

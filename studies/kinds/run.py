@@ -1,6 +1,6 @@
 """How well clusters of embeddings find the kinds of tasks, by the cut that joins them: see README.md.
 
-    python studies/kinds/run.py [--embedder hash] [--held] [--at .45]
+python studies/kinds/run.py [--embedder hash] [--held] [--at .45]
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import log
 import numpy as np
 from collections_of_tasks import Tasks, develop, held
 
-from mulligan.bank.kinds.clusters import Cluster, clusters, nearest
+from mulligan.bank.kinds.clusters import Cluster, centred, clusters, nearest
 from mulligan.bank.recall.embedding import embed
 from mulligan.core.ranking import Array
 from mulligan.models.catalog import open_embedder
@@ -49,11 +49,6 @@ class Vectors:
         return cls([kind for _, kind in ordered], await embed(open_embedder(embedder), [text for text, _ in ordered]))
 
 
-def centred(vectors: Array, mean: Array) -> Array:
-    moved = vectors - mean
-    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)
-
-
 def figures(one: Vectors, foreign: Array, cut: float, centre: bool) -> Figures:
     vectors = centred(one.vectors, one.vectors.mean(axis=0)) if centre else one.vectors
     found = clusters(vectors, cut, LEAST)
@@ -83,10 +78,11 @@ def _later(one: Vectors, foreign: Array, cut: float, centre: bool) -> tuple[floa
         return 0.0, 1.0, 0.0
     means = np.asarray([cluster.mean for cluster in found])
     names = [_most(kinds, cluster)[0] for cluster in found]
-    given, _ = nearest(later, means, cut)
-    right = [names[n] == kind for n, kind in zip(given, one.kinds[1::2], strict=True) if n >= 0]
-    taken, _ = nearest(others, means, cut)
-    return len(right) / len(later), float(np.mean(right)) if right else 1.0, float((taken >= 0).mean())
+    of, similarity = nearest(later, means)
+    given = zip(of.tolist(), similarity.tolist(), one.kinds[1::2], strict=True)
+    right: list[bool] = [names[int(n)] == kind for n, much, kind in given if much >= cut]
+    _, foreign_similarity = nearest(others, means)
+    return len(right) / len(later), float(np.mean(right)) if right else 1.0, float((foreign_similarity >= cut).mean())
 
 
 def _most(kinds: Sequence[str], cluster: Cluster) -> tuple[str, int]:
@@ -123,12 +119,15 @@ async def main() -> None:
     given = parser.parse_args()
     all_of = {name: await Vectors.of(tasks, given.embedder) for name, tasks in develop().items()}
     looked_at = {"held": await Vectors.of(held()["held"], given.embedder)} if given.held else all_of
-    head = "| | cut | clusters | purity | covered | NMI | later | right | foreign |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    head = (
+        "| | cut | clusters | purity | covered | NMI | later | right | foreign |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    )
     for centre in (False, True):
         print(f"\n{given.embedder}, {'centred' if centre else 'as it is'}\n\n{head}")
         for cut in CUTS if given.at is None else [given.at]:
             rows = {
-                name: figures(one, foreigners({**all_of, name: one}, name), cut, centre) for name, one in looked_at.items()
+                name: figures(one, foreigners({**all_of, name: one}, name), cut, centre)
+                for name, one in looked_at.items()
             }
             if given.at is not None:
                 for name, row in rows.items():
