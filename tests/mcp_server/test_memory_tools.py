@@ -49,7 +49,7 @@ async def test_lessons_are_found_by_the_kind_that_a_cluster_gave_them() -> None:
         name = next(kind.name for kind in proposed.kinds if "invoice" in kind.tasks[0])
         await bank.kinds.keep(proposed.renamed({name: "billing"}), lessons=True)
         asked = {
-            "query": "Work with the date.",
+            "query": tasks[3],
             "agent_id": "me",
             "kind": "Billing",
             "top_k": 5,
