@@ -48,13 +48,7 @@ async def test_lessons_are_found_by_the_kind_that_a_cluster_gave_them() -> None:
         proposed = await bank.kinds.propose()
         name = next(kind.name for kind in proposed.kinds if "invoice" in kind.tasks[0])
         await bank.kinds.keep(proposed.renamed({name: "billing"}), lessons=True)
-        asked = {
-            "query": tasks[3],
-            "agent_id": "me",
-            "kind": "Billing",
-            "top_k": 5,
-            "min_score_threshold": 0,
-        }
+        asked = {"query": tasks[3], "agent_id": "me", "kind": "Billing", "top_k": 5}
         found = await good(client, "retrieve_memory", **asked)
         other = await good(client, "retrieve_memory", **{**asked, "kind": "calendar parse date"})
     assert "L3" in {memory["title"] for memory in found["memories"]} <= {"L3", "L4", "L5"}
