@@ -134,7 +134,7 @@ async def test_a_kind_that_tasks_have_already_is_the_name_of_their_cluster(tmp_p
 
 
 async def test_episodes_that_taught_no_lesson_count_by_their_accounts(tmp_path: Path) -> None:
-    nothing = {"why": "w", "lessons": [], "nothing_because": "It went well."}
+    nothing: dict[str, Any] = {"why": "w", "lessons": [], "nothing_because": "It went well."}
     async with a_bank(tmp_path / "m.db", model=ScriptedModel([nothing] * len(TASKS))) as bank:
         for n, task in enumerate(TASKS):
             await bank.learn(an_episode(f"e{n}", task, "done"))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mulligan.bank.kinds.clusters import centred, clusters, nearest
-from mulligan.bank.kinds.names import named_by_model, named_by_words
+from mulligan.bank.kinds.names import named_by_model, named_by_words, naming_prompt
 from mulligan.bank.learn.learning import ACCOUNTS, LessonWriter
 from mulligan.bank.learn.screening import QUERY, visible
 from mulligan.bank.ports import NO_MODEL, Ports
@@ -129,7 +129,7 @@ class Kinds:
         groups = [[texts[row] for row in one.rows] for one in found]
         if by_model and groups:
             assert self._ports.model is not None
-            names = await named_by_model(self._ports.model, self._ports.prompts.get("naming.kinds"), groups)
+            names = await named_by_model(self._ports.model, naming_prompt(self._ports.prompts), groups)
         else:
             names = named_by_words(groups, [[seen[text] for text in group] for group in groups])
         kinds = tuple(
@@ -265,7 +265,9 @@ class Kinds:
             raise InvalidInput(vectors.why_not)
         means = np.stack([np.frombuffer(kind.mean, np.float32) for kind in kept.kinds])
         of, similarity = nearest(centred(made, np.frombuffer(kept.centre, np.float32)), means)
-        return [(kept.kinds[int(n)].name, float(much)) for n, much in zip(of.tolist(), similarity.tolist(), strict=True)]
+        return [
+            (kept.kinds[int(n)].name, float(much)) for n, much in zip(of.tolist(), similarity.tolist(), strict=True)
+        ]
 
     async def _change(self, lessons: Sequence[Lesson], why: str) -> None:
         for entry in await self._writer.entries(lessons, by_a_person=True) if lessons else ():

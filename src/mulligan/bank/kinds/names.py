@@ -11,7 +11,7 @@ from mulligan.bank.learn.screening import flags_of
 from mulligan.bank.recall.terms import commonness, terms
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.prompts import Prompt
-from mulligan.core.protocols import Model
+from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Question, Sampling, asked_again
 from mulligan.core.records import MOST_KIND, Json, checked_kind, folded_kind
 from mulligan.text.formatting import labelled
@@ -92,6 +92,11 @@ def _new(words: Sequence[str], count: int, taken: Sequence[str]) -> str:
     return next(name for n in range(2, len(taken) + 3) if folded_kind(name := f"{base} {n}") not in used)
 
 
+def naming_prompt(prompts: Prompts) -> Prompt:
+    """The prompt of `named_by_model`. Raises `InvalidInput` for a file of the user's that cannot be used."""
+    return prompts.get("naming.kinds").check("groups", "count")
+
+
 async def named_by_model(model: Model, prompt: Prompt, groups: Sequence[Sequence[str]]) -> list[str]:
     """A name for each group of texts by a model, which sees the first texts of each.
 
@@ -122,7 +127,7 @@ def _question(prompt: Prompt, groups: Sequence[Sequence[str]]) -> Question:
         "required": ["names"],
         "additionalProperties": False,
     }
-    return Question(prompt.check("groups", "count").render(groups="\n\n".join(shown), count=str(len(groups))), schema)
+    return Question(prompt.render(groups="\n\n".join(shown), count=str(len(groups))), schema)
 
 
 def _taken(answer: Json, count: int, before: Sequence[str]) -> list[str]:
