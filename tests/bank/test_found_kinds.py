@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan import Bank, ScriptedModel
-from mulligan.app.solve import solve
+from mulligan.app.solve import resume, solve
 from mulligan.bank.kinds.clusters import clusters
 from mulligan.bank.kinds.names import named_by_words
 from mulligan.core.errors import BadAnswer, InvalidInput
@@ -338,3 +338,20 @@ async def test_a_later_task_gets_its_kind_and_the_lessons_of_that_kind_come_firs
     assert (stored.kind_from.by, stored.kind_from.nearest) == ("cluster", "chronology")
     assert by_rule.task.kind_from == KindOrigin("rule", "by hand")
     assert (none.task.kind, none.task.kind_from, recalled(none)) == ("", KindOrigin("given"), recalled(before))
+
+
+async def test_a_resume_keeps_the_kind_that_the_record_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with (
+        await filled(tmp_path, settings={"threshold": 0}, model="none") as bank,
+        open_store(tmp_path / "runs.db") as store,
+    ):
+        await keep(bank)
+        given: dict[str, Any] = {"model": ScriptedModel(["milk", "tea"]), "bank": bank, "store": store}
+        failed = await solve(DATES[0], evaluator="contains:tea", strategy="none", trials=1, **given)
+        assert failed.task.kind == "dates"
+        await bank.kinds.undo()
+        resumed = await resume(failed.run, fork=True, limits={"trials": 2}, **given)
+    assert resumed.solved
+    assert (resumed.task, resumed.task.kind_from) == (failed.task, failed.task.kind_from)
+    assert resumed.recall == failed.recall
