@@ -26,7 +26,9 @@ SHOWN = 3
 
 
 @memory.command()
-@click.option("--alike", type=float, metavar="T", help="How similar tasks of a kind are, 0 to 1 (default: 0.4; by words 0.5).")
+@click.option(
+    "--alike", type=float, metavar="T", help="How similar tasks of a kind are, 0 to 1 (default: 0.4; by words 0.5)."
+)
 @click.option("--model", "-m", metavar="MODEL", help="Ask this model for the names; else words of the tasks are names.")
 @click.option("--name", "names", multiple=True, metavar="OLD=NEW", help="Another name for a kind; may be repeated.")
 @click.option("--without", multiple=True, metavar="NAME", help="Leave this kind out; may be repeated.")
