@@ -10,6 +10,7 @@ from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.protocols import Bank, Journal, Store
 from mulligan.core.records import Episode, Json, Task
+from mulligan.recording.journal import asked_task
 
 
 @runtime_checkable
@@ -38,7 +39,7 @@ class EarlierEpisodes:
                     return to_json(found)
             return None
 
-        found = await self._journal.step("solved", {"task": to_json(episode.task)}, look)
+        found = await self._journal.step("solved", {"task": asked_task(episode.task)}, look)
         return None if found is None else from_json(Episode, found)
 
 

@@ -79,7 +79,7 @@ async def solve(
 
     Args:
         task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml).
-        kind: the kind of task, in free words. None is the task's own, else by the rules under [kinds] in mulligan.toml.
+        kind: the kind of task, in free words. None: the task's own, else by [kinds] of mulligan.toml or a kept cluster.
         tests: a Python test file.
         check: a command whose exit status judges.
         actor: a name, an object, or a class, which is built afresh. None is "complete".

@@ -13,7 +13,7 @@ from mulligan.core.protocols import Brief, Store
 from mulligan.core.records import Attempt, Check, Episode, Feedback, Outcome, Trial, Usage
 from mulligan.recording.drivers import led_by_client, may_wait
 from mulligan.store.export import each_readable
-from mulligan.text.formatting import check_text, layers_text
+from mulligan.text.formatting import check_text, kind_text, layers_text
 from mulligan.text.lessons import condensed_by
 from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown, html, inline
 from mulligan.text.pages import markdown as page
@@ -64,6 +64,7 @@ def story(
         {
             "Run": episode.run,
             "Agent": episode.agent,
+            "Kind of task": kind_text(episode.task),
             "Led by": LEADERS.get(str(episode.head.settings.get("led_by")), ""),
             "Forked from": episode.forked_from or "",
             **{f"Model ({role})": model for role, model in episode.head.models.items()},

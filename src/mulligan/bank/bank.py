@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
+from mulligan.bank.kinds.found import Kinds
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
@@ -46,6 +47,7 @@ class Bank:
         self._writer = LessonWriter(ports, self._indexes)
         self._learning = Learning(ports, self._writer)
         self.pairs = QueryPairs(ports, self._indexes, self._writer)
+        self.kinds = Kinds(ports, self._writer)
         self._upkeep = upkeep = Upkeep(ports, self._indexes, self._writer)
         self._worker = Worker(
             ports,

@@ -9,7 +9,7 @@ from mulligan.cli.terminal import clean, one_line
 from mulligan.cli.words import count, decided, folded, parent_note, rating, role, used, verdict
 from mulligan.core.records import Attempt, Check, Episode, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
-from mulligan.text.formatting import check_text, layers_text
+from mulligan.text.formatting import check_text, kind_text, layers_text
 from mulligan.text.lessons import condensed_by
 from mulligan.text.reflections import after_lesson, quality_words
 from mulligan.text.truncate import truncate_text
@@ -40,6 +40,8 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
         yield ", ".join(f"{name} {_line(plugin, 80, tokens)}" for name, plugin in roles if plugin)
     if episode.forked_from:
         yield f"forked from {episode.forked_from}"
+    if kind := kind_text(episode.task):
+        yield f"kind of task: {_line(kind, 300, tokens)}"
     yield "\nTask"
     yield _block(episode.task.prompt, tokens)
     if episode.recall:

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from mulligan.core.errors import InvalidInput
 from mulligan.core.remarks import Condensed as Condensed
 from mulligan.core.remarks import Edit as Edit
+from mulligan.core.remarks import KindOrigin as KindOrigin
 from mulligan.core.remarks import Rating as Rating
 
 # A JSON value: None, bool, int, float, str, a list of them, or a dict of them by string.
@@ -127,12 +128,14 @@ class Task:
     """What the actor may see. The hidden target of a benchmark is never here: see `Case`.
 
     kind: the kind of task, in free words; "" if unknown. No prompt shows it.
+    kind_from: where the kind comes from. None: nobody looked for one.
     """
 
     prompt: str
     inputs: Mapping[str, Json] = field(default_factory=_no_json)
     images: tuple[Image, ...] = ()
     kind: str = ""
+    kind_from: KindOrigin | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", checked_kind(self.kind))

@@ -1,4 +1,5 @@
-"""What is said of lessons and results: one lesson in place of several, decisions of people, and their scores."""
+"""What is said of tasks, lessons and results: where a kind comes from, one lesson in place of several, decisions of
+people, and their scores."""
 
 from __future__ import annotations
 
@@ -64,3 +65,23 @@ class Condensed:
     text: str
     trials: tuple[int, ...] = ()
     by: str = ""
+
+
+@dataclass(frozen=True)
+class KindOrigin:
+    """Where the kind of a task comes from, or why it has none.
+
+    Attributes:
+        by: given: whoever gave the task said it. rule: a rule of mulligan.toml fits. cluster: of the kept clusters of
+            tasks, the nearest; it gives no kind where it is too far.
+        rule: the regular expression.
+        nearest: the kind of the nearest cluster.
+        similarity: the mean cosine between the task and the tasks of that cluster.
+        least: the similarity from which on a cluster gives its kind.
+    """
+
+    by: Literal["given", "rule", "cluster"]
+    rule: str = ""
+    nearest: str = ""
+    similarity: float | None = None
+    least: float | None = None

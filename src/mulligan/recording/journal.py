@@ -177,6 +177,11 @@ class JournaledEvaluator:
         return from_json(Feedback, result["feedback"])
 
 
+def asked_task(task: Task) -> dict[str, Json]:
+    """The task in the request of a step, without where its kind comes from, which changes no answer."""
+    return {key: value for key, value in to_json(task).items() if key != "kind_from"}
+
+
 class JournaledBank:
     """A bank whose recalls are steps of the journal."""
 
@@ -188,7 +193,7 @@ class JournaledBank:
         async def look() -> Json:
             return to_json(await self._inner.recall(task, top_k=top_k))
 
-        named = {key: value for key, value in to_json(task).items() if key != "kind" or value}  # as before kinds
+        named = {key: value for key, value in asked_task(task).items() if key != "kind" or value}  # as before kinds
         request = {"task": named, "top_k": top_k}
         return from_json(Recall, await self._journal.step("lessons", request, look))
 

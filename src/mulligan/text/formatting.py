@@ -41,6 +41,20 @@ def task_text(task: Task) -> str:
     return f"{task.prompt.strip()}\n\n{inputs}".strip()
 
 
+def kind_text(task: Task) -> str:
+    """The kind of a task and where it comes from; "" where nobody looked for one."""
+    origin = task.kind_from
+    if origin is None:
+        return task.kind
+    how: str = origin.by
+    if origin.by == "rule":
+        how = f"by the rule {origin.rule}"
+    elif origin.similarity is not None:
+        near = f"similarity {origin.similarity:.2f}, at least {origin.least or 0:.2f} needed"
+        how = f"by cluster, {near}" if task.kind else f"the nearest cluster, {origin.nearest}, is too far: {near}"
+    return f"{task.kind or 'none'} ({how})"
+
+
 def labelled(label: str, text: str, language: str = "") -> str:
     """A heading line and the fenced text; nothing for empty text."""
     return f"{label}:\n{fenced(text, language)}" if text.strip() else ""

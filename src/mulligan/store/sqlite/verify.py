@@ -19,7 +19,7 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA
 from mulligan.core.episode import advance
 from mulligan.core.errors import OutOfOrder, Unreadable
-from mulligan.core.lessons import Account, Fault, Receipt
+from mulligan.core.lessons import Account, Fault, KindMap, Receipt
 from mulligan.core.records import Episode, Lesson
 from mulligan.core.worth import Tally
 from mulligan.recording.holders import died
@@ -235,7 +235,7 @@ _OF_A_KIND = re.compile(r"(NUMERIC|TEXT|NULL) value in \w+\.\w+$")
 
 
 def _newer(db: sqlite3.Connection) -> int:
-    tables = ("log", "receipts", "accounts", "worth", "episodes", "events", "bench_runs", "bench_cases")
+    tables = ("log", "receipts", "accounts", "found_kinds", "worth", "episodes", "events", "bench_runs", "bench_cases")
     gone = {one.name for one in missing(db)}
     query = "SELECT count(*) FROM {} WHERE typeof(schema) = 'integer' AND schema > ?"
     return sum(db.execute(query.format(table), (SCHEMA,)).fetchone()[0] for table in tables if table not in gone)
@@ -299,7 +299,7 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault
         other = db.execute("SELECT n FROM agents WHERE id = ? AND n <> ?", (owner, n)).fetchone()
         mended = mend and owner is not None
         if mended and other:
-            for table in ("lessons", "log", "receipts", "accounts", "worth", "work"):
+            for table in ("lessons", "log", "receipts", "accounts", "found_kinds", "worth", "work"):
                 db.execute(f"UPDATE OR IGNORE {table} SET agent = ? WHERE agent = ?", (*other, n))
             set_aside(db, "agents", "n = ?", (n,))
         elif mended:
@@ -312,7 +312,7 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault
 
 _MOVED = (
     *("uses", "keys", "vectors", "query_vectors", "embedders", "links"),
-    *("receipts", "outcomes", "accounts", "payloads", "worth"),
+    *("receipts", "outcomes", "accounts", "found_kinds", "payloads", "worth"),
 )
 _LOOKED_AT = ("record", "payload")
 """Columns that are read as JSON elsewhere."""
@@ -463,6 +463,8 @@ def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
 
 
 def _accounts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
+    what = "The kinds of task of the project {!r}"
+    yield from _records(db, mend, KindMap, "found_kinds", what, "project", agent="agent")
     yield from _records(db, mend, Account, "accounts", "The account of {}", "id", agent="agent")
     for n, id, project, *record in db.execute("SELECT n, id, project, schema, record FROM accounts").fetchall():
         try:

@@ -23,6 +23,7 @@ from mulligan.recording.drivers import driver, led_by_client, led_by_function, l
 from mulligan.studio.diffs import Line, diff
 from mulligan.studio.marks import kind_of_state, kind_of_verdict, verdict
 from mulligan.studio.rendering import Studio, pretty, render, studio_of
+from mulligan.text.formatting import kind_text
 from mulligan.text.images import format_of
 from mulligan.text.reflections import quality_words
 
@@ -127,7 +128,7 @@ def _facts(episode: Episode) -> Mapping[str, str]:
         **driven,
         **({} if any(driven.values()) else roles),
         "Agent": episode.agent,
-        "Kind of task": episode.task.kind,
+        "Kind of task": kind_text(episode.task),
         "Ended": episode.stop.detail if episode.stop else "",
     }
     return {name: text for name, text in said.items() if text}

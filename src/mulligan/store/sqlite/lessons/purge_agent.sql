@@ -11,6 +11,7 @@ DELETE FROM outcomes WHERE receipt IN (SELECT n FROM receipts WHERE agent = :age
 DELETE FROM outcomes WHERE work IN (SELECT n FROM work WHERE agent = :agent);
 DELETE FROM receipts WHERE agent = :agent;
 DELETE FROM accounts WHERE agent = :agent;
+DELETE FROM found_kinds WHERE agent = :agent;
 DELETE FROM payloads WHERE n IN (SELECT n FROM work WHERE agent = :agent);
 DELETE FROM work WHERE agent = :agent;
 DELETE FROM agents WHERE n = :agent;

@@ -24,6 +24,7 @@ from mulligan.core.lessons import (
     Claim,
     Delta,
     Fault,
+    KindMap,
     Link,
     Part,
     Receipt,
@@ -127,6 +128,13 @@ class SqliteLessons:
         ready = [(one, encoded(one, f"The account of {one.id}")) for one in accounts]
         await self._db.write(lambda db: rows.keep_accounts(db, rows.writer(db, agent_id), ready, most))
 
+    async def keep_kinds(self, agent_id: str, kinds: KindMap) -> None:
+        text = encoded(kinds, "The kinds of task")
+        await self._db.write(lambda db: rows.keep_kinds(db, rows.writer(db, agent_id), kinds.project, text))
+
+    async def drop_kinds(self, agent_id: str, project: str) -> None:
+        await self._db.write(lambda db: rows.drop_kinds(db, rows.writer(db, agent_id), project))
+
     async def outcome_of(self, agent_id: str, id: str, success: bool) -> bool:
         return await self._db.write(lambda db: worth.outcome_of(db, rows.writer(db, agent_id), id, success))
 
@@ -220,6 +228,9 @@ class SqliteLessons:
 
     async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
         return await self._read(rows.accounts, agent_id, project, limit)
+
+    async def kinds(self, agent_id: str, project: str) -> KindMap | None:
+        return await self._read(rows.kinds, agent_id, project)
 
     async def worth(self, agent_id: str | None, *, of: Sequence[str] | None = None) -> Sequence[Worth]:
         return await self._read(worth.listed, agent_id, of)
