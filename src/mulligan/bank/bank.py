@@ -26,6 +26,7 @@ from mulligan.bank.recall.query_pairs import GOOD, QueryPairs
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
+from mulligan.core.operations import as_operation
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Episode, HeldBack, Json, Layer, Lesson, Nature, Origin, Rating, Recall, Task
@@ -90,6 +91,7 @@ class Bank:
 
     # --- recall -------------------------------------------------------------------------------------------------
 
+    @as_operation("recall", "lessons", "filtered", content="query")
     async def recall(
         self,
         task: Task | str,
@@ -273,6 +275,7 @@ class Bank:
 
     # --- learning -----------------------------------------------------------------------------------------------
 
+    @as_operation("learn", "lessons", "pending")
     async def learn(
         self,
         episodes: Sequence[Episode] | Episode,
@@ -355,6 +358,7 @@ class Bank:
         """How relevant each lesson was that the newest recalls showed, and whether that task succeeded."""
         return await self._lessons.relevances(self.agent_id, limit)
 
+    @as_operation("learn", "lessons", "pending")
     async def commit(self, work: str, answer: Json) -> Learned:
         """Takes the answer to a question that was handed out. Raises `BadAnswer`; the question then stays open."""
         taken, claim = await self._taken(work)

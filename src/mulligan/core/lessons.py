@@ -145,6 +145,10 @@ class Queue(Protocol):
         """All that is not done, oldest first. kind: None is any."""
         ...
 
+    async def depth(self) -> Mapping[str, Mapping[QueueStatus, int]]:
+        """How much work of all agents is not done: by kind and status."""
+        ...
+
 
 Part: TypeAlias = Literal["lesson", "query"]
 """What a vector is of: the lesson's own text, or the task that it was learned from."""

@@ -17,6 +17,7 @@ from mcp.server.lowlevel import Server
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.operations import operation
 from mulligan.core.records import Json
 from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
@@ -124,16 +125,21 @@ def make_server(
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Reply:
     """The tool's answer; errors are answers, too."""
-    try:
-        arguments = coerce(arguments, tool.input_schema)
-        if not shallow(arguments):
-            raise InvalidInput(f"The arguments are nested more than {MAX_DEPTH} levels deep: flatten them.")
-        return await tool.call(arguments, call)
-    except MulliganError as error:
-        return tool.failed(str(error), arguments)
-    except Exception:
-        log.exception("the tool %s failed", tool.name)
-        return tool.failed("Something in the server failed; its log says what.", arguments)
+    with operation("call", tool.name, {"result": "cancelled"}) as done:
+        try:
+            arguments = coerce(arguments, tool.input_schema)
+            if not shallow(arguments):
+                raise InvalidInput(f"The arguments are nested more than {MAX_DEPTH} levels deep: flatten them.")
+            reply = await tool.call(arguments, call)
+            done.facts["result"] = "refused" if reply.error else "answered"
+        except MulliganError as error:
+            done.facts["result"], done.error = "refused", type(error).__name__
+            reply = tool.failed(str(error), arguments)
+        except Exception as error:
+            done.facts["result"], done.error = "failed", type(error).__name__
+            log.exception("the tool %s failed", tool.name)
+            reply = tool.failed("Something in the server failed; its log says what.", arguments)
+        return reply
 
 
 def shallow(value: Json, depth: int = MAX_DEPTH) -> bool:
