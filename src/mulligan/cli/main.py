@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -74,8 +75,13 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mulligan", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Second tries for language agents that have learned from the first."""
+    if os.environ.get("MULLIGAN_OTEL"):
+        from mulligan.app.telemetry import traced_as_configured  # not above: `--help` is quick
+
+        ctx.with_resource(traced_as_configured())
 
 
 with_examples(cli, "")

@@ -19,9 +19,9 @@ from mulligan.core.protocols import Model
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 
-Kind: TypeAlias = Literal["episode", "trial", "recall", "learn", "keep", "tool", "call", "model"]
-"""episode, trial, recall, learn: as in the records. keep: of new lessons in the store. tool: one that an agent calls.
-call: of the server's tools, by a client. model: one question to a model."""
+Kind: TypeAlias = Literal["episode", "trial", "recall", "learn", "keep", "upkeep", "tool", "call", "model"]
+"""episode, trial, recall, learn: as in the records. keep: of new lessons in the store. upkeep: queued work of a bank,
+done in the background. tool: one that an agent calls. call: of the server's tools, by a client. model: one question."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
