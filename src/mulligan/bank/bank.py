@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
+from mulligan.bank.exchange.audit import Decided, decided
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
@@ -25,7 +26,19 @@ from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_promp
 from mulligan.bank.recall.query_pairs import GOOD, QueryPairs
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
+from mulligan.core.lessons import (
+    Account,
+    Claim,
+    Delta,
+    Fault,
+    Link,
+    Queued,
+    Receipt,
+    Selection,
+    Version,
+    Worth,
+    detail_of,
+)
 from mulligan.core.operations import as_operation
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
@@ -437,7 +450,7 @@ class Bank:
         changes = checked_fields(changes)
         before = await self._own(id)
         (entry,) = await self._writer.entries([replace(before, **changes)])
-        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry)
+        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail=detail_of())
         return await self.get(before.id)
 
     async def announce(self, change: str) -> int:
@@ -479,7 +492,7 @@ class Bank:
         before = versions[-2].lesson
         assert before is not None
         (entry,) = await self._writer.entries([before])
-        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail={"why": "undone"})
+        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail=detail_of("undone"))
         return await self.get(lesson.id)
 
     async def retire(self, id: str, why: str = "") -> Lesson:
@@ -599,6 +612,10 @@ class Bank:
     async def history(self, id: str) -> Sequence[Version]:
         return await self._lessons.history(self.agent_id, await self._lessons.resolve(self.agent_id, id))
 
+    async def decided(self) -> Sequence[Decided]:
+        """Who changed what: all changes that somebody decided on, oldest first."""
+        return decided(await self._lessons.archive(self.agent_id))
+
     async def links(self, id: str) -> Sequence[Link]:
         return await self._lessons.links(self.agent_id, (await self.get(id)).id)
 
@@ -677,7 +694,7 @@ class Bank:
         return (await self._lessons.get(self._ports.writes, [whole]))[0]
 
     async def _changed(self, lesson: Lesson, change: Any, why: str = "") -> Lesson:
-        await self._lessons.change(self._ports.writes, lesson, change, detail={"why": why} if why else None)
+        await self._lessons.change(self._ports.writes, lesson, change, detail=detail_of(why))
         return lesson
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from mulligan.app.config import load, project_name
+from mulligan.app.editing import person
 from mulligan.app.teaching import memory_command
 from mulligan.bank.exchange.lesson_page import around, existing
 from mulligan.bank.learn.validation import checked_fields
@@ -26,7 +27,7 @@ from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.lessons import Fault, Selection
+from mulligan.core.lessons import Fault, Selection, acting_as
 from mulligan.core.protocols import Learned
 from mulligan.core.records import LAYERS, Json, Lesson
 from mulligan.text.files import read_text
@@ -98,7 +99,8 @@ def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **give
         finally:
             await bank.close()
 
-    return asyncio.run(main())
+    with acting_as(f"cli {person()}"):
+        return asyncio.run(main())
 
 
 def for_bank(

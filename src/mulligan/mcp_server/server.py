@@ -17,10 +17,12 @@ from mcp.server.lowlevel import Server
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.lessons import acting_as
 from mulligan.core.operations import operation
 from mulligan.core.records import Json
 from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
+from mulligan.mcp_server.tokens import bearer
 from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool, coerce
 from mulligan.mcp_server.tools import SETS, select_tools
 from mulligan.text.plain import encodable
@@ -94,7 +96,9 @@ def make_server(
         bare = params.arguments is None
         bound, state = connections.bound(context), connections.state(context)
         call = Call(service, bound, state, _progress(context), bare, tools.keys())
-        return _result(await run_tool(tool, arguments, call))
+        token = bearer(context.request.scope) if context.request else None
+        with acting_as(f"mcp {token.client_id}" if token else "mcp"):
+            return _result(await run_tool(tool, arguments, call))
 
     @cache
     def reader() -> Resources:

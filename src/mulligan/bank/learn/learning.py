@@ -38,7 +38,7 @@ from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import fitting
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, NotFound
-from mulligan.core.lessons import Account, Addition, Claim, Queue, Queued, Selection
+from mulligan.core.lessons import Account, Addition, Claim, Queue, Queued, Selection, detail_of
 from mulligan.core.operations import asked, operation
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.questions import Answer, Question, Sampling, Thinker, think
@@ -181,7 +181,7 @@ class LessonWriter:
         """Marks an active fact as one that is to be checked."""
         if fact.state == "active" and fact.to_check != why:
             after = replace(fact, to_check=why)
-            await self._lessons.change(fact.agent_id, after, "doubted", detail={"why": why})
+            await self._lessons.change(fact.agent_id, after, "doubted", detail=detail_of(why))
 
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> list[Addition]:
         """The entries; a fact names as its parents the known facts that it contradicts, which it supersedes.

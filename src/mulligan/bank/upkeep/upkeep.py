@@ -14,7 +14,7 @@ from mulligan.bank.learn.learning import LessonWriter, new_lesson
 from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, StoreError
-from mulligan.core.lessons import Claim, Link, Queued, Selection
+from mulligan.core.lessons import Claim, Link, Queued, Selection, acting_as
 from mulligan.core.operations import asked, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Message, Sampling
@@ -268,7 +268,7 @@ class Worker:
     async def _do(self, work: Queued, claim: Claim) -> None:
         """Does a piece of work. Where it fails, it is tried again later, or has failed for good."""
         try:
-            with operation("upkeep", work.kind):
+            with operation("upkeep", work.kind), acting_as("upkeep"):
                 await self._ports.held(claim, lambda: self._jobs[work.kind](work, claim))
         except LeaseLost:
             log.warning("work %s was taken over by another process", work.id)
