@@ -8,7 +8,7 @@ import pytest
 
 from conftest import Mulligan
 from mulligan.app.memory import Bank
-from mulligan.core.lessons import acting_as, actor
+from mulligan.core.operations import acting_as, actor
 
 
 def added(mulligan: Mulligan, title: str, agent: str = "") -> str:

@@ -26,20 +26,8 @@ from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_promp
 from mulligan.bank.recall.query_pairs import GOOD, QueryPairs
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import (
-    Account,
-    Claim,
-    Delta,
-    Fault,
-    Link,
-    Queued,
-    Receipt,
-    Selection,
-    Version,
-    Worth,
-    detail_of,
-)
-from mulligan.core.operations import as_operation
+from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
+from mulligan.core.operations import as_operation, detail_of
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Episode, HeldBack, Json, Layer, Lesson, Nature, Origin, Rating, Recall, Task

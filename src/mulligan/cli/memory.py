@@ -27,7 +27,8 @@ from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.lessons import Fault, Selection, acting_as
+from mulligan.core.lessons import Fault, Selection
+from mulligan.core.operations import acting_as
 from mulligan.core.protocols import Learned
 from mulligan.core.records import LAYERS, Json, Lesson
 from mulligan.text.files import read_text
@@ -609,7 +610,6 @@ async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> 
     if not yes and not click.confirm(f"Remove {what} for good?", err=True):
         say("Nothing was removed.")
         return
-
     say(f"{count(await bank.purge(None if everything else ids), 'lesson')} removed")
 
 

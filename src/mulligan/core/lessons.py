@@ -6,9 +6,7 @@ names one. Vectors and terms are opaque bytes here: the bank makes and reads the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -251,29 +249,6 @@ class Version:
     change: Change
     lesson: Lesson | None = None
     detail: Json = None
-
-
-_actor: ContextVar[str] = ContextVar("mulligan_actor", default="")
-
-
-@contextmanager
-def acting_as(who: str) -> Generator[None]:
-    """Changes of lessons in this block name who made them in their history, such as "cli anna" or "mcp token 1"."""
-    token = _actor.set(who)
-    try:
-        yield
-    finally:
-        _actor.reset(token)
-
-
-def actor() -> str:
-    """Who acts here; "" where nobody said."""
-    return _actor.get()
-
-
-def detail_of(why: str = "") -> Json:
-    """The detail of a change: the reason, and who makes it."""
-    return {name: text for name, text in (("why", why), ("by", actor())) if text} or None
 
 
 @dataclass(frozen=True)

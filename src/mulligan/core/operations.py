@@ -1,4 +1,4 @@
-"""Operations, such as a recall or a model call, and who watches them: metrics and traces.
+"""Operations, such as a recall or a model call: who watches them (metrics and traces), and who acts.
 
 An operation costs nothing worth counting as long as nobody watches.
 """
@@ -10,6 +10,7 @@ import time
 from asyncio import CancelledError
 from collections.abc import Callable, Generator, Mapping, Sized
 from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
 from types import CoroutineType
@@ -142,3 +143,26 @@ def as_operation(
         return call
 
     return wrap
+
+
+_actor: ContextVar[str] = ContextVar("mulligan_actor", default="")
+
+
+@contextmanager
+def acting_as(who: str) -> Generator[None]:
+    """Changes of lessons in this block name who made them in their history, such as "cli anna" or "mcp token 1"."""
+    token = _actor.set(who)
+    try:
+        yield
+    finally:
+        _actor.reset(token)
+
+
+def actor() -> str:
+    """Who acts here; "" where nobody said."""
+    return _actor.get()
+
+
+def detail_of(why: str = "") -> Json:
+    """The detail of a change: the reason, and who makes it."""
+    return {name: text for name, text in (("why", why), ("by", actor())) if text} or None

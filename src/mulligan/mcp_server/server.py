@@ -17,8 +17,7 @@ from mcp.server.lowlevel import Server
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.lessons import acting_as
-from mulligan.core.operations import operation
+from mulligan.core.operations import acting_as, operation
 from mulligan.core.records import Json
 from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts

@@ -38,8 +38,8 @@ from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import fitting
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, NotFound
-from mulligan.core.lessons import Account, Addition, Claim, Queue, Queued, Selection, detail_of
-from mulligan.core.operations import asked, operation
+from mulligan.core.lessons import Account, Addition, Claim, Queue, Queued, Selection
+from mulligan.core.operations import asked, detail_of, operation
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.questions import Answer, Question, Sampling, Thinker, think
 from mulligan.core.records import Episode, Json, Lesson, LessonState, Usage

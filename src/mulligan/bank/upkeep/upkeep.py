@@ -14,8 +14,8 @@ from mulligan.bank.learn.learning import LessonWriter, new_lesson
 from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, StoreError
-from mulligan.core.lessons import Claim, Link, Queued, Selection, acting_as
-from mulligan.core.operations import asked, operation
+from mulligan.core.lessons import Claim, Link, Queued, Selection
+from mulligan.core.operations import acting_as, asked, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Message, Sampling
 from mulligan.core.records import Json, Lesson, Origin

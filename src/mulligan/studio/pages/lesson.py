@@ -16,7 +16,8 @@ from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.lesson_page import around, existing, facts
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, NotFound
-from mulligan.core.lessons import Version, acting_as
+from mulligan.core.lessons import Version
+from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson
 from mulligan.core.worth import Tally
 from mulligan.studio.charts import intervals
