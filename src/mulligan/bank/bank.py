@@ -26,7 +26,7 @@ from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_promp
 from mulligan.bank.recall.query_pairs import GOOD, QueryPairs
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
+from mulligan.core.lessons import QUOTA, Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
 from mulligan.core.operations import as_operation, detail_of
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
@@ -656,7 +656,7 @@ class Bank:
         return await self._worker.work(seconds)
 
     async def pending(self, kind: str | None = None) -> Sequence[Queued]:
-        return await self._queue.pending(self.agent_id, kind=kind)
+        return [one for one in await self._queue.pending(self.agent_id, kind=kind) if one.kind != QUOTA]
 
     def wake(self) -> None:
         """Starts to do queued work in the background of this process."""

@@ -49,6 +49,12 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option("--rate", type=float, default=200.0, metavar="N", help="Requests a second from each caller; 0: any.")
 @click.option("--concurrency", type=int, default=64, metavar="N", help="Requests served at once, over sse and http.")
 @click.option("--drain", type=float, default=10.0, metavar="S", help="Seconds that calls in flight get at a stop.")
+@click.option(
+    "--quota",
+    multiple=True,
+    metavar="NAME=N",
+    help="What each agent may use in a day: calls=N, tokens=N, cost=DOLLARS. May be repeated.",
+)
 @click.option("--metrics", is_flag=True, help="Count, and answer GET /metrics in Prometheus format, over sse and http.")
 @click.option(
     "--log-level",
@@ -76,6 +82,7 @@ def serve(**given: Any) -> None:
     import_server()  # before anything that imports the SDK
     if given["project"]:
         given["agent_id"] = _bank_of_project(given["agent_id"])
+    from mulligan.app.quotas import Quota
     from mulligan.app.service import ServerOptions, Service
     from mulligan.mcp_server.logs import logs_on_stderr
 
@@ -86,6 +93,7 @@ def serve(**given: Any) -> None:
         given["preset"],
         given["memory_depth"],
         given["output_schemas"],
+        Quota.parse(given["quota"]),
     )
     service = Service(served)
     over_http = given["transport"] != "stdio"

@@ -17,6 +17,10 @@ QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting
 """waiting: for an answer that a caller thinks of and commits."""
 
 
+QUOTA = "quota"
+"""The kind of work that holds what an agent has used of its quota. It waits, and nobody does it."""
+
+
 @dataclass(frozen=True)
 class Queued:
     """One piece of work.

@@ -133,7 +133,7 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Rep
             arguments = coerce(arguments, tool.input_schema)
             if not shallow(arguments):
                 raise InvalidInput(f"The arguments are nested more than {MAX_DEPTH} levels deep: flatten them.")
-            reply = await tool.call(arguments, call)
+            reply = await _within_quota(tool, arguments, call)
             done.facts["result"] = "refused" if reply.error else "answered"
         except MulliganError as error:
             done.facts["result"], done.error = "refused", type(error).__name__
@@ -143,6 +143,15 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Rep
             log.exception("the tool %s failed", tool.name)
             reply = tool.failed("Something in the server failed; its log says what.", arguments)
         return reply
+
+
+async def _within_quota(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Reply:
+    """Calls the tool. Raises `QuotaExceeded` where the agent has used its quota up."""
+    if (quotas := call.service.quotas) is None:
+        return await tool.call(arguments, call)
+    named = next((arguments[name] for name in AGENT_PARAMETERS if arguments.get(name)), None)
+    async with quotas.call(call.agent(named) or ""):
+        return await tool.call(arguments, call)
 
 
 def shallow(value: Json, depth: int = MAX_DEPTH) -> bool:

@@ -268,7 +268,7 @@ class Worker:
     async def _do(self, work: Queued, claim: Claim) -> None:
         """Does a piece of work. Where it fails, it is tried again later, or has failed for good."""
         try:
-            with operation("upkeep", work.kind), acting_as("upkeep"):
+            with operation("upkeep", work.kind, {"agent": work.agent_id}), acting_as("upkeep"):
                 await self._ports.held(claim, lambda: self._jobs[work.kind](work, claim))
         except LeaseLost:
             log.warning("work %s was taken over by another process", work.id)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mulligan.core.errors import StoreError
-from mulligan.core.lessons import Queue
+from mulligan.core.lessons import QUOTA, Queue
 from mulligan.core.operations import Operation
 from mulligan.core.records import Json
 from mulligan.mcp_server.http.guard import header, log, refusal
@@ -126,7 +126,7 @@ class Metrics:
         depth = await queue.depth()
         self._queue.clear()
         for kind, by_status in depth.items():
-            for status, count in by_status.items():
+            for status, count in by_status.items() if kind != QUOTA else ():
                 self._queue.labels(kind, status).set(count)
         return generate_latest(cast(Any, self))  # which asks for `collect` alone
 
