@@ -13,17 +13,21 @@ from forked import run_forked
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import StatusCode
+from opentelemetry.trace import SpanKind, StatusCode
 from wire_client import KEY, running
 
 import mulligan
 from mulligan.app.memory import Bank
+from mulligan.app.service import Service
 from mulligan.app.telemetry import traced, traced_as_configured
 from mulligan.app.toolbox import ConfiguredTools
 from mulligan.core.errors import InvalidInput
 from mulligan.core.operations import operation, watched_by
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Episode, Task
+from mulligan.mcp_server.server import run_tool
+from mulligan.mcp_server.tool import Call
+from mulligan.mcp_server.tools.retrieve_memory import TOOL as RETRIEVE
 from mulligan.sandbox.local import LocalSandbox
 
 SECRET = "AKIA" + "IOSFODNN7EXAMPLQ"
@@ -211,3 +215,29 @@ def test_without_the_variable_nothing_of_opentelemetry_is_imported() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
+
+
+async def test_a_call_of_the_server_holds_its_recall_and_work_in_the_background_is_linked(spans: Spans) -> None:
+    service = Service()
+    try:
+        with traced(spans.provider):
+            assert not (await run_tool(RETRIEVE, {"query": "six times seven"}, Call(service))).error
+            assert (await run_tool(RETRIEVE, {"query": ""}, Call(service))).error
+            with (
+                operation("call", "extract_memory", {"result": "answered"}),
+                operation("upkeep", "extract", {"agent": ""}),
+            ):
+                pass
+    finally:
+        await service.close()
+    answered, refused = spans.named("tools/call retrieve_memory")
+    assert (answered.kind, facts(answered)["mulligan.result"]) == (SpanKind.SERVER, "answered")
+    assert facts(answered)["mcp.method.name"] == "tools/call"
+    assert (facts(refused)["mulligan.result"], facts(refused)["error.type"]) == ("refused", "InvalidInput")
+    recall = spans.named("recall")[0]
+    assert recall.parent
+    assert answered.context
+    assert recall.parent.span_id == answered.context.span_id
+    upkeep, caller = spans.one("upkeep extract"), spans.one("tools/call extract_memory")
+    assert upkeep.parent is None
+    assert [link.context.span_id for link in upkeep.links] == [caller.context.span_id if caller.context else 0]
