@@ -147,7 +147,7 @@ async def test_it_is_no_work_that_a_bank_shows() -> None:
     async with Bank.open("anna") as bank:
         async with open_store(load().store) as store, quotas(store, "calls=2").call("anna"):
             pass
-        assert await bank.pending() == []
+        assert await bank.pending() == ()
         assert await bank.work() == 0
 
 

@@ -656,7 +656,7 @@ class Bank:
         return await self._worker.work(seconds)
 
     async def pending(self, kind: str | None = None) -> Sequence[Queued]:
-        return [one for one in await self._queue.pending(self.agent_id, kind=kind) if one.kind != QUOTA]
+        return tuple(one for one in await self._queue.pending(self.agent_id, kind=kind) if one.kind != QUOTA)
 
     def wake(self) -> None:
         """Starts to do queued work in the background of this process."""
