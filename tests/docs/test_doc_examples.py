@@ -26,6 +26,7 @@ RUN = (
     "plugins.md",
     "strategies.md",
     "models.md",
+    "operations.md",
     "serve.md",
     "studio.md",
     "reflexion-thinking.md",

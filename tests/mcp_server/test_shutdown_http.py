@@ -1,6 +1,7 @@
 """The server over HTTP begins and ends: ports, signals, calls in flight, open streams, logs of all that."""
 
 import json
+import logging
 import signal
 import socket
 import subprocess
@@ -16,6 +17,8 @@ from mcp import Client
 from posting import OLDER, Poster, Stream, modern, ping
 from serving import MULLIGAN, Running, over, served
 from wire_client import KEY, Wire, running
+
+from mulligan.mcp_server.logs import logs_on_stderr
 
 ARGUMENTS: dict[str, Any] = {"task": "What is six times seven?", "expected": "42"}
 SOLVE = {"name": "solve", "arguments": ARGUMENTS}
@@ -205,6 +208,39 @@ def test_logs_are_json_and_hold_nothing_that_was_said() -> None:
             assert [(line["method"], line["tool"], line["ended"]) for line in calls] == [
                 ("tools/call", "retrieve_memory", "answered")
             ]
+
+
+async def test_a_line_of_json_says_what_was_called_in_which_session_and_how_it_ended() -> None:
+    with served("--log-level", "info", "--log-json") as server:
+        for _ in range(2):
+            async with Client(over(server.url), mode="legacy") as client:
+                await client.call_tool("retrieve_memory", {"query": "x"})
+                assert (await client.call_tool("retrieve_memory", {"query": ""})).is_error
+        server.stop()
+        lines = [json.loads(line) for line in server.said().splitlines() if not line.startswith("Serving")]
+    calls = [line for line in lines if line["event"] == "call" and line["tool"]]
+    assert [line["ended"] for line in calls] == ["answered", "refused"] * 2
+    assert all(line["ms"] >= 0 for line in calls)
+    first, second = calls[0]["session"], calls[2]["session"]
+    assert [line["session"] for line in calls] == [first, first, second, second]
+    assert first != second
+    assert {line["event"] for line in lines} >= {"call", "request"}
+
+
+def test_what_has_the_form_of_a_secret_is_masked_in_the_log(capfd: pytest.CaptureFixture[str]) -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPLQ"
+    for as_json in (True, False):
+        with logs_on_stderr("info", as_json=as_json, secrets=["known-secret"]):
+            try:
+                raise ValueError(f"no access with {key}")
+            except ValueError:
+                logging.getLogger("mulligan.serve").exception("a library said %s and known-secret", key)
+        said = capfd.readouterr().err
+        assert key not in said
+        assert "known-secret" not in said
+        assert "a library said" in said
+        if as_json:
+            assert "no access with" in json.loads(said)["error"]
 
 
 @pytest.mark.parametrize("transport", ["http", pytest.param("stdio", marks=pytest.mark.slow)])

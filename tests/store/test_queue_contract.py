@@ -55,6 +55,19 @@ async def test_the_oldest_first_over_all_kinds_and_agents(queue: Queue) -> None:
     assert [(await got(queue, "y", "x"))[0].id for _ in ids] == ids
 
 
+async def test_the_depth_counts_what_is_not_done_by_kind_and_status(queue: Queue) -> None:
+    assert await queue.depth() == {}
+    done = await queue.enqueue("k", "a", 1)
+    await queue.enqueue("k", "a", 2)
+    await queue.enqueue("k", "b", 3)
+    await queue.enqueue("merge", "a", 4, waiting=True)
+    work, claim = await got(queue)
+    assert work.id == done
+    assert await queue.depth() == {"k": {"running": 1, "queued": 2}, "merge": {"waiting": 1}}
+    await queue.finish(claim, None)
+    assert await queue.depth() == {"k": {"queued": 2}, "merge": {"waiting": 1}}
+
+
 async def test_the_same_key_is_queued_once_until_it_fails(queue: Queue) -> None:
     id = await queue.enqueue("k", "a", {"n": 1}, key="same")
     assert await queue.enqueue("k", "a", {"n": 2}, key="same") == id

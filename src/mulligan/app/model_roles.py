@@ -28,8 +28,9 @@ from mulligan.models.settings import CallSettings
 from mulligan.models.weights.known import KNOWN
 
 _LOCAL = "local"
-_OWN_KINDS = (_LOCAL, "scripted", "replay", "reader")
-_TAKEN = frozenset({*_OWN_KINDS, *PROVIDERS})
+OWN_KINDS = (_LOCAL, "scripted", "replay", "reader")
+"""How the names of models that no provider serves begin."""
+_TAKEN = frozenset({*OWN_KINDS, *PROVIDERS})
 
 BUILT_IN: Mapping[str, float] = {"thinker": 1.0, "worker": 0.0, "default": 0.8}
 """The roles that always exist, with their temperatures; a role of the user's has that of `default`."""
@@ -187,9 +188,9 @@ def check_model_name(name: str) -> None:
             infer_provider_class(kind)
         except ImportError:
             if get_close_matches(kind, PROVIDERS, n=1, cutoff=0.75):  # a slip of the finger, as pydantic-ai would say
-                raise UnknownName("model provider", kind, [*PROVIDERS, *_OWN_KINDS]) from None
+                raise UnknownName("model provider", kind, [*PROVIDERS, *OWN_KINDS]) from None
         except ValueError:
-            raise UnknownName("model provider", kind, [*PROVIDERS, *_OWN_KINDS]) from None
+            raise UnknownName("model provider", kind, [*PROVIDERS, *OWN_KINDS]) from None
 
 
 def check_model(name: str, config: Config) -> None:
@@ -200,7 +201,7 @@ def check_model(name: str, config: Config) -> None:
     if ":" not in name and name != "local":
         open_model(name)  # says what is wrong with it
     check_model_name(name)
-    if name.partition(":")[0] not in _OWN_KINDS:
+    if name.partition(":")[0] not in OWN_KINDS:
         require_sdk(f"{name} needs pydantic-ai")
 
 

@@ -22,6 +22,7 @@ from mulligan.core.episode import RESUMABLE, Forked, advance, due
 from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, RecordLost, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
+from mulligan.core.operations import operation
 from mulligan.core.protocols import Evaluator, Observer, Store
 from mulligan.core.records import Episode, Head, Json, Plan, Spec, Stop, Task
 from mulligan.core.scaling import AT_ONCE, Scale, worth
@@ -221,6 +222,14 @@ class Runner:
 
     async def _drive(self, ledger: Ledger, episode: Episode, judge: Evaluator, *, fork: bool = False) -> Episode:
         """Drive the episode to its stop. fork: whether it was just forked."""
+        content = {"task": episode.task.prompt}
+        with operation("episode", facts={"episode": episode.id, "agent": episode.agent}, content=content) as done:
+            episode = await self._drive_held(ledger, episode, judge, fork)
+            done.facts |= {"stop": episode.stop.reason if episode.stop else None, "trials": len(episode.trials)}
+            return episode
+
+    async def _drive_held(self, ledger: Ledger, episode: Episode, judge: Evaluator, fork: bool) -> Episode:
+        """The same, as the holder of the episode."""
         try:
             async with (
                 ledger.hold(episode.id) as entry,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mulligan.app.config import Config, choose_model, load
+from mulligan.app.quotas import Quota, Quotas
 from mulligan.core.errors import InvalidInput, MulliganError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class ServerOptions:
         preset: "paper".
         depth: reflections that a client's episode is shown, at least 1.
         output_schemas: whether the list of tools describes their answers.
+        quota: what each agent may use in a day.
     """
 
     agent_id: str | None = None
@@ -46,6 +48,7 @@ class ServerOptions:
     preset: str | None = None
     depth: int = 3
     output_schemas: bool = False
+    quota: Quota = Quota()
 
     def __post_init__(self) -> None:
         if self.depth < 1:
@@ -63,6 +66,7 @@ class Service:
     _store: Store | None = None
     _models: Models | None = None
     _client_led: ClientLed | None = None
+    _quotas: Quotas | None = None
     _banks: OrderedDict[str | None, Bank] = field(default_factory=OrderedDict[str | None, "Bank"])
     _closing: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
@@ -91,6 +95,13 @@ class Service:
 
             self._models = Models(self.config)
         return self._models
+
+    @property
+    def quotas(self) -> Quotas | None:
+        """What counts and refuses the calls of agents; None: they may use any amount."""
+        if self._quotas is None and self.served.quota:
+            self._quotas = Quotas(self.served.quota, self.store.memory.queue)
+        return self._quotas
 
     @property
     def client_led(self) -> ClientLed:
@@ -146,6 +157,8 @@ class Service:
         """Queued work goes on for that long at most; the rest is on disk for the next process."""
         try:
             await asyncio.gather(*self._closing, *(bank.close(seconds) for bank in self._banks.values()))
+            if self._quotas is not None:
+                await self._quotas.save()
         finally:
             if self._store is not None:
                 await self._store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import re
@@ -15,6 +16,7 @@ from mulligan.app.plugins import build, find, names, settings_of
 from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError, SandboxError, ToolError, UnknownName
 from mulligan.core.extras import require
+from mulligan.core.operations import operation
 from mulligan.core.protocols import Checkout, Sandbox, ToolResult, Toolset, Workspace
 from mulligan.core.questions import Tool
 from mulligan.core.records import Artifact, Check, Episode, Json, Spec, Step
@@ -153,7 +155,11 @@ class EpisodeToolbox:
             await self._bring()
         if known.changes:
             self._here = None
-        text, failed = await self._answer(source, tool, arguments)
+        content = {"arguments": json.dumps(dict(arguments), ensure_ascii=False, default=str)}
+        with operation("tool", tool, content=content) as done:
+            text, failed = await self._answer(source, tool, arguments)
+            done.content["result"] = text
+            done.error = "ToolError" if failed else ""
         if not (works and known.changes):
             return ToolResult(_kept(text), failed)
         return await self._saved(text, failed)

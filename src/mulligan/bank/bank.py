@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
+from mulligan.bank.exchange.audit import Decided, decided
 from mulligan.bank.kinds.found import Kinds
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
@@ -26,7 +27,8 @@ from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_promp
 from mulligan.bank.recall.query_pairs import GOOD, QueryPairs
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
+from mulligan.core.lessons import QUOTA, Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
+from mulligan.core.operations import as_operation, detail_of
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Episode, HeldBack, Json, Layer, Lesson, Nature, Origin, Rating, Recall, Task
@@ -92,6 +94,7 @@ class Bank:
 
     # --- recall -------------------------------------------------------------------------------------------------
 
+    @as_operation("recall", "lessons", "filtered", content="query")
     async def recall(
         self,
         task: Task | str,
@@ -275,6 +278,7 @@ class Bank:
 
     # --- learning -----------------------------------------------------------------------------------------------
 
+    @as_operation("learn", "lessons", "pending")
     async def learn(
         self,
         episodes: Sequence[Episode] | Episode,
@@ -357,6 +361,7 @@ class Bank:
         """How relevant each lesson was that the newest recalls showed, and whether that task succeeded."""
         return await self._lessons.relevances(self.agent_id, limit)
 
+    @as_operation("learn", "lessons", "pending")
     async def commit(self, work: str, answer: Json) -> Learned:
         """Takes the answer to a question that was handed out. Raises `BadAnswer`; the question then stays open."""
         taken, claim = await self._taken(work)
@@ -435,7 +440,7 @@ class Bank:
         changes = checked_fields(changes)
         before = await self._own(id)
         (entry,) = await self._writer.entries([replace(before, **changes)])
-        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry)
+        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail=detail_of())
         return await self.get(before.id)
 
     async def announce(self, change: str) -> int:
@@ -477,7 +482,7 @@ class Bank:
         before = versions[-2].lesson
         assert before is not None
         (entry,) = await self._writer.entries([before])
-        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail={"why": "undone"})
+        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail=detail_of("undone"))
         return await self.get(lesson.id)
 
     async def retire(self, id: str, why: str = "") -> Lesson:
@@ -597,6 +602,10 @@ class Bank:
     async def history(self, id: str) -> Sequence[Version]:
         return await self._lessons.history(self.agent_id, await self._lessons.resolve(self.agent_id, id))
 
+    async def decided(self) -> Sequence[Decided]:
+        """Who changed what: all changes that somebody decided on, oldest first."""
+        return decided(await self._lessons.archive(self.agent_id))
+
     async def links(self, id: str) -> Sequence[Link]:
         return await self._lessons.links(self.agent_id, (await self.get(id)).id)
 
@@ -649,7 +658,7 @@ class Bank:
         return await self._worker.work(seconds)
 
     async def pending(self, kind: str | None = None) -> Sequence[Queued]:
-        return await self._queue.pending(self.agent_id, kind=kind)
+        return tuple(one for one in await self._queue.pending(self.agent_id, kind=kind) if one.kind != QUOTA)
 
     def wake(self) -> None:
         """Starts to do queued work in the background of this process."""
@@ -675,7 +684,7 @@ class Bank:
         return (await self._lessons.get(self._ports.writes, [whole]))[0]
 
     async def _changed(self, lesson: Lesson, change: Any, why: str = "") -> Lesson:
-        await self._lessons.change(self._ports.writes, lesson, change, detail={"why": why} if why else None)
+        await self._lessons.change(self._ports.writes, lesson, change, detail=detail_of(why))
         return lesson
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -22,6 +23,7 @@ COMMANDS = {
     "runs": "List, show, resume, export and remove recorded runs.",
     "bench": "Benchmarks: cases with hidden targets, scored when the episode is over.",
     "memory": "The bank: search, change, import and export the lessons that agents have learned.",
+    "store": "The store of runs and lessons: back it up, and restore it.",
     "strategies": "What strategies that learn have counted: show it, and forget it.",
     "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.",
     "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",
@@ -75,8 +77,13 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mulligan", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Second tries for language agents that have learned from the first."""
+    if os.environ.get("MULLIGAN_OTEL"):
+        from mulligan.app.telemetry import traced_as_configured  # not above: `--help` is quick
+
+        ctx.with_resource(traced_as_configured())
 
 
 with_examples(cli, "")

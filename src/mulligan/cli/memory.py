@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from mulligan.app.config import load, project_name
+from mulligan.app.editing import person
 from mulligan.app.teaching import memory_command
 from mulligan.bank.exchange.lesson_page import around, existing
 from mulligan.bank.learn.validation import checked_fields
@@ -27,6 +28,7 @@ from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Fault, Selection
+from mulligan.core.operations import acting_as
 from mulligan.core.protocols import Learned
 from mulligan.core.records import LAYERS, Json, Lesson
 from mulligan.text.files import read_text
@@ -98,7 +100,8 @@ def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **give
         finally:
             await bank.close()
 
-    return asyncio.run(main())
+    with acting_as(f"cli {person()}"):
+        return asyncio.run(main())
 
 
 def for_bank(
@@ -607,7 +610,6 @@ async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> 
     if not yes and not click.confirm(f"Remove {what} for good?", err=True):
         say("Nothing was removed.")
         return
-
     say(f"{count(await bank.purge(None if everything else ids), 'lesson')} removed")
 
 

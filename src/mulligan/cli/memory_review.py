@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,9 +31,11 @@ from mulligan.cli.memory import (
     with_bank,
     writing,
 )
+from mulligan.cli.memory_words import audit_rows
 from mulligan.cli.options import export_options, rating_options, score_of
 from mulligan.cli.terminal import clean, emit, one_line, put, say
 from mulligan.cli.words import count
+from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
@@ -111,6 +114,23 @@ def review(keep: Sequence[str], drop: Sequence[str], deny: Sequence[str], everyw
 async def rate(bank: Bank, id: str, by: str | None, comment: str, **given: Any) -> None:
     """Rate the lesson ID: SCORE is from 0 to 1, higher is better. `stats` says how far people and figures agree."""
     say_changed(await bank.rate(id, score_of(given), by=person() if by is None else by, comment=comment), "rated")
+
+
+@memory.command()
+@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes from then on.")
+@click.option("--by", metavar="TEXT", help="Only changes by those whose name holds this, such as mcp.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@for_bank(reading)
+async def audit(bank: Bank, since: datetime | None, by: str | None, as_json: bool) -> None:
+    """Show who changed which lesson, when and why, oldest first."""
+    least = since.timestamp() if since else 0.0
+    found = [one for one in await bank.decided() if one.at >= least and (by or "") in one.by]
+    if as_json:
+        emit(dumped([to_json(one) for one in found]))
+    elif found:
+        emit(audit_rows(found, agents=bank.agent_id is None))
+    else:
+        say("Nobody changed a lesson here.")
 
 
 def _page(lesson: Lesson) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from mulligan.app.teaching import restore_command
+from mulligan.bank.exchange.audit import Decided
 from mulligan.bank.exchange.lesson_page import facts, moment
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
@@ -145,6 +146,24 @@ def history_rows(versions: Sequence[Version]) -> str:
         rows.append((moment(version.at), version.change, one_line(" ".join(filter(None, (changes, detail))), 160)))
         before = now or before
     return columns([("when", "change", "what"), *rows])
+
+
+def audit_rows(several: Sequence[Decided], *, agents: bool) -> str:
+    """A line for each change. agents: with a column for the lesson's agent."""
+    headings = ("when", "by", "change", *(("agent",) if agents else ()), "lesson", "title", "why")
+    rows = [
+        (
+            moment(one.at),
+            one_line(one.by, 24) or "-",
+            one.change,
+            *((one_line(one.agent_id, 24) or "-",) if agents else ()),
+            one.lesson[:SHORT],
+            one_line(one.title, 50),
+            one_line(one.why, 60) or "-",
+        )
+        for one in several
+    ]
+    return columns([headings, *rows])
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from mulligan.cli.terminal import say
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import require
 from mulligan.mcp_server.lifecycle import unused_keys
-from mulligan.web.tokens import Token, read_tokens
+from mulligan.web.tokens import Token, read_metrics_token, read_tokens
 
 if TYPE_CHECKING:
     from mulligan.app.service import Service
@@ -50,6 +50,13 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option("--concurrency", type=int, default=64, metavar="N", help="Requests served at once, over sse and http.")
 @click.option("--drain", type=float, default=10.0, metavar="S", help="Seconds that calls in flight get at a stop.")
 @click.option(
+    "--quota",
+    multiple=True,
+    metavar="NAME=N",
+    help="What each agent may use in a day: calls=N, tokens=N, cost=DOLLARS. May be repeated.",
+)
+@click.option("--metrics", is_flag=True, help="Count, and answer GET /metrics in Prometheus format, over sse and http.")
+@click.option(
     "--log-level",
     type=click.Choice(LEVELS),
     default="warning",
@@ -75,6 +82,7 @@ def serve(**given: Any) -> None:
     import_server()  # before anything that imports the SDK
     if given["project"]:
         given["agent_id"] = _bank_of_project(given["agent_id"])
+    from mulligan.app.quotas import Quota
     from mulligan.app.service import ServerOptions, Service
     from mulligan.mcp_server.logs import logs_on_stderr
 
@@ -85,12 +93,17 @@ def serve(**given: Any) -> None:
         given["preset"],
         given["memory_depth"],
         given["output_schemas"],
+        Quota.parse(given["quota"]),
     )
     service = Service(served)
-    tokens = () if given["transport"] == "stdio" else read_tokens(given["agent_id"])
-    secrets = [token.secret for token in tokens]
+    over_http = given["transport"] != "stdio"
+    if given["metrics"] and not over_http:
+        raise InvalidInput("--metrics is answered over HTTP: add --transport http, or leave it out.")
+    tokens = read_tokens(given["agent_id"]) if over_http else ()
+    for_metrics = read_metrics_token(tokens) if over_http else None
+    secrets = [token.secret for token in (*tokens, for_metrics) if token]
     with logs_on_stderr(given["log_level"], as_json=given["log_json"], secrets=secrets):
-        asyncio.run(_serving(service, tokens, given))
+        asyncio.run(_serving(service, tokens, {**given, "metrics_token": for_metrics}))
 
 
 def _bank_of_project(agent_id: str | None) -> str:
@@ -123,6 +136,6 @@ def _serving(service: Service, tokens: Sequence[Token], given: Mapping[str, Any]
         return serve_stdio(service, given["which"])
     from mulligan.mcp_server.http import Listening, serve_http
 
-    names = ("transport", "host", "port", "rate", "concurrency", "drain")
+    names = ("transport", "host", "port", "rate", "concurrency", "drain", "metrics", "metrics_token")
     listening = Listening(**{name: given[name] for name in names}, tokens=tokens, origins=given["allow_origin"])
     return serve_http(service, given["which"], listening, lambda url: say(f"Serving MCP at {url}"))

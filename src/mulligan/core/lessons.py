@@ -17,6 +17,10 @@ QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting
 """waiting: for an answer that a caller thinks of and commits."""
 
 
+QUOTA = "quota"
+"""The kind of work that holds what an agent has used of its quota. It waits, and nobody does it."""
+
+
 @dataclass(frozen=True)
 class Queued:
     """One piece of work.
@@ -143,6 +147,10 @@ class Queue(Protocol):
         self, agent_id: str | None = None, limit: int = 50, *, kind: str | None = None
     ) -> Sequence[Queued]:
         """All that is not done, oldest first. kind: None is any."""
+        ...
+
+    async def depth(self) -> Mapping[str, Mapping[QueueStatus, int]]:
+        """How much work of all agents is not done: by kind and status."""
         ...
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from mulligan.core.episode import Acted, Evaluated, Event, Move, Recalled, Reflected, Stopped, due
 from mulligan.core.errors import GaveUp, InvalidInput, JournalError, MulliganError, OverBudget, StoreError, described
 from mulligan.core.limits import Limits
+from mulligan.core.operations import operation
 from mulligan.core.protocols import Actor, Bank, Evaluator, Reflector, Strategy
 from mulligan.core.records import NO_REFLECTION, Decision, Episode, Stop, Usage
 from mulligan.core.search import descent
@@ -72,13 +73,25 @@ async def drive(episode: Episode, roles: Roles, limits: Limits, record: Record, 
     again once it is recorded. Raises `StoreError` and `JournalError`: what cannot be kept is not done.
     """
     while isinstance(move := due(episode, limits), Move):
-        event = await _make(move, episode, roles, limits, meter)
-        episode = await record(event)
-        if isinstance(event, Stopped) and event.stop.reason == "interrupted":
-            raise asyncio.CancelledError
+        number = move.trial
+        with operation("trial", facts={"trial": number}) if number else nullcontext() as trial:
+            while isinstance(move, Move) and move.trial == number:
+                event = await _make(move, episode, roles, limits, meter)
+                episode = await record(event)
+                if isinstance(event, Stopped) and event.stop.reason == "interrupted":
+                    raise asyncio.CancelledError
+                move = due(episode, limits)
+            if trial:
+                trial.facts |= _verdict(episode, number)
     if not episode.stop:
         episode = await record(Stopped(move))
     return episode
+
+
+def _verdict(episode: Episode, number: int) -> Mapping[str, bool | None]:
+    """Whether the trial of this number passed, as far as it came."""
+    trial = next((one for one in episode.trials if one.number == number), None)
+    return {"passed": trial.feedback.passed if trial and trial.feedback else None}
 
 
 async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, meter: Meter) -> Event:

@@ -25,6 +25,7 @@ from mulligan.core.codec import digest
 from mulligan.core.episode import RESUMABLE, Event, advance
 from mulligan.core.errors import InvalidInput, LeaseLost, MulliganError, NotSolved, StoreError
 from mulligan.core.loop import Meter, Record, Roles, drive
+from mulligan.core.operations import operation
 from mulligan.core.protocols import Bank, Journal, Store
 from mulligan.core.records import (
     Artifact,
@@ -289,7 +290,9 @@ class Call:
         roles = self._roles(journal, meter)
         if bank is not None:
             roles = replace(roles, bank=_placed(bank, shared=isinstance(self._manner.bank, str)))
-        await drive(self.episode, roles, limits, record, meter)
+        with operation("episode", facts={"episode": self.episode.id, "agent": self.episode.agent}) as done:
+            over = await drive(self.episode, roles, limits, record, meter)
+            done.facts |= {"stop": over.stop.reason if over.stop else None, "trials": len(over.trials)}
 
     def _roles(self, journal: Journal, meter: Meter) -> Roles:
         manner = self._manner

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, cast
+
+from mulligan.core.operations import watched_by
 
 if TYPE_CHECKING:
     from mulligan.app.service import Service
@@ -20,10 +22,12 @@ KEY = "_API_KEY"
 
 @asynccontextmanager
 async def background_learning(service: Service) -> AsyncGenerator[None]:
-    """A context in which learning jobs that an earlier process left behind are finished in the background."""
+    """A context in which learning jobs that an earlier process left behind are finished in the background, and what
+    agents use counts for their quotas."""
     task = asyncio.create_task(_finish_pending(service))
     try:
-        yield
+        with watched_by(service.quotas.watch) if service.quotas else nullcontext():
+            yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

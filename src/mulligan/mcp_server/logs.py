@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import re
@@ -16,7 +17,7 @@ from typing import Any, cast
 from mcp_types.methods import SPEC_CLIENT_METHODS
 
 from mulligan.text.plain import clean
-from mulligan.text.secrets import MASK
+from mulligan.text.secrets import MASK, mask
 
 _log = logging.getLogger("mulligan.serve.calls")
 
@@ -63,6 +64,10 @@ class _Text(logging.Formatter):
         return self.masked("\n".join([line, *_traceback(record)]))
 
     def masked(self, text: str) -> str:
+        """The text without what has the form of a secret, and without the secrets that are known."""
+        return self.without_known(mask(text))
+
+    def without_known(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return text
@@ -73,10 +78,11 @@ class _Json(_Text):
         """One object on one line. `error` is the traceback; facts about a request are fields of their own."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         entry: dict[str, Any] = {"time": f"{at}.{int(record.msecs):03}Z", "level": record.levelname.lower()}
-        entry |= {"logger": record.name, "message": record.getMessage(), **getattr(record, "facts", {})}
+        entry |= {"event": "message", "logger": record.name, "message": self.masked(record.getMessage())}
+        entry |= getattr(record, "facts", {})
         if failure := "\n".join(_traceback(record)):
-            entry["error"] = failure
-        return self.masked(json.dumps(entry, ensure_ascii=False, default=str))
+            entry["error"] = self.masked(failure)
+        return self.without_known(json.dumps(entry, ensure_ascii=False, default=str))
 
 
 def _traceback(record: logging.LogRecord) -> Iterator[str]:
@@ -113,10 +119,16 @@ async def log_requests(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> 
         _log_request(ctx, outcome, round((time.monotonic() - start) * 1000, 1))
 
 
+def _session(ctx: Any) -> str | None:
+    """Tells the sessions of a log apart. The id itself would let its reader use the session."""
+    id = ctx.request.headers.get("mcp-session-id") if ctx.request else None
+    return hashlib.sha256(id.encode()).hexdigest()[:12] if id else None
+
+
 def _log_request(ctx: Any, outcome: str, ms: float) -> None:
     method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "an unknown method"
     params = cast("Mapping[str, Any]", ctx.params or {})
     name = params.get("name") if method == "tools/call" else None
     tool = name if isinstance(name, str) and _TOOL.fullmatch(name) else None
-    facts = {"method": method, "tool": tool, "ended": outcome, "ms": ms}
+    facts = {"event": "call", "method": method, "tool": tool, "session": _session(ctx), "ended": outcome, "ms": ms}
     _log.info("%s%s %s in %s ms", method, f" {tool}" if tool else "", outcome, ms, extra={"facts": facts})

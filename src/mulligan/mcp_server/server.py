@@ -17,9 +17,11 @@ from mcp.server.lowlevel import Server
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.operations import acting_as, operation
 from mulligan.core.records import Json
 from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
+from mulligan.mcp_server.tokens import bearer
 from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool, coerce
 from mulligan.mcp_server.tools import SETS, select_tools
 from mulligan.text.plain import encodable
@@ -93,7 +95,9 @@ def make_server(
         bare = params.arguments is None
         bound, state = connections.bound(context), connections.state(context)
         call = Call(service, bound, state, _progress(context), bare, tools.keys())
-        return _result(await run_tool(tool, arguments, call))
+        token = bearer(context.request.scope) if context.request else None
+        with acting_as(f"mcp {token.client_id}" if token else "mcp"):
+            return _result(await run_tool(tool, arguments, call))
 
     @cache
     def reader() -> Resources:
@@ -124,16 +128,30 @@ def make_server(
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Reply:
     """The tool's answer; errors are answers, too."""
-    try:
-        arguments = coerce(arguments, tool.input_schema)
-        if not shallow(arguments):
-            raise InvalidInput(f"The arguments are nested more than {MAX_DEPTH} levels deep: flatten them.")
+    with operation("call", tool.name, {"result": "cancelled"}) as done:
+        try:
+            arguments = coerce(arguments, tool.input_schema)
+            if not shallow(arguments):
+                raise InvalidInput(f"The arguments are nested more than {MAX_DEPTH} levels deep: flatten them.")
+            reply = await _within_quota(tool, arguments, call)
+            done.facts["result"] = "refused" if reply.error else "answered"
+        except MulliganError as error:
+            done.facts["result"], done.error = "refused", type(error).__name__
+            reply = tool.failed(str(error), arguments)
+        except Exception as error:
+            done.facts["result"], done.error = "failed", type(error).__name__
+            log.exception("the tool %s failed", tool.name)
+            reply = tool.failed("Something in the server failed; its log says what.", arguments)
+        return reply
+
+
+async def _within_quota(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Reply:
+    """Calls the tool. Raises `QuotaExceeded` where the agent has used its quota up."""
+    if (quotas := call.service.quotas) is None:
         return await tool.call(arguments, call)
-    except MulliganError as error:
-        return tool.failed(str(error), arguments)
-    except Exception:
-        log.exception("the tool %s failed", tool.name)
-        return tool.failed("Something in the server failed; its log says what.", arguments)
+    named = next((arguments[name] for name in AGENT_PARAMETERS if arguments.get(name)), None)
+    async with quotas.call(call.agent(named) or ""):
+        return await tool.call(arguments, call)
 
 
 def shallow(value: Json, depth: int = MAX_DEPTH) -> bool:

@@ -24,6 +24,10 @@ async def _no_progress(done: float, total: float | None, message: str) -> None:
     return None
 
 
+class OtherAgent(InvalidInput):
+    """A caller that is bound to one agent named another."""
+
+
 @dataclass
 class ConnectionState:
     """What tools keep between the calls of one connection, for clients that name no episode.
@@ -73,7 +77,7 @@ class Call:
         if self.bound is None:
             return name or None
         if name and name != self.bound:
-            raise InvalidInput(f"This server answers {self.bound!r} only: leave the agent id out, or name that one.")
+            raise OtherAgent(f"This server answers {self.bound!r} only: leave the agent id out, or name that one.")
         return self.bound
 
 

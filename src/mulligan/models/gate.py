@@ -10,6 +10,7 @@ from typing import Any, cast
 from mulligan.core.errors import InvalidInput, OverBudget
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter
+from mulligan.core.operations import asked
 from mulligan.core.protocols import Journal, Model
 from mulligan.core.questions import Answer, Message, Question, Sampling
 from mulligan.core.records import Json, Usage
@@ -50,7 +51,7 @@ class Gate:
     ) -> None:
         self.name, self.id = model.name, model.id
         self._describer = describer
-        self._model, self._step = model, f"model.{role}"
+        self._model, self._role, self._step = model, role, f"model.{role}"
         self._journal, self._meter, self._limits, self._spent = journal, meter, limits, spent
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
@@ -74,7 +75,7 @@ class Gate:
         # design/006: capped in the call, not in the journaled request
         capped = replace(sampling, max_tokens=self._max_tokens(question, sampling.max_tokens))
         try:
-            return result_of(await self._model.ask(question, capped))
+            return result_of(await asked(self._model, question, capped, self._role))
         except NotJson as bad:
             return not_json_row(bad)
         except Unusable as error:

@@ -14,7 +14,7 @@ from mulligan.core.records import Json, Usage
 from mulligan.models import json_answers, prices
 from mulligan.models.failures import Failure, NotJson, Unusable
 from mulligan.models.prices import Price
-from mulligan.models.provider_client import ProviderClient, Target, log
+from mulligan.models.provider_client import ProviderClient, Target, instrumented, log
 from mulligan.models.tool_answers import call_of, in_json
 from mulligan.text.secrets import KnownSecrets
 
@@ -104,7 +104,7 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         )
         if sampling.temperature is not None and "temperature" not in model_settings:
             self._drop("temperature", "it samples in its own way")
-        return lambda: model.request(messages, model_settings, ask)
+        return lambda: instrumented(model).request(messages, model_settings, ask)
 
     def _drop_refused(self, failure: Failure, question: Question, sampling: Sampling, mode: Mode) -> bool:
         """Leave out what the provider refuses, if its message names it. False: there is nothing to leave out."""

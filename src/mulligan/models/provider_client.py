@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from mulligan.core.errors import ModelError
@@ -25,6 +26,26 @@ SdkT = TypeVar("SdkT")
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 log = logging.getLogger("mulligan.models")
+
+
+_instruments: list[Callable[[Any], Any]] = []
+
+
+@contextmanager
+def instrumented_by(instrument: Callable[[Any], Any]) -> Generator[None]:
+    """Have pydantic-ai's models wrapped by this before each request, until the block ends."""
+    _instruments.append(instrument)
+    try:
+        yield
+    finally:
+        _instruments.remove(instrument)
+
+
+def instrumented(model: T) -> T:
+    """The model of pydantic-ai, in what watches its requests."""
+    for instrument in _instruments:
+        model = instrument(model)
+    return model
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from mulligan.core.errors import InvalidInput
 
 VARIABLE = "MULLIGAN_TOKEN"
+METRICS_VARIABLE = "MULLIGAN_METRICS_TOKEN"
 MIN_LENGTH = 16
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
@@ -58,24 +59,46 @@ def read_tokens(agent_id: str | None = None) -> Sequence[Token]:
     return tokens
 
 
+def read_metrics_token(others: Sequence[Token]) -> Token | None:
+    """The token in `MULLIGAN_METRICS_TOKEN`, which reads metrics and nothing else; None: there is none.
+
+    Removes the variable from the environment, as `read_tokens` does.
+
+    Raises:
+        InvalidInput: it is not a valid token, or one of the others.
+    """
+    value = os.environ.pop(METRICS_VARIABLE, None)
+    if value is None:
+        return None
+    secret = _checked(value.strip(), f"{METRICS_VARIABLE}: the token")
+    if other := bearer_of(others, secret):
+        raise InvalidInput(f"{METRICS_VARIABLE} is the same as {other.name} of {VARIABLE}: make another one.")
+    return Token("the token for metrics", secret)
+
+
 def _parse(word: str, number: int, served: str | None) -> Token:
     name = f"token {number}"
     agent_id, colon, secret = word.rpartition(":")
     if colon and not agent_id:
         raise InvalidInput(f"{VARIABLE}: {name} begins with a colon: write AGENT_ID:TOKEN, or TOKEN alone.")
-    if not _TOKEN.fullmatch(secret):
-        raise InvalidInput(f"{VARIABLE}: {name} has characters other than letters, digits and -._~+/ (= at its end).")
-    if len(secret) < MIN_LENGTH:
-        raise InvalidInput(
-            f"{VARIABLE}: {name} is shorter than {MIN_LENGTH} characters, and could be guessed: make one by "
-            "  python -c 'import secrets; print(secrets.token_urlsafe())'"
-        )
+    secret = _checked(secret, f"{VARIABLE}: {name}")
     if served is not None and agent_id and agent_id != served:
         raise InvalidInput(
             f"{VARIABLE}: {name} is bound to the agent {agent_id!r}, but --agent-id serves {served!r} alone: leave one "
             "of the two out."
         )
     return Token(name, secret, agent_id or served)
+
+
+def _checked(secret: str, what: str) -> str:
+    if not _TOKEN.fullmatch(secret):
+        raise InvalidInput(f"{what} has characters other than letters, digits and -._~+/ (= at its end).")
+    if len(secret) < MIN_LENGTH:
+        raise InvalidInput(
+            f"{what} is shorter than {MIN_LENGTH} characters, and could be guessed: make one by "
+            "  python -c 'import secrets; print(secrets.token_urlsafe())'"
+        )
+    return secret
 
 
 def bearer_of(tokens: Sequence[Token], secret: str) -> Token | None:

@@ -39,6 +39,7 @@ from mulligan.bank.recall.prompt_text import fitting
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, NotFound
 from mulligan.core.lessons import Account, Addition, Claim, Queue, Queued, Selection
+from mulligan.core.operations import asked, detail_of, operation
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.questions import Answer, Question, Sampling, Thinker, think
 from mulligan.core.records import Episode, Json, Lesson, LessonState, Usage
@@ -135,8 +136,12 @@ class LessonWriter:
         quarantined = [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"]
         ids: list[Json] = [entry.lesson.id for entry in entries]
         result = {**(result or {}), "lessons": ids, "skipped": [*skipped], "quarantined": [*quarantined]}
-        kept = await self._lessons.add(agent_id, entries, fold=self._ports.settings.fold, claim=claim, result=result)
-        new = [one.id for one in kept if not one.folded]
+        with operation("keep") as keeping:
+            fold = self._ports.settings.fold
+            kept = await self._lessons.add(agent_id, entries, fold=fold, claim=claim, result=result)
+            new = [one.id for one in kept if not one.folded]
+            held = len(set(new).intersection(quarantined))
+            keeping.facts |= {"new": len(new) - held, "quarantined": held, "known": len(kept) - len(new) + len(skipped)}
         await self.queue_links(agent_id, [id for id in new if id not in quarantined])
         known = [*(one.id for one in kept if one.folded), *skipped]
         return await self.report(agent_id, new, known, result, claim.id if claim else None)
@@ -178,7 +183,7 @@ class LessonWriter:
         """Marks an active fact as one that is to be checked."""
         if fact.state == "active" and fact.to_check != why:
             after = replace(fact, to_check=why)
-            await self._lessons.change(fact.agent_id, after, "doubted", detail={"why": why})
+            await self._lessons.change(fact.agent_id, after, "doubted", detail=detail_of(why))
 
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> list[Addition]:
         """The entries; a fact names as its parents the known facts that it contradicts, which it supersedes.
@@ -585,7 +590,7 @@ class KeptAnswers:
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         if self._taken == len(self._answers):
-            self._answers.append(to_json(await self.model.ask(question, sampling)))
+            self._answers.append(to_json(await asked(self.model, question, sampling, "extractor")))
             await self._queue.keep(self._claim, {**self._payload, ANSWERS: self._answers})
         self._taken += 1
         answer = from_json(Answer, self._answers[self._taken - 1])

@@ -15,6 +15,7 @@ from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, StoreError
 from mulligan.core.lessons import Claim, Link, Queued, Selection
+from mulligan.core.operations import acting_as, asked, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Message, Sampling
 from mulligan.core.records import Json, Lesson, Origin
@@ -146,13 +147,13 @@ class Upkeep:
         model = self._ports.model
         if model is None:
             raise InvalidInput(NO_MODEL)
-        answer = await model.ask(question, MERGING)
+        answer = await asked(model, question, MERGING, "merging")
         usage = answer.usage
         try:
             self._ports.merging.take(lessons, answer.content)
         except BadAnswer as error:  # is asked for once more
             again = Message("user", f"Your last answer cannot be used: {error} Answer again, as asked.")
-            answer = await model.ask(replace(question, messages=(*question.messages, again)), MERGING)
+            answer = await asked(model, replace(question, messages=(*question.messages, again)), MERGING, "merging")
             usage += answer.usage
         return await self.merged(lessons, answer.content, claim, work.agent_id, by=model.id, usage=asdict(usage))
 
@@ -267,7 +268,8 @@ class Worker:
     async def _do(self, work: Queued, claim: Claim) -> None:
         """Does a piece of work. Where it fails, it is tried again later, or has failed for good."""
         try:
-            await self._ports.held(claim, lambda: self._jobs[work.kind](work, claim))
+            with operation("upkeep", work.kind, {"agent": work.agent_id}), acting_as("upkeep"):
+                await self._ports.held(claim, lambda: self._jobs[work.kind](work, claim))
         except LeaseLost:
             log.warning("work %s was taken over by another process", work.id)
         except asyncio.CancelledError:

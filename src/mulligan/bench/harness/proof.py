@@ -21,9 +21,10 @@ from typing import Any, Literal, TypeAlias, cast
 
 from mulligan.actors.command import HOMES as WRITABLE
 from mulligan.actors.command import agent_job, check_tree, halted, split_command
+from mulligan.app.backup import copy_file
 from mulligan.app.plugins import build, parse_spec
 from mulligan.bench.own_tasks._task_file import Table, read_tables
-from mulligan.core.errors import InvalidInput, MulliganError, StoreError
+from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.protocols import Checkout, Sandbox, TranscriptFormat
 from mulligan.core.records import Episode, Task
 from mulligan.evaluators.command import Command
@@ -431,14 +432,7 @@ def _top(folder: str) -> Path:
 def _freeze(store: str, into: Path) -> None:
     """Copies the bank into the folder, as one file that stands alone. Raises `StoreError`."""
     into.mkdir(parents=True, exist_ok=True, mode=0o700)
-    to = into / BANK
-    to.touch(0o600)
-    try:
-        with closing(sqlite3.connect(store)) as there, closing(sqlite3.connect(to)) as here:
-            there.backup(here)
-            here.execute("PRAGMA journal_mode = DELETE")
-    except sqlite3.Error as error:
-        raise StoreError(f"The bank {store} cannot be copied: {error}.") from error
+    copy_file(store, into / BANK)
 
 
 # --- what a session says of itself -----------------------------------------------------------------------------------

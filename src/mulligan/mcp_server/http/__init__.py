@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import require
 from mulligan.mcp_server.lifecycle import background_learning
 from mulligan.mcp_server.tools import select_tools
 from mulligan.web.hosts import bind
@@ -29,6 +30,8 @@ class Listening:
         rate: requests a second for each token or address; 0: any number.
         concurrency: requests served at once.
         drain: seconds that calls in flight may take once the server is told to stop.
+        metrics: whether to count and to answer GET /metrics.
+        metrics_token: reads metrics, and nothing else.
     """
 
     transport: str = "http"
@@ -39,6 +42,8 @@ class Listening:
     rate: float = 200.0
     concurrency: int = 64
     drain: float = 10.0
+    metrics: bool = False
+    metrics_token: Token | None = None
 
 
 async def serve_http(
@@ -64,6 +69,8 @@ async def serve_http(
         raise InvalidInput(f"The drain must be from 0 to {MAX_DRAIN:.0f} seconds, not {listening.drain}.")
     if "hook" in select_tools(which):  # it reads files that the caller names, and any project's bank
         raise InvalidInput("The tool `hook` is served over stdio only: leave `hooks` out of --tools.")
+    if listening.metrics:
+        require("Metrics need prometheus-client", "prometheus_client", "serve", distribution="prometheus-client")
     bound = bind(listening.host, listening.port, guarded=bool(listening.tokens))
     try:
         from mulligan.mcp_server.http.site import Site  # starlette, uvicorn

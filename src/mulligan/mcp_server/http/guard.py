@@ -68,7 +68,12 @@ class RequestLog:
         finally:
             token, client = bearer(scope), scope.get("client")
             path = re.sub(r"[^\w./-]", "?", scope["path"])[:80]
-            facts |= {"method": scope["method"][:10], "path": path, "peer": client[0] if client else None}
+            facts |= {
+                "event": "request",
+                "method": scope["method"][:10],
+                "path": path,
+                "peer": client[0] if client else None,
+            }
             facts |= {"ms": round((time.monotonic() - start) * 1000, 1), "token": token.client_id if token else None}
             text = "{method} {path} {status} in {ms} ms".format(**facts)
             log.info(text, extra={"facts": facts})

@@ -14,10 +14,12 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.cors import CORSMiddleware
 
 from mulligan.app.service import Service
+from mulligan.core.operations import watched_by
 from mulligan.mcp_server.client_config import PATHS
 from mulligan.mcp_server.http.admission import Admission
 from mulligan.mcp_server.http.guard import Guard, RateLimit, RequestLog, only_http
-from mulligan.mcp_server.http.transports import sse_site, streamable_site
+from mulligan.mcp_server.http.metrics import CountedResponses, Metrics, MetricsPage
+from mulligan.mcp_server.http.transports import Endpoints, sse_site, streamable_site
 from mulligan.mcp_server.tokens import Verifier
 from mulligan.web.hosts import Bound, HostPolicy
 from mulligan.web.server import Server
@@ -40,14 +42,29 @@ class Site:
         self._url = f"{bound.url}{PATHS[listening.transport]}"
         self._admission = Admission(listening.concurrency)
         transport = sse_site if listening.transport == "sse" else streamable_site
-        app = self._layers(transport(service, which, self._admission))
-        self._guard = Guard(app, HostPolicy(bound, listening.origins))
+        endpoints = transport(service, which, self._admission)
+        metrics = self._metrics(endpoints) if listening.metrics else None
+        self._guard = Guard(self._layers(endpoints.router, service, metrics), HostPolicy(bound, listening.origins))
+        self._app, self._watched = RequestLog(self._guard), contextlib.nullcontext()
+        if metrics:
+            self._app, self._watched = RequestLog(CountedResponses(self._guard, metrics)), watched_by(metrics.watch)
 
-    def _layers(self, app: Any) -> Any:
+    def _metrics(self, endpoints: Endpoints) -> Metrics:
+        return Metrics(
+            {
+                "sessions": endpoints.sessions,
+                "requests_in_flight": lambda: self._admission.calls.count,
+                "event_streams": lambda: self._admission.streams.count,
+            }
+        )
+
+    def _layers(self, app: Any, service: Service, metrics: Metrics | None) -> Any:
         """Innermost first: a caller without a token is counted by address before it is refused."""
         tokens = self._listening.tokens
         if tokens:
             app = only_http(RequireAuthMiddleware(app, []), app)
+        if metrics:
+            app = MetricsPage(app, metrics, lambda: service.store.memory.queue, self._listening)
         app = RateLimit(app, self._listening.rate)
         if tokens:
             app = AuthenticationMiddleware(app, BearerAuthBackend(Verifier(tokens)))
@@ -60,11 +77,12 @@ class Site:
         )
 
     async def serve(self, tell: Callable[[str], object], stop: asyncio.Event | None) -> None:
-        server = Server(RequestLog(self._guard), self._listening.drain, lambda: tell(self._url))
+        server = Server(self._app, self._listening.drain, lambda: tell(self._url))
         with stop_requested() if stop is None else contextlib.nullcontext(stop) as stop:
             stopping = asyncio.create_task(self._stop_when(stop, server))
             try:
-                await server.serve([self._bound.listening])
+                with self._watched:
+                    await server.serve([self._bound.listening])
             finally:
                 stopping.cancel()
 

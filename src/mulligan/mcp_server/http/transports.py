@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -85,7 +86,15 @@ IDLE_SECONDS = 30 * 60.0
 """When a session without requests ends."""
 
 
-def streamable_site(service: Service, which: str, admission: Admission) -> Router:
+@dataclass(frozen=True)
+class Endpoints:
+    """What a transport serves, and how many sessions are open there."""
+
+    router: Router
+    sessions: Callable[[], int]
+
+
+def streamable_site(service: Service, which: str, admission: Admission) -> Endpoints:
     """Streamable HTTP: one endpoint, with sessions in the older protocol revisions and without in the newest.
 
     It is served while the router's lifespan is entered.
@@ -111,7 +120,8 @@ def streamable_site(service: Service, which: str, admission: Admission) -> Route
 
     admitted = admission.before(endpoint)
     routes = [Route(f"{PATHS['http']}{slash}", endpoint=admitted) for slash in ("", "/")]
-    return Router(routes, redirect_slashes=False, lifespan=lambda _: manager.run())
+    router = Router(routes, redirect_slashes=False, lifespan=lambda _: manager.run())
+    return Endpoints(router, lambda: len(manager._server_instances))  # pyright: ignore[reportPrivateUsage]
 
 
 POSTS = "/messages/"
@@ -125,7 +135,7 @@ class OneStream(ByToken):
         return self._states.of(self)
 
 
-def sse_site(service: Service, which: str, admission: Admission) -> Router:
+def sse_site(service: Service, which: str, admission: Admission) -> Endpoints:
     """The older transport (SSE): clients post requests, and read the answers from a stream of events."""
     transport, states = SseServerTransport(POSTS, max_request_body_size=messages.MAX_BYTES), ConnectionStates()
 
@@ -147,13 +157,11 @@ def sse_site(service: Service, which: str, admission: Admission) -> Router:
             sent: Any = CountedAnswers(answers, pending)
             await server.run(counted, sent, server.create_initialization_options())
 
-    return Router(
-        [
-            Route(PATHS["sse"], endpoint=admission.before(events), methods=["GET"]),
-            Mount(POSTS, app=admission.before(transport.handle_post_message)),
-        ],
-        redirect_slashes=False,
-    )
+    routes = [
+        Route(PATHS["sse"], endpoint=admission.before(events), methods=["GET"]),
+        Mount(POSTS, app=admission.before(transport.handle_post_message)),
+    ]
+    return Endpoints(Router(routes, redirect_slashes=False), lambda: admission.streams.count)
 
 
 class CountedRequests(ObjectReceiveStream[Any]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mulligan.core.codec import json_text
@@ -193,6 +193,16 @@ class SqliteQueue:
             )
             values = {"agent": agent, "limit": limit, "kind": kind}
             return tuple(readable(db.execute(query, values).fetchall(), lambda row: _read(db, row[0])))
+
+        return await self._db.read(work)
+
+    async def depth(self) -> Mapping[str, Mapping[QueueStatus, int]]:
+        def work(db: sqlite3.Connection) -> Mapping[str, Mapping[QueueStatus, int]]:
+            found: dict[str, dict[QueueStatus, int]] = {}
+            query = "SELECT kind, status, count(*) FROM work WHERE status <> 'done' GROUP BY kind, status"
+            for kind, status, count in db.execute(query):
+                found.setdefault(kind, {})[status] = count
+            return found
 
         return await self._db.read(work)
 

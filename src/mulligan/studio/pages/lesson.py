@@ -17,6 +17,7 @@ from mulligan.bank.exchange.lesson_page import around, existing, facts
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Version
+from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson
 from mulligan.core.worth import Tally
 from mulligan.studio.charts import intervals
@@ -143,7 +144,8 @@ async def change(request: Request) -> Response:
     if do is None:
         raise InvalidInput(f"There is no such change of a lesson. Available: {', '.join(CHANGES)}")
     await bank.get(id)  # of another agent: as if there were none
-    return RedirectResponse(address(await do(bank, id, form)), 303)
+    with acting_as("studio"):
+        return RedirectResponse(address(await do(bank, id, form)), 303)
 
 
 async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> str:

@@ -1,0 +1,218 @@
+"""Back-ups of a store in a file: copied while it is in use, and restored without what was erased since.
+
+What is erased (lessons that are purged, runs that are removed) is noted by its ids in a file beside the store, which no
+back-up holds and no restore replaces.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mulligan.app.config import Config
+from mulligan.core.errors import InvalidInput, NotFound, StoreError
+from mulligan.core.lessons import Archive, LessonStore
+from mulligan.core.operations import actor
+from mulligan.core.protocols import Store
+from mulligan.recording.leases import leased
+from mulligan.store import file_of, open_store
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What was erased at a time.
+
+    Attributes:
+        at: seconds since the epoch.
+        by: who erased it; "" if unknown.
+        agent_id: whose lessons; None: no lessons were erased.
+        lessons: the ids; None: everything of the agent.
+        episodes: the ids of the episodes that were removed.
+    """
+
+    at: float
+    by: str = ""
+    agent_id: str | None = None
+    lessons: tuple[str, ...] | None = ()
+    episodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a restore did. replaced: where the store of before is; None: there was none."""
+
+    lessons: int
+    episodes: int
+    replaced: Path | None
+
+
+def erasures_of(file: Path) -> Path:
+    """The file beside a store in which erasures are noted."""
+    return file.with_name(f"{file.name}.erased.jsonl")
+
+
+def note_erasure(
+    file: Path, *, agent_id: str | None = None, lessons: Sequence[str] | None = (), episodes: Sequence[str] = ()
+) -> None:
+    """Notes what is about to be erased, so that no back-up brings it back. Raises `StoreError`."""
+    ids = None if lessons is None else tuple(lessons)
+    line = json.dumps(asdict(Erasure(round(time.time(), 3), actor(), agent_id, ids, tuple(episodes))))
+    try:
+        to = os.open(erasures_of(file), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(to, f"{line}\n".encode())
+            os.fsync(to)
+        finally:
+            os.close(to)
+    except OSError as error:
+        raise StoreError(f"Nothing was erased: {erasures_of(file)} cannot be written ({error.strerror}).") from error
+
+
+def noted_erasures(file: Path) -> Sequence[Erasure]:
+    """What was erased from this store, oldest first. Raises `StoreError` for a line that cannot be read."""
+    found: list[Erasure] = []
+    path = erasures_of(file)
+    for n, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.is_file() else (), 1):
+        try:
+            given: dict[str, Any] = json.loads(line)
+            ids: list[str] | None = given["lessons"]
+            given |= {"lessons": None if ids is None else tuple(ids), "episodes": tuple(given["episodes"])}
+            found.append(Erasure(**given))
+        except (ValueError, TypeError, KeyError) as error:
+            raise StoreError(f"{path}:{n} is no note of an erasure: mend or remove the line ({error}).") from error
+    return found
+
+
+def copy_file(file: str | Path, to: Path) -> None:
+    """Copies a store to a new file that stands alone, while others use it. Raises `StoreError`."""
+    to.touch(0o600)
+    try:
+        # not mode=ro: such a connection leaves the write-ahead log behind, as if somebody had the store open
+        with closing(sqlite3.connect(_address(file), uri=True)) as there, closing(sqlite3.connect(to)) as here:
+            there.backup(here)
+            here.execute("PRAGMA journal_mode = DELETE")
+            if (found := here.execute("PRAGMA quick_check").fetchone()[0]) != "ok":
+                raise sqlite3.DatabaseError(found)
+    except sqlite3.Error as error:
+        to.unlink()
+        raise StoreError(f"The store {file} cannot be copied: {error}.") from error
+
+
+def _address(file: str | Path) -> str:
+    return f"{Path(file).absolute().as_uri()}?mode=rw"  # makes no file
+
+
+def back_up(config: Config, to: Path) -> None:
+    """Copies the configured store to a new file, while servers and commands use it.
+
+    Raises:
+        InvalidInput: there is no store, it is in no file, or the new file exists.
+        StoreError: it cannot be copied; the new file is removed.
+    """
+    file = _file(config)
+    if not file.is_file():
+        raise InvalidInput(f"There is no store yet at {file}: there is nothing to back up.")
+    if to.exists():
+        raise InvalidInput(f"{to} exists already: name a new file, such as one with the date in its name.")
+    if not to.parent.is_dir():
+        raise InvalidInput(f"The folder {to.parent} does not exist: make it first.")
+    copy_file(file, to)
+
+
+async def restore(config: Config, backup: Path, *, replace: bool = False) -> Restored:
+    """Puts a back-up in the place of the configured store, without what was erased since. Older formats are brought up
+    to date. The back-up itself is not changed.
+
+    Args:
+        config: names the store.
+        backup: a file that `back_up` made.
+        replace: whether a store that exists may be replaced; it is renamed and stays.
+
+    Raises:
+        InvalidInput: there is no such back-up, the store is in no file or exists, or somebody has it open.
+        StoreError: the back-up cannot be read; the store is as it was.
+    """
+    file = _file(config)
+    new = _copied(file, backup, replace)
+    try:
+        erased = noted_erasures(file)
+        async with open_store(new) as store:
+            lessons, episodes = await _erase(store, erased)
+    except StoreError:
+        os.unlink(new)
+        raise
+    return Restored(lessons, episodes, _exchanged(file, new))
+
+
+def _copied(file: Path, backup: Path, replace: bool) -> Path:
+    """A copy of the back-up beside the store, whose place it can take."""
+    if not backup.is_file():
+        raise InvalidInput(f"There is no file {backup}.")
+    if file.exists() and not replace:
+        raise InvalidInput(f"A store exists at {file}: --replace renames it and takes the back-up instead.")
+    if file.with_name(f"{file.name}-wal").exists():
+        raise InvalidInput(
+            f"The store {file} is open in another process, or was when one died: stop servers and commands first. If "
+            "none runs, `mulligan memory stats` closes it in good form."
+        )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(f"{file.name}.restoring")
+    new.unlink(missing_ok=True)
+    copy_file(backup, new)
+    return new
+
+
+def _exchanged(file: Path, new: Path) -> Path | None:
+    """Puts the new store in its place; where the one of before is now, if there was one."""
+    replaced = None
+    if file.exists():
+        replaced = file.with_name(f"{file.name}.replaced-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
+        os.replace(file, replaced)
+    os.replace(new, file)
+    return replaced
+
+
+def _file(config: Config) -> Path:
+    file = file_of(config.store)
+    if file is None:
+        raise InvalidInput(
+            f"The store {str(config.store).partition(':')[0]}: is in no file: back it up with the tools of its "
+            "database, such as pg_dump. docs/operations.md says what to do about erasures."
+        )
+    return file
+
+
+async def _erase(store: Store, erased: Iterable[Erasure]) -> tuple[int, int]:
+    """Erases again; how many lessons and episodes there were."""
+    lessons = episodes = 0
+    kept: LessonStore = store.memory.lessons
+    for one in erased:
+        for id in one.episodes:
+            with suppress(NotFound):
+                async with leased(store, id) as lease:
+                    await store.remove(lease)
+                    episodes += 1
+        if one.agent_id is None:
+            continue
+        if one.lessons is None:
+            for archive in await kept.archive(one.agent_id):
+                lessons += await kept.purge(one.agent_id, _until(archive, one.at))
+        elif ids := [lesson.id for lesson in await kept.there(one.agent_id, one.lessons)]:
+            lessons += await kept.purge(one.agent_id, ids)
+    return lessons, episodes
+
+
+def _until(archive: Archive, at: float) -> list[str] | None:
+    """What of an agent is from before a time: the ids of lessons; None: everything is."""
+    others = (*(one.at for one in archive.receipts), *(one.at for one in archive.accounts))
+    older = [lesson.id for lesson in archive.lessons if lesson.created <= at]
+    newer = len(older) < len(archive.lessons) or any(when > at for when in others)
+    return older if newer else None

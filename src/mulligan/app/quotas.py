@@ -1,0 +1,208 @@
+"""Quotas of a server: how many calls, tokens and dollars each agent may use in a day, kept in the store.
+
+What an agent has used today is one piece of its queued work, which waits and is never done: so the servers on one store
+share it, and a restart forgets nothing (design/108).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from mulligan.core.errors import InvalidInput, LeaseLost, MulliganError, StoreError, UnknownName
+from mulligan.core.lessons import QUOTA, Queue
+from mulligan.core.operations import Operation
+from mulligan.recording.holders import owner
+
+SECONDS = 5.0
+"""How old what is known of other servers may be, and how long what was used may be unsaved."""
+
+DAY = 86_400
+
+log = logging.getLogger("mulligan")
+
+_payer: ContextVar[str | None] = ContextVar("mulligan_payer", default=None)
+"""The agent for which models are asked here."""
+
+
+class QuotaExceeded(MulliganError):
+    """An agent has used up what it may use in a day."""
+
+
+@dataclass(frozen=True)
+class Used:
+    """What an agent used in a day. unpriced: calls of models whose price is unknown."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+    def __add__(self, other: Used) -> Used:
+        return Used(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(Used)))
+
+
+@dataclass(frozen=True)
+class Quota:
+    """How much each agent may use in a day (UTC): calls of tools, tokens, US dollars. None: any."""
+
+    calls: float | None = None
+    tokens: float | None = None
+    cost: float | None = None
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> Quota:
+        """A quota of texts such as "calls=1000". Raises `InvalidInput`, `UnknownName`."""
+        found: dict[str, float] = {}
+        for text in texts:
+            name, _, number = text.partition("=")
+            if name not in cls.__dataclass_fields__:
+                raise UnknownName("quota", name, cls.__dataclass_fields__, "Write it as calls=1000.")
+            try:
+                found[name] = float(number)
+            except ValueError:
+                raise InvalidInput(f"The quota {text!r} has no number: write it as {name}=1000.") from None
+            if not 0 < found[name] < float("inf"):
+                raise InvalidInput(f"The quota {text!r} must be above 0; to refuse an agent, give it no token.")
+        return cls(**found)
+
+    def __bool__(self) -> bool:
+        return any(value is not None for value in asdict(self).values())
+
+    def exceeded(self, used: Used) -> str:
+        """Which quota is used up, in words; "": none is."""
+        if self.calls is not None and used.calls >= self.calls:
+            return f"{used.calls:,} of {self.calls:,.0f} calls"
+        if self.tokens is not None and used.tokens >= self.tokens:
+            return f"{used.tokens:,} of {self.tokens:,.0f} tokens"
+        if self.cost is not None and used.cost >= self.cost:
+            return f"${used.cost:.2f} of ${self.cost:.2f}"
+        if self.cost is not None and used.unpriced:
+            return f"{used.unpriced} calls of a model whose price is unknown, so ${self.cost:.2f} cannot be kept"
+        return ""
+
+
+@dataclass
+class _Account:
+    """What is known of an agent today. new: what is not in the store yet."""
+
+    day: str
+    stored: Used = Used()
+    new: Used = Used()
+    looked: float = 0.0
+
+
+class Quotas:
+    """Counts what agents use, and refuses calls beyond their quota.
+
+    Args:
+        queue: keeps what was used.
+        seconds: see `SECONDS`.
+    """
+
+    def __init__(self, quota: Quota, queue: Queue, *, seconds: float = SECONDS) -> None:
+        self._quota, self._queue, self._seconds = quota, queue, seconds
+        self._owner = owner()
+        self._accounts: dict[str, _Account] = {}
+
+    @asynccontextmanager
+    async def call(self, agent_id: str) -> AsyncGenerator[None]:
+        """A call for this agent, which pays for what models are asked in it. A call that has begun is finished.
+
+        Raises `QuotaExceeded` before it begins.
+        """
+        account = await self._looked_up(agent_id)
+        if why := self._quota.exceeded(account.stored + account.new):
+            left = DAY - int(time.time()) % DAY
+            raise QuotaExceeded(
+                f"The agent {agent_id!r} has used its quota of today up: {why}. It is free again at 00:00 UTC, in "
+                f"{left // 3600} h {left % 3600 // 60} min."
+            )
+        account.new += Used(calls=1)
+        token = _payer.set(agent_id)
+        try:
+            yield
+        finally:
+            _payer.reset(token)
+            try:
+                await self._save_old()
+            except StoreError as error:  # the call is done, and its answer is worth more
+                log.warning("what agents used is not saved yet: %s", error)
+
+    @contextmanager
+    def watch(self, done: Operation) -> Generator[None]:
+        """The watcher of model calls. Work in the background is paid for by the agent whose work it is."""
+        token = _payer.set(str(done.facts["agent"])) if done.kind == "upkeep" else None
+        try:
+            yield
+        finally:
+            if token is not None:
+                _payer.reset(token)
+        if done.kind == "model" and (agent_id := _payer.get()) is not None:
+            usage = done.usage
+            unpriced = int(usage.cost is None)
+            self._account(agent_id).new += Used(0, usage.tokens, usage.cost or 0.0, unpriced)
+
+    async def save(self) -> None:
+        """Saves all that was used."""
+        for agent_id, account in list(self._accounts.items()):
+            await self._save(agent_id, account)
+
+    def _account(self, agent_id: str) -> _Account:
+        """That of today. What was used before and not saved is forgotten: its day is over."""
+        day = time.strftime("%Y-%m-%d", time.gmtime())
+        account = self._accounts.get(agent_id)
+        if account is None or account.day != day:
+            account = self._accounts[agent_id] = _Account(day)
+        return account
+
+    async def _looked_up(self, agent_id: str) -> _Account:
+        account = self._account(agent_id)
+        if time.monotonic() - account.looked >= self._seconds or not account.looked:
+            work = await self._queue.find(agent_id, QUOTA, account.day)
+            if work is not None:
+                account.stored = _used((await self._queue.look(agent_id, work)).payload)
+            account.looked = time.monotonic()
+        return account
+
+    async def _save_old(self) -> None:
+        """Saves what has been unsaved for long, and forgets the accounts of earlier days."""
+        now, today = time.monotonic(), time.strftime("%Y-%m-%d", time.gmtime())
+        for agent_id, account in list(self._accounts.items()):
+            if account.day != today:
+                self._accounts.pop(agent_id)
+            elif now - account.looked >= self._seconds:
+                await self._save(agent_id, account)
+
+    async def _save(self, agent_id: str, account: _Account) -> None:
+        """Adds what is new to what the store has. Where another server is saving, it stays new."""
+        if account.new == Used():
+            return
+        day, added, empty = account.day, account.new, {"day": account.day, **asdict(Used())}
+        work = await self._queue.find(agent_id, QUOTA, day)
+        if work is None:
+            for old in await self._queue.pending(agent_id, kind=QUOTA):  # of the days before
+                with suppress(LeaseLost):
+                    _, claim = await self._queue.take(agent_id, old.id, self._owner, self._seconds + 10)
+                    await self._queue.finish(claim, None)
+            work = await self._queue.enqueue(QUOTA, agent_id, empty, key=day, waiting=True)
+        with suppress(LeaseLost):  # another call or server is saving
+            found, claim = await self._queue.take(agent_id, work, self._owner, self._seconds + 10)
+            total = _used(found.payload) + added
+            await self._queue.keep(claim, {"day": day, **asdict(total)})
+            await self._queue.waits(claim)
+            account.stored, account.looked = total, time.monotonic()
+            account.new = _less(account.new, added)
+
+
+def _less(one: Used, other: Used) -> Used:
+    return one + replace(other, **{name: -value for name, value in asdict(other).items()})
+
+
+def _used(payload: Any) -> Used:
+    return Used(**{name: payload[name] for name in Used.__dataclass_fields__})

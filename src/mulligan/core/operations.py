@@ -1,0 +1,168 @@
+"""Operations, such as a recall or a model call: who watches them (metrics and traces), and who acts.
+
+An operation costs nothing worth counting as long as nobody watches.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from asyncio import CancelledError
+from collections.abc import Callable, Generator, Mapping, Sized
+from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
+from types import CoroutineType
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
+
+from mulligan.core.protocols import Model
+from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.records import Json, Usage
+
+Kind: TypeAlias = Literal["episode", "trial", "recall", "learn", "keep", "upkeep", "tool", "call", "model"]
+"""episode, trial, recall, learn: as in the records. keep: of new lessons in the store. upkeep: queued work of a bank,
+done in the background. tool: one that an agent calls. call: of the server's tools, by a client. model: one question."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+log = logging.getLogger("mulligan")
+
+
+@dataclass
+class Operation:
+    """Something that is done, while it is done and after it.
+
+    Attributes:
+        name: what is called: a tool, a model; "" for the other kinds.
+        facts: figures, names and ids, without content. Whoever does the operation adds to them.
+        content: texts of the user's or of a model's, by name.
+        error: the name of the exception's class; "cancelled" for a cancellation; "" while all is well.
+        seconds: how long it took, once it has ended.
+        usage: the tokens and the cost of a model call.
+    """
+
+    kind: Kind
+    name: str = ""
+    facts: dict[str, Json] = field(default_factory=dict[str, Json])
+    content: dict[str, str] = field(default_factory=dict[str, str])
+    error: str = ""
+    seconds: float = 0.0
+    usage: Usage = Usage()
+
+
+Watcher: TypeAlias = Callable[[Operation], AbstractContextManager[object]]
+"""Gives a context that is entered as the operation begins and left when it has ended."""
+
+_watchers: list[Watcher] = []
+
+
+@contextmanager
+def watched_by(watcher: Watcher) -> Generator[None]:
+    """Have this watcher told of all operations of this process, until the block ends."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+@contextmanager
+def operation(
+    kind: Kind, name: str = "", facts: Mapping[str, Json] = {}, content: Mapping[str, str] = {}
+) -> Generator[Operation]:
+    """An operation that lasts as long as the block. What a watcher raises is logged, and changes nothing."""
+    done = Operation(kind, name, dict(facts), dict(content))
+    if not _watchers:
+        yield done
+        return
+    contexts = [context for watcher in _watchers if (context := _entered(watcher, done)) is not None]
+    began = time.monotonic()
+    try:
+        yield done
+    except BaseException as error:
+        done.error = "cancelled" if isinstance(error, CancelledError) else type(error).__name__
+        raise
+    finally:
+        done.seconds = time.monotonic() - began
+        for context in reversed(contexts):
+            try:
+                context.__exit__(None, None, None)
+            except Exception:
+                log.exception("a watcher failed; what it watched goes on")
+
+
+def _entered(watcher: Watcher, done: Operation) -> AbstractContextManager[object] | None:
+    with suppress(Exception):
+        context = watcher(done)
+        context.__enter__()
+        return context
+    log.error("a watcher could not begin; what it watches goes on")
+    return None
+
+
+async def asked(model: Model, question: Question, sampling: Sampling, role: str) -> Answer:
+    """The model's answer, as an operation. role: who asks, such as "actor"."""
+    with operation("model", model.id, {"role": role}) as done:
+        if _watchers:
+            done.content = {"question": "\n\n".join(message.text for message in question.messages)}
+        try:
+            answer = await model.ask(question, sampling)
+        except Exception as error:
+            done.usage = getattr(error, "usage", done.usage)  # of an answer that is paid for and cannot be used
+            raise
+        done.usage = answer.usage
+        if _watchers:
+            done.content["answer"] = str(answer.content)
+        return answer
+
+
+def as_operation(
+    kind: Kind, *facts: str, content: str = ""
+) -> Callable[[Callable[P, CoroutineType[Any, Any, T]]], Callable[P, CoroutineType[Any, Any, T]]]:
+    """Makes each call of a method an operation.
+
+    Args:
+        facts: attributes of what the method returns; of one with a length, that counts.
+        content: the name of its first argument, a task or a text, in the content; "": it is left out.
+    """
+
+    def wrap(method: Callable[P, CoroutineType[Any, Any, T]]) -> Callable[P, CoroutineType[Any, Any, T]]:
+        @wraps(method)
+        async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            with operation(kind) as done:
+                if content and len(args) > 1:
+                    done.content[content] = str(getattr(args[1], "prompt", args[1]))
+                result = await method(*args, **kwargs)
+                for name in facts:
+                    value = getattr(result, name)
+                    done.facts[name] = len(value) if isinstance(value, Sized) else value
+                return result
+
+        return call
+
+    return wrap
+
+
+_actor: ContextVar[str] = ContextVar("mulligan_actor", default="")
+
+
+@contextmanager
+def acting_as(who: str) -> Generator[None]:
+    """Changes of lessons in this block name who made them in their history, such as "cli anna" or "mcp token 1"."""
+    token = _actor.set(who)
+    try:
+        yield
+    finally:
+        _actor.reset(token)
+
+
+def actor() -> str:
+    """Who acts here; "" where nobody said."""
+    return _actor.get()
+
+
+def detail_of(why: str = "") -> Json:
+    """The detail of a change: the reason, and who makes it."""
+    return {name: text for name, text in (("why", why), ("by", actor())) if text} or None

@@ -1,0 +1,150 @@
+"""Back-ups: taken while the store is used, restored without what was erased since."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import mulligan
+from mulligan.app.backup import Restored, back_up, erasures_of, restore
+from mulligan.app.config import load
+from mulligan.app.memory import Bank
+from mulligan.app.removal import removable_runs, remove_runs
+from mulligan.core.errors import InvalidInput, StoreError
+from mulligan.core.lessons import Selection
+from mulligan.core.operations import acting_as
+from mulligan.core.records import Episode, Lesson
+from mulligan.store import file_of, open_store
+
+EVERY = Selection(states=("active", "retired", "quarantined", "superseded"), limit=None)
+
+
+@pytest.fixture
+def file() -> Path:
+    found = file_of(load().store)
+    assert found is not None
+    return found
+
+
+async def taught(agent: str, *titles: str) -> list[Lesson]:
+    async with Bank.open(agent) as bank:
+        return [await bank.add(title=title, content=f"{title}.", outcome="success") for title in titles]
+
+
+async def titles(agent: str) -> list[str]:
+    async with Bank.open(agent) as bank:
+        return sorted(lesson.title for lesson in await bank.list(EVERY))
+
+
+async def solved(folder: Path) -> Episode:
+    (folder / "answers.json").write_text(json.dumps(["42"]))
+    model = f"scripted:{folder / 'answers.json'}"
+    return await mulligan.solve("What is six times seven?", evaluator="contains:42", model=model, trials=1)
+
+
+async def test_a_backup_of_a_store_in_use_is_restored_with_runs_lessons_and_history(tmp_path: Path, file: Path) -> None:
+    episode, to = await solved(tmp_path), tmp_path / "backup.db"
+    async with Bank.open("anna") as bank:
+        lesson = await bank.add(title="first", content="c", outcome="success")
+        await bank.edit(lesson.id, title="second")
+        back_up(load(), to)  # while the bank is open
+    assert to.stat().st_mode & 0o077 == 0
+    os.unlink(file)
+    assert await restore(load(), to) == Restored(0, 0, None)
+    assert await titles("anna") == ["second"]
+    async with Bank.open("anna") as bank:
+        assert [one.change for one in await bank.history(lesson.id)] == ["added", "edited"]
+    async with open_store(file) as store:
+        assert (await store.load(episode.id)).solved
+
+
+async def test_what_was_erased_after_a_backup_does_not_come_back(tmp_path: Path, file: Path) -> None:
+    gone = await solved(tmp_path)
+    stays = await solved(tmp_path)
+    first, _ = await taught("anna", "one", "two")
+    await taught("ben", "three")
+    await taught("carl", "four")
+    back_up(load(), to := tmp_path / "backup.db")
+    async with Bank.open("anna") as bank:
+        with acting_as("cli anna"):
+            assert await bank.purge([first.id[:10]]) == 1
+    async with Bank.open("ben") as bank:
+        assert await bank.purge(None) == 1
+    await remove_runs(await removable_runs(gone.run))
+    notes = [json.loads(line) for line in erasures_of(file).read_text().splitlines()]
+    assert [(one["by"], one["agent_id"], one["lessons"]) for one in notes[:2]] == [
+        ("cli anna", "anna", [first.id]),
+        ("", "ben", None),
+    ]
+    assert "one" not in erasures_of(file).read_text()  # ids alone
+    assert erasures_of(file).stat().st_mode & 0o077 == 0
+    done = await restore(load(), to, replace=True)
+    assert (done.lessons, done.episodes) == (2, 1)
+    assert [await titles(agent) for agent in ("anna", "ben", "carl")] == [["two"], [], ["four"]]
+    async with open_store(file) as store:
+        assert list(await store.ids("")) == [stays.id]
+    assert done.replaced is not None
+    assert done.replaced.is_file()
+    again = await restore(load(), to, replace=True)  # the notes outlive the store that they are of
+    assert (again.lessons, again.episodes) == (2, 1)
+
+
+async def test_lessons_that_came_after_an_erasure_of_all_stay(tmp_path: Path) -> None:
+    await taught("ben", "old")
+    async with Bank.open("ben") as bank:
+        await bank.purge(None)
+    until = time.time() + 0.002
+    while time.time() < until:  # times are kept to a thousandth of a second
+        pass
+    await taught("ben", "new")
+    back_up(load(), to := tmp_path / "backup.db")
+    assert (await restore(load(), to, replace=True)).lessons == 0
+    assert await titles("ben") == ["new"]
+
+
+async def test_what_cannot_be_backed_up_or_restored(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidInput, match="no store yet"):
+        back_up(load(), tmp_path / "a.db")
+    await taught("anna", "one")
+    back_up(load(), to := tmp_path / "backup.db")
+    with pytest.raises(InvalidInput, match="exists already"):
+        back_up(load(), to)
+    with pytest.raises(InvalidInput, match="does not exist"):
+        back_up(load(), tmp_path / "no" / "a.db")
+    with pytest.raises(InvalidInput, match="no file"):
+        await restore(load(), tmp_path / "nothing.db", replace=True)
+    with pytest.raises(InvalidInput, match="--replace"):
+        await restore(load(), to)
+    async with Bank.open("anna") as bank:
+        await bank.list()
+        with pytest.raises(InvalidInput, match="open in another process"):
+            await restore(load(), to, replace=True)
+    (tmp_path / "text.db").write_text("no database " * 100)
+    with pytest.raises(StoreError, match="cannot be copied"):
+        await restore(load(), tmp_path / "text.db", replace=True)
+    assert await titles("anna") == ["one"]
+    assert not list(file.parent.glob("*.restoring*"))
+    monkeypatch.setenv("MULLIGAN_DATABASE", "memory:x")
+    with pytest.raises(InvalidInput, match="in no file"):
+        back_up(load(), tmp_path / "b.db")
+
+
+async def test_a_note_that_cannot_be_read_stops_a_restore(tmp_path: Path, file: Path) -> None:
+    await taught("anna", "one")
+    back_up(load(), to := tmp_path / "backup.db")
+    erasures_of(file).write_text('{"at": 1}\n')
+    with pytest.raises(StoreError, match=r"erased\.jsonl:1 is no note"):
+        await restore(load(), to, replace=True)
+
+
+async def test_where_an_erasure_cannot_be_noted_nothing_is_erased(file: Path) -> None:
+    (lesson,) = await taught("anna", "one")
+    erasures_of(file).mkdir()
+    async with Bank.open("anna") as bank:
+        with pytest.raises(StoreError, match="Nothing was erased"):
+            await bank.purge([lesson.id])
+    assert await titles("anna") == ["one"]
