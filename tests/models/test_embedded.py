@@ -3,17 +3,20 @@
 import logging
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mulligan.core.errors import InvalidInput, ModelError, UnknownName
 from mulligan.core.protocols import Model
 from mulligan.core.questions import Message, Question
-from mulligan.core.records import Image
+from mulligan.core.records import Image, Json
 from mulligan.models import weights
-from mulligan.models.embedded import EmbeddedModel
+from mulligan.models.embedded import EmbeddedModel, cut_short
+from mulligan.models.embedded.llama import generate, repeated
 from mulligan.models.embedded.worker import EmbeddedWorker, physical_cores, threads_to_use
 
 pytest.importorskip("xllamacpp", reason='needs the extra: pip install "mulligan[local]"')
@@ -144,3 +147,43 @@ def test_closing_abandons_the_job_at_hand_and_a_job_cancelled_in_the_queue_never
     assert running.future.result(30) is True
     with pytest.raises(CancelledError):
         waiting.future.result(30)
+
+
+class Writer:
+    """A llama.cpp server that writes these tokens, one in each chunk, until it is told to stop."""
+
+    def __init__(self, *tokens: str) -> None:
+        self.left = list(tokens)
+
+    def handle_chat_completions(self, request: Json, callback: Callable[[dict[str, Any]], bool], /) -> None:
+        first = {"prompt_progress": {"total": 30}}
+        while self.left:
+            delta = {"choices": [{"delta": {"content": self.left.pop(0)}, "finish_reason": None}]}
+            if callback({**delta, **first}):
+                return
+            first = {}
+        callback({"choices": [{"delta": {}, "finish_reason": "length"}]})
+
+
+LOOPING = ['{"answer": "', *["n.name = 'A' OR "] * 100]
+
+
+def test_json_that_only_repeats_itself_is_ended() -> None:
+    writer = Writer(*LOOPING)
+    reply = generate(writer, {"json_schema": {}}, threading.Event())
+    assert reply.finish == "repeated"
+    assert repeated(reply.text) == "n.name = 'A' OR "
+    assert (reply.prompt_tokens, reply.completion_tokens) == (30, len(LOOPING) - len(writer.left))
+    assert reply.completion_tokens < 20
+    assert "only repeats \"n.name = 'A' OR \"" in cut_short(reply, 1024)
+
+
+def test_text_that_repeats_itself_is_left_to_its_limit() -> None:
+    writer = Writer(*LOOPING)
+    assert generate(writer, {}, threading.Event()).finish == "length"
+    assert not writer.left
+
+
+@pytest.mark.parametrize("text", ["", "ab" * 50, "x" * 199, " OR ".join(f"n.name = 'A{n}'" for n in range(99))])
+def test_what_is_short_or_goes_on_otherwise_repeats_nothing(text: str) -> None:
+    assert repeated(text) == ""

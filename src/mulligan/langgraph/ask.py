@@ -41,6 +41,8 @@ from mulligan.langgraph.working import Recorder, Work, log
 from mulligan.recording.drivers import ASKED, check_resumable
 from mulligan.text.truncate import estimate
 
+DRAFT_TOKENS = 400
+"""The most tokens of a draft of an embedded model: a query, its reflection and some further queries."""
 WHOLE_TOKENS = 1000
 """The approximate tokens of a schema that the model is shown whole, unless the caller decides."""
 
@@ -65,6 +67,7 @@ class GraphRequest:
     until: Until = "rows"
     drafts: int = 1
     answer: bool = False
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ async def ask_graph(
     until: Until = "judged",
     drafts: int = 1,
     answer: bool = False,
+    max_tokens: int | None = None,
     bank: Bank | str | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
@@ -120,6 +124,8 @@ async def ask_graph(
             rows with a value end the run.
         drafts: The number of first drafts, whose answers are compared by their rows; only with "judged".
         answer: Whether the result also has the answer in a sentence, for one more call of the model.
+        max_tokens: The most tokens of a draft; None: 400 for a model that runs inside Mulligan and has no limit of its
+            own, and the model's own limit for others.
         bank: Lessons are recalled from it; a bank, or an agent_id, whose bank also learns from the run.
         observers: Called with the episode and each event.
         on_start: Called when the run begins or continues.
@@ -131,6 +137,7 @@ async def ask_graph(
     """
     if isinstance(model, str):
         model = located_model(model, Path.cwd())
+    chat = model if isinstance(model, BaseChatModel) else chat_model(model)
     request = GraphRequest(
         _located(graph),
         model if isinstance(model, str) else None,
@@ -145,11 +152,12 @@ async def ask_graph(
         until,
         drafts,
         answer,
+        _draft_tokens(chat) if max_tokens is None else max_tokens,
     )
     all_named = request.graph is not None and not isinstance(model, BaseChatModel) and bank == request.bank
     opened = graph if isinstance(graph, Graph) else open_graph(_absolute(graph), user, password, database)
     callbacks = Callbacks(observers, on_start, on_step, notice or log.info)
-    agent = _Agent(opened, model, request, bank, store, callbacks, all_named)
+    agent = _Agent(opened, chat, request, bank, store, callbacks, all_named)
     try:
         return await agent.answered(question, await agent.aexecute(question, agent.describe_graph, agent.watched))
     finally:
@@ -184,7 +192,7 @@ async def resume_graph(
         assert request.graph is not None
         graph = open_graph(request.graph, request.user, password, request.database)
         callbacks = Callbacks(observers, on_start, on_step, notice or log.info)
-        agent = _Agent(graph, request.model, request, request.bank, at, callbacks, True)
+        agent = _Agent(graph, chat_model(request.model), request, request.bank, at, callbacks, True)
         try:
             result = await agent.aresume(run, agent.describe_graph, agent.watched)
             return await agent.answered(episode.task.prompt, result)
@@ -199,14 +207,13 @@ class _Agent(KGQueryReflexionAgent):
     def __init__(
         self,
         graph: Graph,
-        model: str | BaseChatModel | None,
+        chat: BaseChatModel,
         request: GraphRequest,
         bank: Bank | str | None,
         store: Store | None,
         callbacks: Callbacks,
         all_named: bool,
     ) -> None:
-        chat = model if isinstance(model, BaseChatModel) else chat_model(model)
         super().__init__(
             chat,
             graph,
@@ -216,6 +223,7 @@ class _Agent(KGQueryReflexionAgent):
             seconds=request.seconds,
             until=request.until,
             drafts=request.drafts,
+            max_tokens=request.max_tokens,
             store=store,
             agent_id=request.bank or "",
             bank=OwnBank(bank, _learning_model(chat), callbacks.notice) if isinstance(bank, str) else bank,
@@ -362,7 +370,17 @@ def _without_password(address: str) -> str:
 
 def _learning_model(chat: BaseChatModel) -> Any:
     """Return the model that learns for the bank: the named one, but never the embedded default."""
-    if not isinstance(chat, ChatMulligan):
+    return chat.open()[0] if isinstance(chat, ChatMulligan) and not _is_embedded(chat) else None
+
+
+def _draft_tokens(chat: BaseChatModel) -> int | None:
+    """Return the most tokens of a draft: the tokens of a hosted model may include its thoughts, those of an embedded
+    one do not."""
+    if not isinstance(chat, ChatMulligan) or not _is_embedded(chat):
         return None
-    model = chat.open()[0]
-    return None if model.name.partition(":")[0] == DEFAULT_MODEL else model
+    has_own = chat.max_tokens is not None or chat.open()[1].max_tokens is not None
+    return None if has_own else DRAFT_TOKENS
+
+
+def _is_embedded(chat: ChatMulligan) -> bool:
+    return chat.open()[0].name.partition(":")[0] == DEFAULT_MODEL

@@ -16,7 +16,7 @@ from mulligan.core.errors import InvalidInput, ModelError, UnknownName
 from mulligan.core.extras import require
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
-from mulligan.models.embedded.llama import Generated, Load, generate, loaded
+from mulligan.models.embedded.llama import Generated, Load, generate, loaded, repeated
 from mulligan.models.embedded.worker import embedded_worker, overload, prompt_cache, threads_to_use
 from mulligan.models.failures import NotJson
 from mulligan.models.tool_answers import call_of, in_json
@@ -81,8 +81,8 @@ class EmbeddedModel:
         the same answer on the same machine, unless `MULLIGAN_PROMPT_CACHE` is set.
 
         Cancelling returns at once; the generation ends soon after, before the next question's begins. Raises
-        `InvalidInput` for images or a schema that cannot be used, `BadAnswer` for JSON that was cut off, `ModelError`
-        for a prompt that is too long, weights that could not be pulled or loaded.
+        `InvalidInput` for images or a schema that cannot be used, `BadAnswer` for JSON that was cut off or only repeats
+        itself, `ModelError` for a prompt that is too long, weights that could not be pulled or loaded.
         """
         worded = in_json(question)
         asked = request(worded, sampling)
@@ -92,7 +92,7 @@ class EmbeddedModel:
             return Answer(reply.text, self.id, usage)
         try:
             if question.tools:
-                call = call_of(reply.text, cut=reply.finish == "length")
+                call = call_of(reply.text, cut=reply.finish != "stop")
                 return Answer("", self.id, usage, (call,))
             return Answer(json.loads(reply.text), self.id, usage)
         except ValueError:
@@ -154,6 +154,8 @@ def cut_short(reply: Generated, max_tokens: int) -> str:
     if reply.finish == "length":
         room = f"max_tokens is {max_tokens}, and prompt and answer share the context"
         why = f"it was cut off after {reply.completion_tokens} tokens ({room})"
+    elif reply.finish == "repeated":
+        return f"it was ended after {reply.completion_tokens} tokens, because it only repeats {repeated(reply.text)!r}"
     else:
         why = "it was ended early by a stop text"
     return f"{why}, and ends in {reply.text[-40:]!r}"

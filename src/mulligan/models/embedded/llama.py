@@ -21,6 +21,9 @@ from mulligan.core.records import Json
 
 BATCH_TOKENS = 64  # after each batch `abandoned` is checked; larger ones were not faster on a CPU
 
+UNIT, TIMES, REPEATED = 150, 4, 200
+"""The longest text that is looked for, how often in a row, and over how many characters, before JSON repeats itself."""
+
 
 class Server(Protocol):
     """The part of `xllamacpp.Server` that is used. The callback gets each chunk; True from it ends the generation."""
@@ -40,8 +43,8 @@ class Load:
 
 @dataclass
 class Generated:
-    """`finish` is "stop" or "length". `error` is llama.cpp's own, empty when all went well. Of `prompt_tokens`,
-    `known_tokens` were not read again."""
+    """`finish` is "stop", "length" or "repeated". `error` is llama.cpp's own, empty when all went well. Of
+    `prompt_tokens`, `known_tokens` were not read again."""
 
     text: str = ""
     finish: str = ""
@@ -102,25 +105,41 @@ def _start(load: Load) -> Server:
 def generate(server: Server, request: Json, abandoned: Event, cached: bool = False) -> Generated:
     """One chat completion; ends early, within one batch or token, when it is abandoned.
 
+    JSON that only repeats itself ends, too: it goes on to the last token, and what it repeats is never a whole answer.
+
     Args:
         cached: Whether what is known of the prompt is not read again. llama.cpp does not promise the same numbers then,
             so the same seed can give another answer after another question.
 
     Raises `ValueError` for a request that llama.cpp cannot take, such as an impossible schema.
     """
-    answer = Generated()
+    answer, is_json = Generated(), "json_schema" in request
 
     def take(chunk: dict[str, Any]) -> bool:
         answer.error = chunk.get("error")
         for choice in chunk.get("choices", ()):
-            answer.text += choice["delta"].get("content") or ""
+            said = choice["delta"].get("content") or ""
+            answer.text += said
+            answer.completion_tokens += bool(said)
             answer.finish = choice["finish_reason"] or answer.finish
+        answer.prompt_tokens = chunk.get("prompt_progress", {}).get("total", answer.prompt_tokens)
         if usage := chunk.get("usage"):
             answer.prompt_tokens, answer.completion_tokens = usage["prompt_tokens"], usage["completion_tokens"]
         answer.known_tokens = chunk.get("timings", {}).get("cache_n", 0)
-        return abandoned.is_set()
+        if is_json and not answer.finish and repeated(answer.text):
+            answer.finish = "repeated"
+        return abandoned.is_set() or answer.finish == "repeated"
 
     # Progress chunks let a long prompt be abandoned too.
     fixed = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True, "cache_prompt": cached}
     server.handle_chat_completions({**request, **fixed}, take)
     return answer
+
+
+def repeated(text: str) -> str:
+    """What the end of a text repeats, at least `TIMES` times over at least `REPEATED` characters; "" for nothing."""
+    for length in range(1, min(UNIT, len(text) // TIMES) + 1):
+        end = text[-max(TIMES * length, REPEATED) :]
+        if len(end) >= REPEATED and end[length:] == end[:-length]:
+            return text[-length:]
+    return ""
