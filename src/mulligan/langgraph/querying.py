@@ -15,7 +15,8 @@ from mulligan.core.errors import QueryError
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import Graph, GraphSchema, Rows
 from mulligan.graphs.question_checks import Asked
-from mulligan.graphs.schema_check import Checked, check_query
+from mulligan.graphs.repair import mended_query
+from mulligan.graphs.schema_check import Checked
 from mulligan.graphs.values import Link, Links, Missing, link_values, probe_values
 from mulligan.langgraph.asking import recorded
 from mulligan.langgraph.graph_texts import has_values, result_in
@@ -176,9 +177,9 @@ class Querying:
         return found
 
     async def _compared(self, query: str) -> Checked:
-        """Compare the query with the schema; a schema that was read before is read anew before a fault counts."""
-        checked = check_query(query, await self.schema())
-        return check_query(query, await self.schema(anew=True)) if checked.faults else checked
+        """Mend the query by the schema; a schema that was read before is read anew before a fault counts."""
+        checked = mended_query(query, await self.schema())
+        return mended_query(query, await self.schema(anew=True)) if checked.faults else checked
 
 
 def _is_named(missing: Missing, about: Asked) -> bool:
