@@ -10,10 +10,10 @@ from sample_graphs import a_row, an_edge
 from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Tables
 
 BOOKS = (
-    ("b1", "Emma", 1815, 4.5, "novel", "9"),
+    ("b1", "Emma", 1815, 4.5, "novel", "90"),
     ("b2", "Walden", 1854, 3.9, "essay", "12"),
     ("b3", "Dune", 1965, 4.7, "novel", "40"),
-    ("b4", "Ulysses", 1922, 3.2, "novel", "7"),
+    ("b4", "Ulysses", 1922, 3.2, "novel", "70"),
 )
 AUTHORS = (
     ("a1", "Austen", "England", True),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mulligan.graphs.protocol import GraphSchema
+from mulligan.graphs.protocol import GraphSchema, is_number
 from mulligan.graphs.repair._text import COMPARES, QueryTokens, Repair, written
 
 _NEGATED = ("IN", "CONTAINS", "STARTS", "ENDS", "LIKE", "ILIKE", "BETWEEN")
 _TESTS = ("CONTAINS", "STARTS", "ENDS", "IN", "NOT")
-_NUMBERS = re.compile(r"U?INT\d*|INTEGER|LONG|SHORT|BYTE|SERIAL|DOUBLE|FLOAT|DECIMAL.*")
 _PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -174,7 +173,7 @@ def values(query: QueryTokens, schema: GraphSchema) -> Repair | None:
         kind, value = _type_before(query, schema, n).upper(), n + 1
         text, is_text = query.text(value), query.kind(value) == "string"
         instead = ""
-        if is_text and _NUMBERS.fullmatch(kind) and _PLAIN_NUMBER.fullmatch(text):
+        if is_text and is_number(kind) and _PLAIN_NUMBER.fullmatch(text):
             instead = text
         elif is_text and kind in ("BOOL", "BOOLEAN") and text.lower() in ("true", "false"):
             instead = text.lower()
