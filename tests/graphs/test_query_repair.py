@@ -81,6 +81,12 @@ READ: list[tuple[str, list[str]]] = [
     (MEMBERS % "m.age > 26 AND NOT (m)-[:BORROWED]->(b:Book) AND b.title = 'Emma'", ["Bob"]),
     (MEMBERS % "NOT EXISTS { MATCH (m)-[:BORROWED]->(b:Book) WHERE b.year > 0 } AND b.title = 'Emma'", ["Bob", "Cleo"]),
     (AUTHORS % "NOT exists(a.name)", []),
+    (
+        "MATCH (m:Member)-[:BORROWED]->(b:Book {title: 'Emma'}) "
+        'WHERE NOT EXISTS { MATCH (m)-[:BORROWED]->(:Book {title: "Emma"}) } RETURN m.name',
+        ["Bob", "Cleo"],
+    ),
+    ("MATCH (a:Author)-[:WROTE]->(:Book) WHERE NOT (a)-[:WROTE]->(:Book) RETURN a.name", ["Nobody"]),
     # counts of what is there or not
     (AUTHORS % "size((a)-[:WROTE]->(:Book)) = 0", ["Nobody"]),
     (AUTHORS % "count((a)-[:WROTE]->(:Book)) = 0", ["Nobody"]),
@@ -196,6 +202,7 @@ def test_what_is_right_is_left_as_it_is() -> None:
         "MATCH (a:Author)-[:WROTE]->(b:Book)<-[r:BORROWED]-(m:Member) WHERE r.days < 9 AND -5 < b.year RETURN m.age",
         "MATCH (a:Author) WHERE a.name IN $names AND a.living = false RETURN {name: a.name, n: [1, 900]} AS x",
         "MATCH (b:Book) WITH b.genre AS genre, count(*) AS n WHERE n > 1 RETURN genre, n ORDER BY n DESC",
+        "MATCH (m:Member)-[:BORROWED]->(b:Book) WHERE NOT EXISTS { MATCH (m)-[:BORROWED]->(:Book {title: 'X'}) } RETURN b",
         "MATCH (b:Book) WHERE lower(b.title) CONTAINS 'emma' AND b.year = 1815 RETURN DISTINCT b.title",
     ]
     changed = {query: repaired.query for query in right if (repaired := repair_query(query, SCHEMA)).changes}

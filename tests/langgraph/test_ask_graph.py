@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -409,6 +410,30 @@ async def test_drafts_of_other_models_have_their_own_limit(kg: Path) -> None:
     async with open_store("memory:") as store:
         await ask_graph(QUESTION, kg, model=chat, store=store, until="rows")
     assert all("max_tokens" not in bound for bound in chat.bound)
+
+
+SPOKEN = "EOMES regulates CREBBP, IL1R1, LRP6, NOTCH3 and VHL."
+
+
+def test_the_sentence_is_paid_for_once_and_stays_in_the_record(
+    asking: Asking, kg: Path, provider: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    provider.plays(*({"answer": json.dumps(answer)} for answer in (draft(GOOD)["arguments"], GOOD_ROWS)))
+    where = ("--graph", str(kg), "--model", "openai:m", "--no-prompt-engine", "--answer")
+    cut = asking(None, "ask-graph", QUESTION, *where)
+    assert (cut.status, cut.out) == (3, ""), "the provider has no third answer"
+    (run,) = re.findall("Resume it with: mulligan runs resume (\\S+)", cut.err)
+    provider.plays({"answer": json.dumps({"answer": SPOKEN})})
+    resumed = asking(None, "runs", "resume", run)
+    assert (resumed.status, resumed.out.splitlines()[0]) == (0, SPOKEN)
+    assert len(provider.requests) == 1, "neither the draft nor the judgement was asked for again"
+    assert f"answer: {SPOKEN}" in asking(None, "runs", "show", run).out
+    (story,) = json.loads(asking(None, "runs", "show", run, "--json").out)
+    assert story["answer"] == SPOKEN
+    assert "is over" in asking(None, "runs", "resume", run).err
+    assert len(provider.requests) == 1
 
 
 async def test_a_password_in_an_address_is_not_recorded(tmp_path: Path, unused_port: int) -> None:

@@ -334,6 +334,10 @@ class ReflexionAgent(ABC):
         """Return what judges each result before a revision, a function of the messages; None: the revision judges."""
         return None
 
+    def _conclude(self) -> Callable[[str, ToolMessage], Awaitable[None]] | None:
+        """Return what is done before a run ends: see `Parts`."""
+        return None
+
     def _prepare(self) -> Any:
         """Called before the first call of the model. May be a coroutine function."""
         return None
@@ -453,6 +457,7 @@ class ReflexionAgent(ABC):
             self._should_continue if own_rule else None,
             self._settles,
             judge=self._judge(),
+            conclude=self._conclude(),
         )
         files = self._prompt_texts()
         hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}

@@ -38,6 +38,7 @@ RULES: Sequence[Callable[[QueryTokens, GraphSchema], Repair | None]] = (
     subqueries.optional,
     names.owners,
     subqueries.scopes,
+    subqueries.contradictions,
     names.reserved,
     names.texts,
     conditions.cases,

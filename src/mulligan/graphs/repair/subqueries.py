@@ -99,6 +99,34 @@ def scopes(query: QueryTokens, schema: GraphSchema) -> Repair | None:
     return None
 
 
+def contradictions(query: QueryTokens, schema: GraphSchema) -> Repair | None:
+    """`MATCH (a)-->(:B) WHERE NOT EXISTS { MATCH (a)-->(:B) }` finds nothing: MATCH is to find `a` alone."""
+    for n in query.words("NOT"):
+        is_exists = query.word(n + 1) == "EXISTS" and query.word(n + 3) == "MATCH"
+        lacked = query.pattern_at(n + 4 if is_exists else n + 1)
+        if lacked is None or not query.is_in(n, "WHERE"):
+            continue
+        for pattern in query.patterns:
+            first, end = pattern.nodes[0], pattern.nodes[-1].end
+            is_same = first.variable and first.variable == lacked[0].nodes[0].variable and end < n and pattern.edges
+            rest = query.variables(first.end, end) - {first.variable}
+            used = _uses(query, (end, len(query)), rest - query.variables(n, query.clause_end(n)))
+            if (
+                is_same
+                and not used
+                and _shape(query, first.end, end) == _shape(query, lacked[0].nodes[0].end, lacked[1])
+            ):
+                said = f"{query.span(first.end, end)} was left out of MATCH, as the query looks for what lacks it"
+                return query.swap(first.end, end - 1, "", said)
+    return None
+
+
+def _shape(query: QueryTokens, first: int, after: int) -> list[str]:
+    """The tokens of a pattern without its variables."""
+    variables = {part.open + 1 for part in query.parts if part.variable}
+    return [query.text(n) for n in range(first, after) if n not in variables]
+
+
 def _terms(query: QueryTokens, where: int, end: int) -> Iterator[tuple[int, int]]:
     """The parts of a condition that AND joins, each by its first token and the one after it; with OR, none."""
     depth, first = query.around(where), where + 1
