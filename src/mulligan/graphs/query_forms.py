@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from mulligan.graphs.protocol import EdgeKind, is_number, quoted
+from mulligan.graphs.protocol import EdgeKind, is_number, spelled
 from mulligan.graphs.question_checks import Asked, literal, shown_property
 from mulligan.graphs.values import Link
 
@@ -34,15 +34,15 @@ class _Forms:
     def __init__(self, about: Asked) -> None:
         self._about = about
         self._kind = next(node for node in about.schema.nodes if node.label == about.kind)
-        self._shows = "x" if not self._kind.properties else f"x.{_name(shown_property(self._kind.properties))}"
-        self._node = f"(x:{_name(about.kind)})"
+        self._shows = "x" if not self._kind.properties else f"x.{spelled(shown_property(self._kind.properties))}"
+        self._node = f"(x:{spelled(about.kind)})"
         self._edge = self._edge_of()
 
     def made(self) -> Iterator[str]:
         about, node = self._about, self._node
         own = self._own_value()
         if about.negates and own and not about.relations:
-            differs = f"x.{_name(own.property)} <> {literal(own.value)}"
+            differs = f"x.{spelled(own.property)} <> {literal(own.value)}"
             yield f"What is otherwise: MATCH {node} WHERE {differs} {self._returns}"
         elif about.negates and self._edge:
             lacks = f"NOT EXISTS {{ MATCH {self._path('x', '')} }}"
@@ -55,7 +55,7 @@ class _Forms:
         if about.superlative:
             down = "" if _UP.search(about.question) else " DESC"
             if number := self._number(self._kind.properties):
-                by = f"RETURN {self._shows} ORDER BY x.{_name(number)}{down} LIMIT 1"
+                by = f"RETURN {self._shows} ORDER BY x.{spelled(number)}{down} LIMIT 1"
                 yield f"The first of an order: MATCH {node} {by}"
             elif self._edge:
                 by = f"RETURN {self._shows}, count(DISTINCT y) AS n ORDER BY n{down} LIMIT 1"
@@ -83,22 +83,22 @@ class _Forms:
             is_source = way.role == "target"
         label = target if is_source else source
         value = next((link for link in self._about.links.found if link.label == label), None)
-        kept = f" {{{_name(value.property)}: {literal(value.value)}}}" if value else ""
+        kept = f" {{{spelled(value.property)}: {literal(value.value)}}}" if value else ""
         left, right = ("-", "->") if is_source else ("<-", "-")
-        return f"({start}){left}[{edge_variable}:{_name(edge.label)}]{right}({other}:{_name(label)}{kept})"
+        return f"({start}){left}[{edge_variable}:{spelled(edge.label)}]{right}({other}:{spelled(label)}{kept})"
 
     def _match(self, other: str) -> str:
-        return f"MATCH {self._path(f'x:{_name(self._kind.label)}', other)}"
+        return f"MATCH {self._path(f'x:{spelled(self._kind.label)}', other)}"
 
     def _compared(self) -> str:
         """MATCH and WHERE that compare a property with a number of the question; "" for none."""
         if not self._about.numbers:
             return ""
         if number := self._number(self._kind.properties):
-            return f"MATCH {self._node} WHERE {self._test(f'x.{_name(number)}')}"
+            return f"MATCH {self._node} WHERE {self._test(f'x.{spelled(number)}')}"
         if self._edge and (number := self._number(self._edge.properties)):
-            path = self._path(f"x:{_name(self._kind.label)}", "", "r")
-            return f"MATCH {path} WHERE {self._test(f'r.{_name(number)}')}"
+            path = self._path(f"x:{spelled(self._kind.label)}", "", "r")
+            return f"MATCH {path} WHERE {self._test(f'r.{spelled(number)}')}"
         return ""
 
     def _number(self, properties: Mapping[str, str]) -> str:
@@ -120,7 +120,3 @@ class _Forms:
         """The one value of the kind itself that the question names."""
         found = [link for link in self._about.links.found if link.label == self._kind.label]
         return found[0] if len(found) == 1 else None
-
-
-def _name(name: str) -> str:
-    return name if name.isidentifier() and name.isascii() else quoted(name)

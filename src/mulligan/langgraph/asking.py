@@ -100,7 +100,11 @@ def reading_of(message: AIMessage) -> Reading:
         fields = fields_of(message)
     except ValueError:
         return Reading(message.text)
-    return Reading(answer_in(fields), str(fields.get("reflection") or ""), score_of(fields.get("score")))
+    return reading_in(fields, answer_in(fields))
+
+
+def reading_in(fields: Mapping[str, Any], answer: str) -> Reading:
+    return Reading(answer, str(fields.get("reflection") or ""), score_of(fields.get("score")))
 
 
 def answer_in(fields: Mapping[str, Any]) -> str:
@@ -265,6 +269,19 @@ class ResponderWithRetries:
         return message
 
 
+def with_tool(model: Any, tool: Any, name: str, *, needed: bool = False, **options: Any) -> Any:
+    """Return the model that must call this tool; None for a model without tools.
+
+    Raises `NotImplementedError` for such a model where a tool is needed.
+    """
+    try:
+        return model.bind_tools([tool], tool_choice=name, **options)
+    except NotImplementedError:
+        if needed:
+            raise
+        return None
+
+
 class SchemaResponder(ResponderWithRetries):
     """Asks a chat model for the fields of a schema: by a tool call, or in JSON if the model does not support tools.
 
@@ -290,14 +307,9 @@ class SchemaResponder(ResponderWithRetries):
     ) -> None:
         self._schema, self._prompt, self._values = schema, prompt, values
         limit = {} if max_tokens is None else {"max_tokens": max_tokens}
-        try:
-            bound = model.bind_tools([schema], tool_choice=schema.__name__, **limit)
-            self._tools = True
-        except NotImplementedError:
-            if self.needs_tools:
-                raise
-            bound, self._tools = model.bind(**limit) if limit else model, False
-        self.model: Any = journalled(bound)
+        bound = with_tool(model, schema, schema.__name__, needed=self.needs_tools, **limit)
+        self._tools = bound is not None
+        self.model: Any = journalled(bound if self._tools else model.bind(**limit) if limit else model)
         super().__init__(self.model, self._checked_fields)
         self._inner, self._options = self.model, dict[str, Any]()
         made: object = self.model

@@ -99,7 +99,7 @@ def _faults(query: QueryTokens) -> Iterator[str]:
                     " To find what has none, use WHERE NOT EXISTS { MATCH … }."
                 )
         yield from _nulls(query, n, end)
-    if query.word(0) in ("MATCH", "OPTIONAL") and not query.has("RETURN", "CALL", "SELECT"):
+    if clauses.lacks_return(query):
         yield "The query has no RETURN: end it with RETURN and what the question asks for."
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from mulligan.graphs._guard import tokens
 from mulligan.graphs._patterns import Edge, Node, Pattern, Reader
-from mulligan.graphs.protocol import quoted
+from mulligan.graphs.protocol import spelled
 
 OPEN, CLOSED = "([{", ")]}"
 CLAUSES = frozenset(
@@ -278,7 +278,7 @@ class QueryTokens:
     def named(self, part: Part) -> tuple[str, list[tuple[int, int, str]]]:
         """The variable of a part, and the edit that gives it one where it has none."""
         if part.variable:
-            return written(part.variable), []
+            return spelled(part.variable), []
         taken = {token.text for token in self.tokens}
         letter = "r" if part.is_edge else "x"
         name = next(name for n in range(len(self) + 1) if (name := f"{letter}{n or ''}") not in taken)
@@ -306,8 +306,3 @@ class QueryTokens:
         for start, end, text in sorted(edits, reverse=True):
             query = query[:start] + text + query[end:]
         return query
-
-
-def written(name: str) -> str:
-    """A name as a query must have it: in backticks if it is no plain word."""
-    return name if name.isidentifier() and name.isascii() else quoted(name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mulligan.graphs.protocol import GraphSchema
-from mulligan.graphs.repair._text import QueryTokens, Repair, written
+from mulligan.graphs._guard import WRITING
+from mulligan.graphs.protocol import GraphSchema, spelled
+from mulligan.graphs.repair._text import QueryTokens, Repair
 
 _AFTER_RETURN = ("ORDER", "LIMIT", "SKIP")
 AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "COLLECT")
@@ -87,14 +88,19 @@ def select(query: QueryTokens, schema: GraphSchema) -> Repair | None:
     return None
 
 
+def lacks_return(query: QueryTokens) -> bool:
+    """Whether a query that only reads gives nothing back."""
+    return query.word(0) in ("MATCH", "OPTIONAL") and not query.has("RETURN", "CALL", "SELECT", *WRITING)
+
+
 def returns(query: QueryTokens, schema: GraphSchema) -> Repair | None:
     """A query without RETURN that has one named node alone."""
-    if query.has("RETURN", "CALL", "SELECT") or query.word(0) not in ("MATCH", "OPTIONAL"):
+    if not lacks_return(query):
         return None
     nodes = {part.variable: part for part in query.parts if part.variable and not part.is_edge}
     if len(nodes) != 1:
         return None
     ((name, part),) = nodes.items()
     kinds = [node for node in schema.nodes if node.label in part.kinds]
-    value = f"{written(name)}.name" if kinds and all("name" in node.properties for node in kinds) else written(name)
+    value = f"{spelled(name)}.name" if kinds and all("name" in node.properties for node in kinds) else spelled(name)
     return Repair([query.ending(f" RETURN DISTINCT {value}")], f"RETURN {value} was added")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mulligan.graphs.protocol import GraphSchema, is_number
-from mulligan.graphs.repair._text import COMPARES, QueryTokens, Repair, written
+from mulligan.graphs.protocol import GraphSchema, is_number, spelled
+from mulligan.graphs.repair._text import COMPARES, QueryTokens, Repair
 
 _NEGATED = ("IN", "CONTAINS", "STARTS", "ENDS", "LIKE", "ILIKE", "BETWEEN")
 _TESTS = ("CONTAINS", "STARTS", "ENDS", "IN", "NOT")
@@ -133,7 +133,7 @@ def braces(query: QueryTokens, schema: GraphSchema) -> Repair | None:
             if sign == "=":
                 return query.swap(first + 1, first + 1, ":", "= in braces was written :")
             if query.kind(first) == "string" and sign == ":":
-                return query.swap(first, first, written(query.text(first)), "a key lost its quotes")
+                return query.swap(first, first, spelled(query.text(first)), "a key lost its quotes")
             test = first + 1 + (sign == ":")
             kind = type_of(schema, part.kinds, query.text(first))
             is_list = query.sign(test) == "[" and bool(kind) and not _is_list(kind)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mulligan.graphs.protocol import GraphSchema, quoted
-from mulligan.graphs.repair._text import Part, QueryTokens, Repair, written
+from mulligan.graphs.protocol import GraphSchema, quoted, spelled
+from mulligan.graphs.repair._text import Part, QueryTokens, Repair
 
 RESERVED = frozenset(
     """
@@ -33,7 +33,7 @@ def labels(query: QueryTokens, schema: GraphSchema) -> Repair | None:
         inside = opened is not None and query.sign(opened) in ("(", "[")
         if inside and query.kind(n + 1) == "string" and query.text(n + 1) in nodes | types:
             said = f"{query.span(n + 1, n + 2)} lost its quotes"
-            return query.swap(n + 1, n + 1, written(query.text(n + 1)), said)
+            return query.swap(n + 1, n + 1, spelled(query.text(n + 1)), said)
     labelled = {part.variable for part in query.parts if part.kinds}
     for part in query.parts:
         known = types if part.is_edge else nodes
@@ -115,6 +115,6 @@ def texts(query: QueryTokens, schema: GraphSchema) -> Repair | None:
         is_key = query.kind(n + 1) == "string" and query.sign(n + 2) == "]"
         if is_key and query.text(n - 1) in known and query.text(n - 1) and query.sign(n - 2) != ".":
             return query.swap(
-                n, n + 2, f".{written(query.text(n + 1))}", f"['{query.text(n + 1)}'] was written with a dot"
+                n, n + 2, f".{spelled(query.text(n + 1))}", f"['{query.text(n + 1)}'] was written with a dot"
             )
     return None
