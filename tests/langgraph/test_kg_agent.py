@@ -232,12 +232,20 @@ def test_the_model_is_shown_a_bound_of_rows_and_the_result_keeps_all(where: Any,
 
 
 def test_the_model_is_told_whose_property_it_meant(graph: Graph, agent_on: Any) -> None:
-    wrong = "MATCH (g:Gene)-[:REGULATES]->(t:Gene) RETURN t.effect AS effect"
+    wrong = "MATCH (d:Drug)-[:TARGETS]->(t:Gene) RETURN t.effect AS effect"
     agent, chat = agent_on(graph, draft(wrong), revision(1, GOOD), revision(9))
     agent.execute(QUESTION, PROMPT)
     error = json.loads(chat.asked[1][-1].text)["error"]
     assert "effect is a property of REGULATES." in error
-    assert "line 1, column 48" in error
+    assert "line 1, column 46" in error
+
+
+def test_a_property_of_the_other_part_of_the_pattern_is_read_there_and_said(graph: Graph, agent_on: Any) -> None:
+    wrong = "MATCH (g:Gene {name: 'EOMES'})-[:REGULATES]->(t:Gene) RETURN t.effect AS effect"
+    agent, chat = agent_on(graph, draft(wrong), revision(9))
+    answer = agent.execute(QUESTION, PROMPT).answer
+    assert answer == "MATCH (g:Gene {name: 'EOMES'})-[r:REGULATES]->(t:Gene) RETURN r.effect AS effect"
+    assert json.loads(chat.asked[1][-1].text)["corrected"] == ["t.effect was written r.effect, whose property it is"]
 
 
 def test_a_reversed_arrow_is_turned_and_said(kg: Path, agent_on: Any) -> None:
