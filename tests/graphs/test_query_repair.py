@@ -115,7 +115,7 @@ READ: list[tuple[str, list[str]]] = [
     (BOOKS % "b.shelf = 40", ["Dune"]),
     (BOOKS % "b.year BETWEEN 1850 AND 1950", ["Ulysses", "Walden"]),
     (BOOKS % "1850 < b.year <= 1922", ["Ulysses", "Walden"]),
-    (BOOKS % "b.year > 1,900 && b.rating >= 4.5", ["Dune"]),
+    (BOOKS % "b.year > 1,900&&b.rating >= 4.5", ["Dune"]),
     (AUTHORS % "a.living IS FALSE", ["Nobody", "Thoreau"]),
     (AUTHORS % "a.living = 'False'", ["Nobody", "Thoreau"]),
     # owners

@@ -11,24 +11,8 @@ from mulligan.graphs._patterns import Edge, Node, Pattern, Reader
 from mulligan.graphs.protocol import spelled
 
 OPEN, CLOSED = "([{", ")]}"
-CLAUSES = frozenset(
-    (
-        "MATCH",
-        "OPTIONAL",
-        "WHERE",
-        "RETURN",
-        "WITH",
-        "ORDER",
-        "LIMIT",
-        "SKIP",
-        "UNWIND",
-        "UNION",
-        "CALL",
-        "GROUP",
-        "HAVING",
-        "SELECT",
-    )
-)
+_CLAUSES = "MATCH OPTIONAL WHERE RETURN WITH ORDER LIMIT SKIP UNWIND UNION CALL GROUP HAVING SELECT"
+CLAUSES = frozenset(_CLAUSES.split())
 """The words that begin a clause, or take the place of one in a query that is half SQL."""
 _KEYWORDS = CLAUSES | {"AND", "OR", "XOR", "NOT", "IN", "AS", "BY", "DISTINCT", "CONTAINS", "STARTS", "ENDS", "IS"}
 _LITERALS = ("string", "number", "parameter")
@@ -45,8 +29,8 @@ class Repair:
 
 @dataclass(frozen=True)
 class Part:
-    """A node or relationship of a pattern with its place: the numbers of its opening bracket and its variable's token
-    (None: it has no variable), and its kinds."""
+    """A node or relationship of a pattern: the number of its opening bracket, its variable ("": it has none), its
+    labels or types."""
 
     open: int
     variable: str

@@ -17,9 +17,9 @@ def operators(query: QueryTokens, schema: GraphSchema) -> Repair | None:
     """`!=`, `==`, `&&`, `a->b` without a relationship, `IS TRUE`, `IS 'text'`, `DISTINCT(`."""
     for n in range(len(query) - 1):
         double = query.sign(n) + query.sign(n + 1) if query.is_tight(n) else ""
-        instead = {"!=": "<>", "==": "=", "&&": "AND"}.get(double)
+        instead = {"!=": "<>", "==": "=", "&&": " AND "}.get(double)
         if instead:
-            return query.swap(n, n + 1, instead, f"{double} was written {instead}")
+            return query.swap(n, n + 1, instead, f"{double} was written {instead.strip()}")
         if double == "->" and query.sign(n - 1) == ")" and query.sign(n + 2) == "(":
             return Repair([query.put(n, "-")], "-> was written -->")
         if query.word(n) == "IS":
