@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
+from mulligan.graphs.repair import mended_query
 from mulligan.graphs.schema_check import Checked, check_query
 
 SCHEMA = GraphSchema(
@@ -131,8 +132,8 @@ def test_right_queries_of_the_study_have_no_fault() -> None:
     )
     for name in ("questions", "questions_b"):
         for each in json.loads((QUESTIONS / f"{name}.json").read_text(encoding="utf-8"))["questions"]:
-            checked = check_query(each["query"], schema)
-            assert (checked.query, checked.faults) == (each["query"], ()), each["question"]
+            checked = mended_query(each["query"], schema)
+            assert (checked.query, checked.changes, checked.faults) == (each["query"], (), ()), each["question"]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +19,7 @@ from graph_agents import EMPTY, GOOD, REGULATED, Chat, draft, revision
 from wire_client import Wire, running
 
 from mulligan.cli.main import main
-from mulligan.core.errors import GraphError, InvalidInput
+from mulligan.core.errors import GraphError, InvalidInput, ModelError
 from mulligan.langgraph import ask_graph, resume_graph
 from mulligan.store import open_store
 
@@ -387,6 +389,51 @@ async def test_a_run_that_asked_no_graph_says_how_to_resume_it(tmp_path: Path) -
     solved = await mulligan.solve("What is 2+2?", evaluator="exact_match:4", model=f"scripted:{script}", trials=1)
     with pytest.raises(InvalidInput, match=f"asked no graph. To resume it: mulligan runs resume {solved.run}"):
         await resume_graph(solved.run)
+
+
+@pytest.mark.parametrize(("given", "most"), [({}, 400), ({"max_tokens": 90}, 90)])
+async def test_drafts_of_an_embedded_model_are_limited(
+    kg: Path, tmp_path: Path, given: dict[str, Any], most: int
+) -> None:
+    if find_spec("xllamacpp") is None:  # not imported here: this process has opened a graph
+        pytest.skip('needs the extra: pip install "mulligan[local]"')
+    (tmp_path / "not-weights.gguf").write_bytes(b"GGUF, but no more than that")
+    async with open_store("memory:") as store:
+        with pytest.raises(ModelError, match="could not load"):
+            await ask_graph(QUESTION, kg, model=f"local:{tmp_path / 'not-weights.gguf'}", store=store, **given)
+        (episode,) = await store.list()
+    assert episode.head.settings["max_tokens"] == most
+
+
+async def test_drafts_of_other_models_have_their_own_limit(kg: Path) -> None:
+    chat = Chat([draft(GOOD), revision(9)])
+    async with open_store("memory:") as store:
+        await ask_graph(QUESTION, kg, model=chat, store=store, until="rows")
+    assert all("max_tokens" not in bound for bound in chat.bound)
+
+
+SPOKEN = "EOMES regulates CREBBP, IL1R1, LRP6, NOTCH3 and VHL."
+
+
+def test_the_sentence_is_paid_for_once_and_stays_in_the_record(
+    asking: Asking, kg: Path, provider: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    provider.plays(*({"answer": json.dumps(answer)} for answer in (draft(GOOD)["arguments"], GOOD_ROWS)))
+    where = ("--graph", str(kg), "--model", "openai:m", "--no-prompt-engine", "--answer")
+    cut = asking(None, "ask-graph", QUESTION, *where)
+    assert (cut.status, cut.out) == (3, ""), "the provider has no third answer"
+    (run,) = re.findall("Resume it with: mulligan runs resume (\\S+)", cut.err)
+    provider.plays({"answer": json.dumps({"answer": SPOKEN})})
+    resumed = asking(None, "runs", "resume", run)
+    assert (resumed.status, resumed.out.splitlines()[0]) == (0, SPOKEN)
+    assert len(provider.requests) == 1, "neither the draft nor the judgement was asked for again"
+    assert f"answer: {SPOKEN}" in asking(None, "runs", "show", run).out
+    (story,) = json.loads(asking(None, "runs", "show", run, "--json").out)
+    assert story["answer"] == SPOKEN
+    assert "is over" in asking(None, "runs", "resume", run).err
+    assert len(provider.requests) == 1
 
 
 async def test_a_password_in_an_address_is_not_recorded(tmp_path: Path, unused_port: int) -> None:

@@ -11,6 +11,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.graphs.values import link_values, probe_values
 from mulligan.langgraph import KGQueryReflexionAgent, ask_graph, create_reflexion_graph
 from mulligan.langgraph.agent import ReflexionAgentResult
+from mulligan.recording.drivers import sentence_in
 from mulligan.store import open_store
 
 QUESTION = "Which genes does EOMES regulate?"
@@ -204,6 +205,16 @@ async def test_a_sentence_is_made_from_the_rows_only(kg: Path, said: str, senten
     spoken = {"tool": "SayAnswer", "arguments": {"answer": said}}
     result, _ = await answer(kg, QUESTION, draft(GOOD), judged(9), spoken, answer=True)
     assert result.sentence == sentence
+
+
+async def test_what_the_sentence_costs_is_in_the_record(kg: Path) -> None:
+    spoken = {"tool": "SayAnswer", "arguments": {"answer": "EOMES regulates 5 genes."}}
+    async with open_store("memory:") as store:
+        chat = Chat([draft(GOOD), judged(9), spoken])
+        result = await ask_graph(QUESTION, kg, model=chat, store=store, answer=True)
+        episode = await store.load(f"{result.run}.1")
+        assert sentence_in(await store.steps(episode.id)) == result.sentence == "EOMES regulates 5 genes."
+    assert episode.usage.calls == 3
 
 
 async def test_without_rows_no_model_writes_the_sentence(kg: Path) -> None:

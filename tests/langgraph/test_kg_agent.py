@@ -156,6 +156,33 @@ def test_arguments_that_are_no_json_go_back_to_the_model(graph: Graph, agent_on:
     assert "it ends too early" in answer.text
 
 
+def cut_off(arguments: str) -> AIMessage:
+    """A draft whose arguments were ended in the middle."""
+    bad: Any = {"name": "GenerateQuery", "args": arguments, "id": "call-9", "error": "it only repeats itself"}
+    return AIMessage("", invalid_tool_calls=[bad])
+
+
+@pytest.mark.parametrize("around", ["%s", '{"tool": "GenerateQuery", "arguments": %s'])
+def test_of_a_draft_that_was_cut_off_the_whole_fields_count(graph: Graph, agent_on: Any, around: str) -> None:
+    begun = json.dumps({"answer": GOOD})[:-1] + ', "reflection": "Perhaps perhaps perhaps'
+    agent, chat = agent_on(graph, cut_off(around % begun), revision(9))
+    assert (agent.execute(QUESTION, PROMPT).answer, len(chat.asked)) == (GOOD, 2)
+
+
+def test_of_arguments_that_cannot_be_used_the_model_is_shown_the_beginning(graph: Graph, agent_on: Any) -> None:
+    agent, chat = agent_on(graph, cut_off('{"answer": "' + "MATCH " * 500), draft(GOOD), revision(9))
+    assert agent.execute(QUESTION, PROMPT).tool_result == REGULATED
+    assert len(chat.asked[1][-2].invalid_tool_calls[0]["args"]) == 300
+
+
+def test_the_tokens_of_a_draft_are_limited_where_that_is_asked(graph: Graph, agent_on: Any) -> None:
+    agent, chat = agent_on(graph, draft(GOOD), revision(9), max_tokens=50)
+    assert agent.execute(QUESTION, PROMPT).tool_result == REGULATED
+    assert [bound["max_tokens"] for bound in chat.bound] == [50, 50]
+    with pytest.raises(InvalidInput, match="max_tokens must be at least 1, not 0"):
+        agent_on(graph, max_tokens=0)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -205,12 +232,20 @@ def test_the_model_is_shown_a_bound_of_rows_and_the_result_keeps_all(where: Any,
 
 
 def test_the_model_is_told_whose_property_it_meant(graph: Graph, agent_on: Any) -> None:
-    wrong = "MATCH (g:Gene)-[:REGULATES]->(t:Gene) RETURN t.effect AS effect"
+    wrong = "MATCH (d:Drug)-[:TARGETS]->(t:Gene) RETURN t.effect AS effect"
     agent, chat = agent_on(graph, draft(wrong), revision(1, GOOD), revision(9))
     agent.execute(QUESTION, PROMPT)
     error = json.loads(chat.asked[1][-1].text)["error"]
     assert "effect is a property of REGULATES." in error
-    assert "line 1, column 48" in error
+    assert "line 1, column 46" in error
+
+
+def test_a_property_of_the_other_part_of_the_pattern_is_read_there_and_said(graph: Graph, agent_on: Any) -> None:
+    wrong = "MATCH (g:Gene {name: 'EOMES'})-[:REGULATES]->(t:Gene) RETURN t.effect AS effect"
+    agent, chat = agent_on(graph, draft(wrong), revision(9))
+    answer = agent.execute(QUESTION, PROMPT).answer
+    assert answer == "MATCH (g:Gene {name: 'EOMES'})-[r:REGULATES]->(t:Gene) RETURN r.effect AS effect"
+    assert json.loads(chat.asked[1][-1].text)["corrected"] == ["t.effect was written r.effect, whose property it is"]
 
 
 def test_a_reversed_arrow_is_turned_and_said(kg: Path, agent_on: Any) -> None:

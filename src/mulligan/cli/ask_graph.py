@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PASSED_ON = (
     *("model", "user", "database", "max_steps", "good_score", "rows", "seconds", "prompt_engine"),
-    *("until", "drafts", "answer"),
+    *("until", "drafts", "answer", "max_tokens"),
 )
 
 
@@ -56,6 +56,9 @@ PASSED_ON = (
     help="End when rows are judged to answer the question (default), or at the first rows.",
 )
 @click.option("--drafts", type=int, metavar="K", help="K first drafts, compared by their rows (default: 1).")
+@click.option(
+    "--max-tokens", type=click.IntRange(min=1), metavar="N", help="The most tokens of a draft (local models: 400)."
+)
 @click.option("--answer", is_flag=True, default=None, help="Also answer in a sentence, made only from the rows.")
 @click.option(
     "--format",

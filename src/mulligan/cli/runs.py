@@ -31,7 +31,7 @@ from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode
-from mulligan.recording.drivers import asked_by_name
+from mulligan.recording.drivers import asked_by_name, sentence_in
 from mulligan.store import open_store
 from mulligan.store.export import each_readable
 from mulligan.store.export import export as export_json
@@ -91,9 +91,10 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     if html is not None and as_json:
         raise click.UsageError("--html and --json are two formats: give one of them.")
 
-    async def look(store: Store) -> tuple[list[Episode], set[str]]:
+    async def look(store: Store) -> tuple[list[Episode], set[str], Mapping[str, str]]:
         episodes = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
-        return episodes, await _running(store, episodes)
+        said = {e.id: sentence_in(await store.steps(e.id)) for e in episodes if asked_by_name(e)}
+        return episodes, await _running(store, episodes), said
 
     if html is not None:
         if Path(html).exists():
@@ -104,12 +105,17 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 
         put(_with_store(write), html)
         return
-    found, running = _with_store(look)
+    found, running, said = _with_store(look)
     if as_json:
-        emit(json.dumps([table.story(e, e.id in running) for e in found], indent=2))
+        shown = [
+            {**table.story(e, e.id in running), **({"answer": said[e.id]} if said.get(e.id) else {})} for e in found
+        ]
+        emit(json.dumps(shown, indent=2))
         return
     stories = ["\n\n".join(story(e, e.id in running, full=whole) for e in found) for whole in (full, True)]
     emit(stories[0])
+    for sentence in filter(None, said.values()):
+        emit(f"\nanswer: {words.folded(sentence)}")
     if stories[0] != stories[1]:
         say(f"Long texts are cut here. Whole: mulligan runs show {run} --full")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -9,6 +10,8 @@ from typing import Protocol, runtime_checkable
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 
+_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_NUMBERS = re.compile(r"U?INT\d*|INTEGER|LONG|SHORT|BYTE|SERIAL|DOUBLE|FLOAT|DECIMAL.*")
 SECONDS, ROWS = 10.0, 1000
 """The default time limit of a query, and the default number of rows that an answer keeps."""
 
@@ -113,6 +116,21 @@ def check_limits(seconds: float, rows: int) -> None:
 def quoted(name: str) -> str:
     """Write a name in backticks, as Cypher does."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def spelled(name: str) -> str:
+    """Write a name as a query must have it: in backticks if it is no plain word."""
+    return name if _PLAIN.fullmatch(name) else quoted(name)
+
+
+def drawn(source: str, label: str, target: str) -> str:
+    """Draw which labels a relationship connects, as a query does."""
+    return f"(:{spelled(source)})-[:{spelled(label)}]->(:{spelled(target)})"
+
+
+def is_number(kind: str) -> bool:
+    """Whether the engine's name of a type means a number."""
+    return bool(_NUMBERS.fullmatch(kind.upper()))
 
 
 def bare(name: str) -> str:

@@ -67,7 +67,7 @@ class Direction:
     role: Literal["source", "target"]
 
     def __str__(self) -> str:
-        node, other = f"(:{self.label} {{{self.property}: {_literal(self.value)}}})", f"(:{self.label})"
+        node, other = f"(:{self.label} {{{self.property}: {literal(self.value)}}})", f"(:{self.label})"
         first, second = (node, other) if self.role == "source" else (other, node)
         return f"{first}-[:{self.type}]->{second}"
 
@@ -132,7 +132,7 @@ class Asked:
         if not paths or any(len(some) != 1 for some in paths):
             return ""
         names = self._properties(self.kind)
-        shows = "x.name" if "name" in names else f"x.{next(iter(names))}" if names else "x"
+        shows = f"x.{shown_property(names)}" if names else "x"
         returns = "count(DISTINCT x)" if self.counts else f"DISTINCT {shows}"
         return f"MATCH {', '.join(path for (path,) in paths)} RETURN {returns}"
 
@@ -193,7 +193,7 @@ class Asked:
 
     def _typed(self, name: str) -> str:
         """A relationship type, with the values of its properties that the question says."""
-        said = [f"{link.property}: {_literal(link.value)}" for link in self.links.found if link.label == name]
+        said = [f"{link.property}: {literal(link.value)}" for link in self.links.found if link.label == name]
         return f"{name} {{{', '.join(said)}}}" if said else name
 
     # --- what the question says ------------------------------------------------------------------------------------
@@ -209,6 +209,11 @@ class Asked:
     @cached_property
     def superlative(self) -> bool:
         return bool(_SUPERLATIVE.search(re.sub(r"at (?:most|least)", "", self._unnamed)))
+
+    @cached_property
+    def numbers(self) -> list[str]:
+        """The numbers of the question in digits, outside of the values that it names."""
+        return [said.replace(",", "") for said in _DIGITS.findall(self._unnamed)]
 
     @cached_property
     def kind(self) -> str:
@@ -438,11 +443,10 @@ class Asked:
     def _conditions(self, query: QueryText) -> Iterator[str]:
         if self.negates and not query.negates:
             yield "The question leaves something out (not, no, without), and the query excludes nothing: use WHERE NOT."
-        for said in _DIGITS.findall(self._unnamed):
-            plain = said.replace(",", "").rstrip(".")
-            if not any(plain in token for token in query.told) and not self._is_percent(plain, query):
+        for said in self.numbers:
+            if not any(said in token for token in query.told) and not self._is_percent(said, query):
                 yield f"The question names {said}, and the query does not use it."
-        for name in self._properties_said:
+        for name in self.properties_said:
             if name not in query.told:
                 yield f"The question speaks of {name}, and the query does not use this property."
         for said in query.amounts:
@@ -464,7 +468,7 @@ class Asked:
         )
 
     @cached_property
-    def _properties_said(self) -> list[str]:
+    def properties_said(self) -> list[str]:
         """The properties that the question speaks of in one word, which is no common word and names nothing else."""
         others = {stem(part) for each in (*self.schema.nodes, *self.schema.edges) for part in _parts(each.label)}
         every = {name for each in (*self.schema.nodes, *self.schema.edges) for name in each.properties}
@@ -529,8 +533,15 @@ def _not_asked_for(said: str) -> str:
 
 
 def _node(link: Link) -> str:
-    return f"{link.label} {{{link.property}: {_literal(link.value)}}}"
+    return f"{link.label} {{{link.property}: {literal(link.value)}}}"
 
 
-def _literal(value: str) -> str:
+def shown_property(properties: Mapping[str, str]) -> str:
+    """The property that tells a person which node it is: its name, or else its first text that is no id."""
+    texts = [name for name, kind in properties.items() if kind == "STRING" and not name.lower().endswith("id")]
+    return "name" if "name" in properties else next(iter((*texts, *properties)))
+
+
+def literal(value: str) -> str:
+    """Write a text as a query has it."""
     return json.dumps(value, ensure_ascii=False)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mulligan.graphs._guard import Refused, Token, place, tokens
 from mulligan.graphs._patterns import Edge, Named, Node, Pattern, Reader
-from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind, bare, quoted
+from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind, bare, drawn, spelled
 
 NEAR = 0.6
 """The likeness (`difflib`, 0 to 1) from which on a name of the schema is offered for one that is not there."""
@@ -171,7 +171,7 @@ class _Comparison:
         for n, name in self._right.items():
             token = self._tokens[n]
             length = len(token.text) + token.text.count("`") + 2 if token.kind == "quoted" else len(token.text)
-            edits.append((token.at, length, name if name.isidentifier() else quoted(name)))
+            edits.append((token.at, length, spelled(name)))
         for edge in self._turned:
             first, last = self._tokens[edge.start], self._tokens[edge.end - 1]
             edits += (
@@ -195,8 +195,7 @@ def _types(edge: Edge) -> str:
 
 
 def _drawn(kinds: Iterable[EdgeKind | None]) -> str:
-    drawn = [f"(:{a})-[:{kind.label}]->(:{b})" for kind in kinds if kind for a, b in kind.ends]
-    return ", ".join(dict.fromkeys(drawn))
+    return ", ".join(dict.fromkeys(drawn(a, kind.label, b) for kind in kinds if kind for a, b in kind.ends))
 
 
 def _spelt(labels: Iterable[str]) -> str:

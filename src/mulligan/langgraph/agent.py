@@ -5,7 +5,6 @@ A subclass implements four methods; code written for BioChatter's class, with it
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import logging
 import secrets
@@ -26,12 +25,12 @@ from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
-from mulligan.langgraph.asking import ResponderWithRetries, queries_in, recalled, score_of
+from mulligan.langgraph.asking import ResponderWithRetries, queries_in, reading_in, recalled
 from mulligan.langgraph.defaults import OwnBank, store_of
 from mulligan.langgraph.graph_texts import result_in
 from mulligan.langgraph.journalled import journalled
-from mulligan.langgraph.nodes import STEPS, Nodes, Parts, episode_head
-from mulligan.langgraph.reflexion_graph import GOOD_SCORE, wired
+from mulligan.langgraph.nodes import STEPS, Parts
+from mulligan.langgraph.reflexion_graph import GOOD_SCORE, assembled
 from mulligan.langgraph.working import DRAFT, EXECUTE_TOOL, REVISE, Reading, Recorder, check_limits, last, log
 from mulligan.recording import bridge
 from mulligan.recording.bridge import called
@@ -313,8 +312,7 @@ class ReflexionAgent(ABC):
         if not calls:
             return Reading(message.text)
         given = calls[0]["args"]
-        answer = next(iter(queries_in(given)), message.text)
-        return Reading(answer, str(given.get("reflection") or ""), score_of(given.get("score")))
+        return reading_in(given, next(iter(queries_in(given)), message.text))
 
     def _answered(self, reading: Reading, message: ToolMessage) -> str:
         """Return the answer that was really executed, as far as the tool's message tells."""
@@ -323,7 +321,7 @@ class ReflexionAgent(ABC):
     def _passed(self, reading: Reading, message: ToolMessage) -> bool | None:
         """Return whether the executed answer is good enough, given the revision and the tool's message; None if the
         revision has no score."""
-        return None if reading.score is None else reading.score >= self.good_score
+        return reading.passes(self.good_score)
 
     def _settles(self, message: ToolMessage) -> str:
         """Return why this result ends the loop in any case; "" if it does not. If `_passed` does not call the result
@@ -332,6 +330,10 @@ class ReflexionAgent(ABC):
 
     def _judge(self) -> Callable[[list[BaseMessage]], Any] | None:
         """Return what judges each result before a revision, a function of the messages; None: the revision judges."""
+        return None
+
+    def _conclude(self) -> Callable[[str, ToolMessage], Awaitable[None]] | None:
+        """Return what is done before a run ends: see `Parts`."""
         return None
 
     def _prepare(self) -> Any:
@@ -453,23 +455,20 @@ class ReflexionAgent(ABC):
             self._should_continue if own_rule else None,
             self._settles,
             judge=self._judge(),
+            conclude=self._conclude(),
         )
-        files = self._prompt_texts()
-        hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
-        given = {PROMPT: prompt} if isinstance(prompt, str) else {}
-        chat, settings = self.conversation.chat, {"agent": type(self).__name__, **self._settings()}
-        return wired(
-            Nodes(
-                parts,
-                self._recorder(),
-                self.max_steps,
-                self._agent_id,
-                episode_head({"draft": chat, "revise": chat}, hashes, settings),
-                {**{f"prompts/{name}.md": text for name, text in files.items()}, **given},
-                self._recalling(),
-                self._learn,
-                type(self).__name__,
-            )
+        return assembled(
+            parts,
+            self._recorder(),
+            self.max_steps,
+            dict.fromkeys(("draft", "revise"), self.conversation.chat),
+            self._prompt_texts(),
+            {"agent": type(self).__name__, **self._settings()},
+            self._agent_id,
+            self._recalling(),
+            self._learn,
+            type(self).__name__,
+            {PROMPT: prompt} if isinstance(prompt, str) else None,
         )
 
     def _recalling(self) -> Bank | None:

@@ -6,13 +6,14 @@ They are what `mulligan ask-graph` and `mulligan runs resume` use.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from mulligan.app.config import load, located_model
@@ -28,9 +29,10 @@ from mulligan.core.protocols import Bank, Observer, Store
 from mulligan.core.records import Episode, Json
 from mulligan.graphs.protocol import SECONDS, Graph, GraphSchema
 from mulligan.langgraph.agent import ReflexionAgentResult
+from mulligan.langgraph.asking import recorded
 from mulligan.langgraph.chat import ChatMulligan, chat_model
 from mulligan.langgraph.defaults import OwnBank
-from mulligan.langgraph.graph_texts import has_values, schema_text
+from mulligan.langgraph.graph_texts import has_values, result_in, schema_text
 from mulligan.langgraph.kg import KGQueryReflexionAgent, recorded_schema
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
@@ -38,9 +40,11 @@ from mulligan.langgraph.querying import ROWS, Until
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
 from mulligan.langgraph.sentence import sentence_of
 from mulligan.langgraph.working import Recorder, Work, log
-from mulligan.recording.drivers import ASKED, check_resumable
+from mulligan.recording.drivers import ASKED, SENTENCE, check_resumable
 from mulligan.text.truncate import estimate
 
+DRAFT_TOKENS = 400
+"""The most tokens of a draft of an embedded model: a query, its reflection and some further queries."""
 WHOLE_TOKENS = 1000
 """The approximate tokens of a schema that the model is shown whole, unless the caller decides."""
 
@@ -65,6 +69,7 @@ class GraphRequest:
     until: Until = "rows"
     drafts: int = 1
     answer: bool = False
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ async def ask_graph(
     until: Until = "judged",
     drafts: int = 1,
     answer: bool = False,
+    max_tokens: int | None = None,
     bank: Bank | str | None = None,
     store: Store | None = None,
     observers: Sequence[Observer] = (),
@@ -120,6 +126,8 @@ async def ask_graph(
             rows with a value end the run.
         drafts: The number of first drafts, whose answers are compared by their rows; only with "judged".
         answer: Whether the result also has the answer in a sentence, for one more call of the model.
+        max_tokens: The most tokens of a draft; None: 400 for a model that runs inside Mulligan and has no limit of its
+            own, and the model's own limit for others.
         bank: Lessons are recalled from it; a bank, or an agent_id, whose bank also learns from the run.
         observers: Called with the episode and each event.
         on_start: Called when the run begins or continues.
@@ -131,6 +139,8 @@ async def ask_graph(
     """
     if isinstance(model, str):
         model = located_model(model, Path.cwd())
+    opened = graph if isinstance(graph, Graph) else open_graph(_absolute(graph), user, password, database)
+    chat = model if isinstance(model, BaseChatModel) else chat_model(model)
     request = GraphRequest(
         _located(graph),
         model if isinstance(model, str) else None,
@@ -145,13 +155,13 @@ async def ask_graph(
         until,
         drafts,
         answer,
+        _draft_tokens(chat) if max_tokens is None else max_tokens,
     )
     all_named = request.graph is not None and not isinstance(model, BaseChatModel) and bank == request.bank
-    opened = graph if isinstance(graph, Graph) else open_graph(_absolute(graph), user, password, database)
     callbacks = Callbacks(observers, on_start, on_step, notice or log.info)
-    agent = _Agent(opened, model, request, bank, store, callbacks, all_named)
+    agent = _Agent(opened, chat, request, bank, store, callbacks, all_named)
     try:
-        return await agent.answered(question, await agent.aexecute(question, agent.describe_graph, agent.watched))
+        return agent.answered(await agent.aexecute(question, agent.describe_graph, agent.watched))
     finally:
         await agent.aclose()
         if opened is not graph:
@@ -184,10 +194,9 @@ async def resume_graph(
         assert request.graph is not None
         graph = open_graph(request.graph, request.user, password, request.database)
         callbacks = Callbacks(observers, on_start, on_step, notice or log.info)
-        agent = _Agent(graph, request.model, request, request.bank, at, callbacks, True)
+        agent = _Agent(graph, chat_model(request.model), request, request.bank, at, callbacks, True)
         try:
-            result = await agent.aresume(run, agent.describe_graph, agent.watched)
-            return await agent.answered(episode.task.prompt, result)
+            return agent.answered(await agent.aresume(run, agent.describe_graph, agent.watched))
         finally:
             await agent.aclose()
             await graph.close()
@@ -199,14 +208,13 @@ class _Agent(KGQueryReflexionAgent):
     def __init__(
         self,
         graph: Graph,
-        model: str | BaseChatModel | None,
+        chat: BaseChatModel,
         request: GraphRequest,
         bank: Bank | str | None,
         store: Store | None,
         callbacks: Callbacks,
         all_named: bool,
     ) -> None:
-        chat = model if isinstance(model, BaseChatModel) else chat_model(model)
         super().__init__(
             chat,
             graph,
@@ -216,13 +224,14 @@ class _Agent(KGQueryReflexionAgent):
             seconds=request.seconds,
             until=request.until,
             drafts=request.drafts,
+            max_tokens=request.max_tokens,
             store=store,
             agent_id=request.bank or "",
             bank=OwnBank(bank, _learning_model(chat), callbacks.notice) if isinstance(bank, str) else bank,
             learn=isinstance(bank, str),
         )
         self._request, self._callbacks, self._all_named = request, callbacks, all_named
-        self._calls = _Calls(callbacks.step)
+        self._calls, self._sentence = _Calls(callbacks.step), ""
 
     def _settings(self) -> dict[str, Json]:
         return {**super()._settings(), **({ASKED: asdict(self._request)} if self._all_named else {})}
@@ -244,15 +253,26 @@ class _Agent(KGQueryReflexionAgent):
         trials = self.max_steps if self.until == "judged" else max(self.max_steps - 1, 1)
         return _ObservedRecorder(self._store(), self._callbacks, Limits(trials=trials, identical=None))
 
-    async def answered(self, question: str, result: ReflexionAgentResult) -> ReflexionAgentResult:
-        """Return the result with its answer in a sentence, if that is asked for."""
-        if not self._request.answer:
-            return result
-        if result.stop == "absent" or not has_values(result.tool_result or []):
-            return replace(result, sentence=f"There is no answer: {result.detail}.")
+    def _conclude(self) -> Callable[[str, ToolMessage], Awaitable[None]] | None:
+        return self._say if self._request.answer else None
+
+    async def _say(self, question: str, message: ToolMessage) -> None:
+        """Write the answer in a sentence, if there are rows. It is a step of the journal."""
+        rows: Any = result_in(message)
+        if not has_values(rows) or message.status == "error":
+            return
         self._callbacks.step("writing the answer")
-        said = await sentence_of(question, cast(Any, result.tool_result), self.conversation.chat, self._texts)
-        return replace(result, sentence=said)
+        said = await sentence_of(question, rows, self.conversation.chat, self._texts)
+
+        async def kept() -> Json:
+            return said
+
+        self._sentence = str(await recorded(SENTENCE, {"question": question}, kept))
+
+    def answered(self, result: ReflexionAgentResult) -> ReflexionAgentResult:
+        """Return the result with its answer in a sentence, if that is asked for."""
+        none = f"There is no answer: {result.detail}." if self._request.answer else ""
+        return replace(result, sentence=self._sentence or none)
 
     async def describe_graph(self, question: str) -> str:
         """Return what the model is told about the graph: the parts that it chose, or the whole schema; and the values
@@ -362,7 +382,17 @@ def _without_password(address: str) -> str:
 
 def _learning_model(chat: BaseChatModel) -> Any:
     """Return the model that learns for the bank: the named one, but never the embedded default."""
-    if not isinstance(chat, ChatMulligan):
+    return chat.open()[0] if isinstance(chat, ChatMulligan) and not _is_embedded(chat) else None
+
+
+def _draft_tokens(chat: BaseChatModel) -> int | None:
+    """Return the most tokens of a draft: the tokens of a hosted model may include its thoughts, those of an embedded
+    one do not."""
+    if not isinstance(chat, ChatMulligan) or not _is_embedded(chat):
         return None
-    model = chat.open()[0]
-    return None if model.name.partition(":")[0] == DEFAULT_MODEL else model
+    has_own = chat.max_tokens is not None or chat.open()[1].max_tokens is not None
+    return None if has_own else DRAFT_TOKENS
+
+
+def _is_embedded(chat: ChatMulligan) -> bool:
+    return chat.open()[0].name.partition(":")[0] == DEFAULT_MODEL

@@ -7,9 +7,10 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableBinding
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic_core import from_json
 
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.prompts import Prompt
@@ -99,7 +100,11 @@ def reading_of(message: AIMessage) -> Reading:
         fields = fields_of(message)
     except ValueError:
         return Reading(message.text)
-    return Reading(answer_in(fields), str(fields.get("reflection") or ""), score_of(fields.get("score")))
+    return reading_in(fields, answer_in(fields))
+
+
+def reading_in(fields: Mapping[str, Any], answer: str) -> Reading:
+    return Reading(answer, str(fields.get("reflection") or ""), score_of(fields.get("score")))
 
 
 def answer_in(fields: Mapping[str, Any]) -> str:
@@ -151,6 +156,26 @@ def merge_calls(message: AIMessage) -> AIMessage:
     return AIMessage(content, tool_calls=[{**first, "args": arguments}], usage_metadata=message.usage_metadata)
 
 
+def mended(message: AIMessage, schema: type[BaseModel]) -> AIMessage:
+    """Return the message with the fields that were whole before the arguments of its call were cut off.
+
+    The message itself where they hold nothing to execute, or lack a field besides the reflection.
+    """
+    if message.tool_calls or len(message.invalid_tool_calls) != 1:
+        return message
+    (call,) = message.invalid_tool_calls
+    try:
+        found: dict[str, Any] = from_json(call["args"] or "", allow_partial=True)
+        fields: dict[str, Any] = {"reflection": "", **found.get("arguments", found)}
+        schema.model_validate(fields)
+    except (ValueError, TypeError, AttributeError):
+        return message
+    if not answer_in(fields).strip():
+        return message
+    made = ToolCall(name=call["name"] or schema.__name__, args=fields, id=call["id"], type="tool_call")
+    return AIMessage(message.content, tool_calls=[made], usage_metadata=message.usage_metadata)
+
+
 def _is_call(block: Any) -> bool:
     return isinstance(block, dict) and cast(dict[str, Any], block).get("type") in ("tool_use", "tool_call")
 
@@ -158,6 +183,8 @@ def _is_call(block: Any) -> bool:
 T = TypeVar("T")
 TIMES = 3
 """How often a model is asked for a valid answer."""
+KEPT = 300
+"""The characters of arguments that are not JSON that a model is shown again."""
 NO_CALL = "There was no tool call in it."
 _INVALID = (ValueError, TypeError, LookupError, AssertionError, BadAnswer)
 
@@ -193,7 +220,13 @@ async def until_valid(
 
 
 def correction(message: Any, problem: str) -> list[BaseMessage]:
-    """Return the message and what is wrong with it as turns of the conversation. Each tool call gets an answer."""
+    """Return the message and what is wrong with it as turns of the conversation. Each tool call gets an answer.
+
+    Of arguments that are not JSON only the beginning is kept: a model that reads its own repetition goes on with it.
+    """
+    if invalid := getattr(message, "invalid_tool_calls", ()):
+        kept = [{**call, "args": (call.get("args") or "")[:KEPT]} for call in invalid]
+        message = message.model_copy(update={"invalid_tool_calls": kept})
     text = f"That cannot be used. {problem}"
     calls = [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]
     answers = [ToolMessage(text, tool_call_id=call.get("id") or "", status="error") for call in calls]
@@ -236,12 +269,26 @@ class ResponderWithRetries:
         return message
 
 
+def with_tool(model: Any, tool: Any, name: str, *, needed: bool = False, **options: Any) -> Any:
+    """Return the model that must call this tool; None for a model without tools.
+
+    Raises `NotImplementedError` for such a model where a tool is needed.
+    """
+    try:
+        return model.bind_tools([tool], tool_choice=name, **options)
+    except NotImplementedError:
+        if needed:
+            raise
+        return None
+
+
 class SchemaResponder(ResponderWithRetries):
     """Asks a chat model for the fields of a schema: by a tool call, or in JSON if the model does not support tools.
 
     Args:
         prompt: Rendered before the messages, with the lessons that the bank recalled.
         values: Returns further values of the prompt.
+        max_tokens: The most tokens of an answer; None: the model's own limit.
 
     Attributes:
         needs_tools: Whether a model without tools is refused, with the `NotImplementedError` of `bind_tools`.
@@ -251,17 +298,18 @@ class SchemaResponder(ResponderWithRetries):
     needs_tools = may_be_empty = False
 
     def __init__(
-        self, model: Any, schema: type[BaseModel], prompt: Prompt, values: Callable[[], Mapping[str, str]]
+        self,
+        model: Any,
+        schema: type[BaseModel],
+        prompt: Prompt,
+        values: Callable[[], Mapping[str, str]],
+        max_tokens: int | None = None,
     ) -> None:
         self._schema, self._prompt, self._values = schema, prompt, values
-        try:
-            bound = model.bind_tools([schema], tool_choice=schema.__name__)
-            self._tools = True
-        except NotImplementedError:
-            if self.needs_tools:
-                raise
-            bound, self._tools = model, False
-        self.model: Any = journalled(bound)
+        limit = {} if max_tokens is None else {"max_tokens": max_tokens}
+        bound = with_tool(model, schema, schema.__name__, needed=self.needs_tools, **limit)
+        self._tools = bound is not None
+        self.model: Any = journalled(bound if self._tools else model.bind(**limit) if limit else model)
         super().__init__(self.model, self._checked_fields)
         self._inner, self._options = self.model, dict[str, Any]()
         made: object = self.model

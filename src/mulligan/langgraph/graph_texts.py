@@ -18,7 +18,7 @@ from langchain_core.messages import ToolMessage
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
-from mulligan.graphs.protocol import GraphSchema
+from mulligan.graphs.protocol import GraphSchema, drawn
 from mulligan.text.files import read_text
 from mulligan.text.truncate import estimate
 
@@ -256,18 +256,15 @@ def _checked(known: Known, where: str) -> Known:
 
 def schema_text(schema: GraphSchema) -> str:
     """Return the schema in words for a prompt: nodes and relationships with their properties; "" for an empty graph."""
-    nodes = [f"- {node.label}{_listed(node.properties)}" for node in schema.nodes]
-    edges = [
-        f"- (:{source})-[:{edge.label}]->(:{target}){_listed(edge.properties)}"
-        for edge in schema.edges
-        for source, target in edge.ends
-    ]
-    parts = (["Nodes:", *nodes] if nodes else []) + (["Relationships:", *edges] if edges else [])
-    return "\n".join(parts)
+    nodes = {node.label: typed(node.properties) for node in schema.nodes}
+    edges = {drawn(a, edge.label, b): typed(edge.properties) for edge in schema.edges for a, b in edge.ends}
+    parts = (("Nodes:", nodes), ("Relationships:", edges))
+    return "\n".join(f"{head}\n{lines(described)}" for head, described in parts if described)
 
 
-def _listed(properties: Mapping[str, str]) -> str:
-    return f": {typed(properties)}" if properties else ""
+def lines(described: Mapping[str, str]) -> str:
+    """Return a line for each name, with what is said of it."""
+    return "\n".join(f"- {name}: {text}" if text else f"- {name}" for name, text in described.items())
 
 
 def typed(properties: Mapping[str, str]) -> str:

@@ -31,6 +31,7 @@ from mulligan.langgraph.asking import (
     ResponderWithRetries,
     SchemaResponder,
     every_query_in,
+    mended,
     merge_calls,
     queries_in,
     recorded,
@@ -95,6 +96,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         until: "rows": the first rows with a value end the run. "judged": the rows must answer the question, as far as
             rules and the model can tell; see docs/knowledge-graphs.md.
         drafts: The number of first drafts, at "judged". Their answers are compared by their rows.
+        max_tokens: The most tokens of a draft or revision; None: the model's own limit.
         prompts: A folder with kg.draft.md, kg.revise.md and kg.judge.md that replace the default prompts.
 
     The other arguments and errors are those of `ReflexionAgent`.
@@ -113,6 +115,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         rows: int = ROWS,
         until: Until = "rows",
         drafts: int = 1,
+        max_tokens: int | None = None,
         prompts: str | Path | None = None,
         store: Store | bool | None = None,
         agent_id: str = "",
@@ -120,6 +123,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
         learn: bool = True,
     ) -> None:
         check_until(until, drafts)
+        if max_tokens is not None and max_tokens < 1:
+            raise InvalidInput(f"max_tokens must be at least 1, not {max_tokens}.")
         super().__init__(
             conversation_factory,
             max_steps,
@@ -133,7 +138,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         check_limits(seconds, rows)
         self.query_lang, self.seconds, self.rows = query_lang, seconds, rows
         self.until: Until = until
-        self.drafts = drafts
+        self.drafts, self.max_tokens = drafts, max_tokens
         self._texts = prompts_of(prompts)
         self._prompts = query_prompts(self._texts)
         self._own = not isinstance(connection_args, Graph)
@@ -174,7 +179,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
                 "notes": "\n".join(f"- {note}" for note in database.notes),
             }
 
-        made = (kind or _QueryResponder)(self.conversation.chat, schema, self._prompts[part], values)
+        chat, asks = self.conversation.chat, kind or _QueryResponder
+        made = asks(chat, schema, self._prompts[part], values, self.max_tokens)
         made.drafts = self.drafts
         return made
 
@@ -288,6 +294,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
     def _settings(self) -> dict[str, Json]:
         settings = {"database": self._database.name, "language": self.query_lang, "rows": self.rows}
         settings |= {"until": self.until} if self.until != "rows" else {}
+        settings |= {"max_tokens": self.max_tokens} if self.max_tokens else {}
         return {**super()._settings(), **settings, "seconds": self.seconds}
 
     def _prompt_texts(self) -> Mapping[str, str]:
@@ -325,13 +332,16 @@ def _plain(value: Any) -> Any:
 
 
 class _QueryResponder(SchemaResponder):
-    """Asks for a query, and merges several tool calls into one. drafts: how many drafts a `_DraftResponder` makes."""
+    """Asks for a query, and merges several tool calls into one. Of a call that was cut off, the whole fields count.
+
+    drafts: how many drafts a `_DraftResponder` makes.
+    """
 
     needs_tools = may_be_empty = True
     drafts = 1
 
     async def _ask(self, messages: list[BaseMessage]) -> Any:
-        return merge_calls(await super()._ask(messages))
+        return merge_calls(mended(await super()._ask(messages), self._schema))
 
 
 class _DraftResponder(_QueryResponder):

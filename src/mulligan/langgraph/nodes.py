@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, cast
@@ -128,6 +128,8 @@ class Parts:
         judge: Judges each result, the last one included, before anything is revised; `passed`, `settles` and `goes_on`
             then say nothing. `revise` gets the critique as the last message, and its score does not count. None: the
             revision judges.
+        conclude: Called before the run ends, with the question and the tool's message of the answer that counts. What
+            it asks a model is a part of the record; a run that was cut off in it goes on with it.
 
     A loop that `goes_on` or `settles` ends, and that `passed` does not call good, ends as "unconfirmed".
     """
@@ -142,6 +144,7 @@ class Parts:
     settles: Callable[[ToolMessage], str] = lambda message: ""
     approve: Approve | None = None
     judge: Callable[[list[BaseMessage]], Any] | None = None
+    conclude: Callable[[str, ToolMessage], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,7 @@ class Nodes:
             try:
                 message = await called(self.parts.draft, messages)
             except BadAnswer as error:
-                return {"messages": removed, **await self._given_up(work, None, error)}
+                return {"messages": removed, **await self._stopped(work, Stop("gave_up", str(error)))}
             work.next = EXECUTE_TOOL
             update = {"messages": [*removed, message], "record": self.recorder.update(work)}
             return update if state.get("reflexion") is None else {**update, "reflexion": None}
@@ -258,15 +261,13 @@ class Nodes:
         if judgement.passed is False:
             await work.keep(Reflected(number, Reflection(judgement.critique)))
         if (stop := self._stop_of(work, judgement)) is not None:
-            await work.keep(Stopped(stop))
-            return self._ended(work, tool, messages)
+            return await self._stopped(work, stop, tool, messages)
         work.steps += 1
         try:
             message: AIMessage = await called(self.parts.revise, [*messages, HumanMessage(judgement.critique)])
         except BadAnswer as error:
             stop = _unsure(work, str(error)) or Stop("gave_up", str(error))
-            await work.keep(Stopped(stop, work.spent(), work.lap()))
-            return self._ended(work, tool, messages)
+            return await self._stopped(work, stop, tool, messages)
         work.next = EXECUTE_TOOL
         return {"messages": [message], "record": self.recorder.update(work)}
 
@@ -288,7 +289,7 @@ class Nodes:
         """End a run without a valid revision. A result that is good or ends the loop counts all the same."""
         passed, ended = await self._verdict(Reading(""), tool), self.parts.settles(tool)
         if not passed and not ended:
-            return await self._given_up(work, tool, error)
+            return await self._stopped(work, Stop("gave_up", str(error)), tool)
         feedback = Feedback(passed or None, str(error), source="revise", usage=work.spent())
         await work.keep(Evaluated(len(work.episode.trials), feedback, work.lap()))
         return await self._after_verdict(work, Reading(""), tool, ended)
@@ -302,26 +303,26 @@ class Nodes:
         move, number = due(work.episode, self.limits), len(work.episode.trials)
         feedback = work.episode.trials[-1].feedback
         if ended and feedback is not None and feedback.passed is None:
-            await work.keep(Stopped(Stop("unconfirmed", f"{ended}; {feedback.text}")))
-        elif isinstance(move, Stop):
+            return await self._stopped(work, Stop("unconfirmed", f"{ended}; {feedback.text}"), tool)
+        if isinstance(move, Stop):
             used = f"{work.steps} of {self.steps} steps used"
-            await work.keep(Stopped(replace(move, detail=used) if move.reason == "exhausted" else move))
-        elif move.kind == "reflect":
+            stop = replace(move, detail=used) if move.reason == "exhausted" else move
+            return await self._stopped(work, stop, tool)
+        if move.kind == "reflect":
             await work.keep(Reflected(number, Reflection(reading.reflection)))
-        if work.episode.stop is not None:
-            return self._ended(work, tool)
         work.next = EXECUTE_TOOL
         return {"record": self.recorder.update(work)}
 
-    async def _given_up(self, work: Work, tool: ToolMessage | None, error: BadAnswer) -> dict[str, Any]:
-        await work.keep(Stopped(Stop("gave_up", str(error)), work.spent(), work.lap()))
-        return self._ended(work, tool)
-
-    def _ended(self, work: Work, tool: ToolMessage | None, messages: Sequence[BaseMessage] = ()) -> dict[str, Any]:
-        """Return the update of the state after the end. messages: needed where an earlier answer may be the best."""
-        work.next = END
+    async def _stopped(
+        self, work: Work, stop: Stop, tool: ToolMessage | None = None, messages: Sequence[BaseMessage] = ()
+    ) -> dict[str, Any]:
+        """End the run, and return the update of the state. messages: needed where an earlier answer may be the best."""
         if messages:
-            tool = message_of(work.episode, messages)
+            tool = message_of(replace(work.episode, stop=stop), messages)
+        if self.parts.conclude is not None and tool is not None:
+            await self.parts.conclude(work.episode.task.prompt, tool)
+        await work.keep(Stopped(stop, work.spent(), work.lap()))
+        work.next = END
         return {"record": self.recorder.update(work), "reflexion": result_of(work.episode, work.steps, tool)}
 
     async def _learn(self, update: dict[str, Any], work: Work) -> dict[str, Any]:

@@ -8,7 +8,6 @@ the next, so one engine can serve many questions at once.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +21,11 @@ from mulligan.core.loop import Meter
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.records import Json, Usage
-from mulligan.graphs.protocol import Graph, GraphSchema, bare, quoted
-from mulligan.langgraph.asking import fields_of, recorded, until_valid
+from mulligan.graphs.protocol import Graph, GraphSchema, bare, drawn, spelled
+from mulligan.langgraph.asking import fields_of, recorded, until_valid, with_tool
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import prompts_of
-from mulligan.langgraph.graph_texts import Known, Relationship, from_database, from_file, from_table, typed
+from mulligan.langgraph.graph_texts import Known, Relationship, from_database, from_file, from_table, lines, typed
 from mulligan.langgraph.journalled import as_messages, journalled, usage_of
 from mulligan.langgraph.kg import CYPHER, recorded_schema
 from mulligan.langgraph.working import here
@@ -233,7 +232,6 @@ _SLOTS = {
     "selected": ("language", "entities", "relationships", "combinations", "notes"),
     "query": ("selected", "question", "tool", "schema"),
 }
-_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class BioCypherPromptEngine:
@@ -327,7 +325,7 @@ class BioCypherPromptEngine:
             "entities",
             schema_of_names("SelectEntities", "entities", list(known.entities)),
             lambda answer: take_entities(answer, known),
-            entities=_lines({name: listed(properties) for name, properties in known.entities.items()}),
+            entities=lines({name: listed(properties) for name, properties in known.entities.items()}),
             question=question,
         )
         offered, chosen = relationships_for(entities, known), dict[str, Relationship]()
@@ -337,7 +335,7 @@ class BioCypherPromptEngine:
                 schema_of_names("SelectRelationships", "relationships", list(offered)),
                 lambda answer: take_relationships(answer, entities, offered),
                 entities=", ".join(entities),
-                relationships=_lines({name: _relationship(each) for name, each in offered.items()}),
+                relationships=lines({name: _relationship(each) for name, each in offered.items()}),
                 question=question,
             )
         wanted = properties_of(entities, chosen, known)
@@ -346,7 +344,7 @@ class BioCypherPromptEngine:
                 "properties",
                 schema_of_properties("SelectProperties", wanted),
                 lambda answer: take_properties(answer, wanted),
-                properties=_lines({name: typed(properties) for name, properties in wanted.items()}),
+                properties=lines({name: typed(properties) for name, properties in wanted.items()}),
                 question=question,
             )
         return selection(entities, chosen, wanted)
@@ -360,7 +358,7 @@ class BioCypherPromptEngine:
             language=graph.language if graph is not None and language == CYPHER else language,
             entities=in_query(selection.entities),
             relationships=in_query(selection.labels),
-            combinations="\n".join(f"- {pattern(*each)}" for each in selection.combinations),
+            combinations="\n".join(f"- {drawn(*each)}" for each in selection.combinations),
             notes="\n".join(f"- {note}" for note in graph.notes) if graph is not None else "",
         )
         return "\n\n".join(message.text for message in messages)
@@ -395,7 +393,7 @@ class Asker:
         self, prompt: Prompt, schema: Mapping[str, Json], take: Callable[[Json], T], values: Mapping[str, str]
     ) -> T:
         """Return what `take` makes of the answer. Raises its `BadAnswer` if the second answer is not valid either."""
-        bound = self._bound(schema)
+        bound: Any = None if self._chat is None else with_tool(self._chat, dict(schema), schema["title"])
         format = {"tool": schema["title"], "schema": ""} if bound else {"tool": "", "schema": json.dumps(schema)}
         messages = as_messages(prompt.render(**values, **format))
 
@@ -417,13 +415,6 @@ class Asker:
         for text in system:
             self._conversation.append_system_message(text)
         return await until_valid(ask_in_words, messages, check, TIMES)
-
-    def _bound(self, schema: Mapping[str, Json]) -> Any:
-        """Return the model that must call a tool of this schema; None for one that does not support tools."""
-        try:
-            return self._chat and self._chat.bind_tools([dict(schema)], tool_choice=schema["title"])
-        except NotImplementedError:
-            return None
 
     async def _query(self, text: str, system: Sequence[str]) -> str:
         async def ask() -> Json:
@@ -462,7 +453,7 @@ def listed(properties: Mapping[str, str]) -> str:
 
 def in_query(kinds: Mapping[str, Mapping[str, str]]) -> str:
     """Return a line for each kind, with all names spelt as in a query."""
-    return _lines(
+    return lines(
         {
             spelled(kind): typed({spelled(name): type for name, type in properties.items()})
             for kind, properties in kinds.items()
@@ -470,22 +461,9 @@ def in_query(kinds: Mapping[str, Mapping[str, str]]) -> str:
     )
 
 
-def spelled(name: str) -> str:
-    """Spell a name as a query must, with backticks where they are needed."""
-    return name if _PLAIN.fullmatch(name) else quoted(name)
-
-
-def pattern(source: str, label: str, target: str) -> str:
-    return f"(:{spelled(source)})-[:{spelled(label)}]->(:{spelled(target)})"
-
-
 def _relationship(each: Relationship) -> str:
-    ways = ", ".join(pattern(source, each.label, target) for source, target in each.ends) or f"[:{spelled(each.label)}]"
+    ways = ", ".join(drawn(source, each.label, target) for source, target in each.ends) or f"[:{spelled(each.label)}]"
     return f"{ways}; {listed(each.properties)}" if each.properties else ways
-
-
-def _lines(described: Mapping[str, str]) -> str:
-    return "\n".join(f"- {name}: {text}" if text else f"- {name}" for name, text in described.items())
 
 
 def _query(answer: Json) -> str:

@@ -6,6 +6,7 @@ caller's config, from a surrounding graph or from the environment; it is raised 
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import os
@@ -153,6 +154,33 @@ def wired(nodes: Nodes) -> ReflexionStateGraph:
     graph.add_edge(EXECUTE_TOOL, REVISE)
     graph.add_conditional_edges(REVISE, next_node, [EXECUTE_TOOL, END])
     return graph
+
+
+def assembled(
+    parts: Parts,
+    recorder: Recorder,
+    steps: int,
+    models: Mapping[str, Any],
+    texts: Mapping[str, str],
+    settings: Mapping[str, Json],
+    agent_id: str,
+    bank: Bank | None,
+    learn: bool,
+    name: str,
+    files: Mapping[str, str] | None = None,
+) -> ReflexionStateGraph:
+    """Return the graph of these parts, not compiled: what every agent and graph of ours is made by.
+
+    Args:
+        models: Journalled models by role.
+        texts: The texts of the prompts by name.
+        settings: What the record says of the settings.
+        files: What the record keeps besides the prompts, by name.
+    """
+    hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    kept = {**{f"prompts/{name}.md": text for name, text in texts.items()}, **(files or {})}
+    head = episode_head(models, hashes, settings)
+    return wired(Nodes(parts, recorder, steps, agent_id, head, kept, bank, learn, name))
 
 
 MENDABLE = (QueryError, ToolError, InvalidInput, BadAnswer)
@@ -363,7 +391,7 @@ def create_reflexion_graph(
         reviser.arespond,
         reading_of,
         lambda reading, message: reading.answer,
-        _check(judge, good_score),
+        both_ways(partial(called, judge)) if judge else lambda reading, message: reading.passes(good_score),
         settles=rows_settle if until == "rows" else lambda message: "",
         judge=rows_judge,
         approve=ask_person if approve else None,
@@ -371,31 +399,16 @@ def create_reflexion_graph(
     settings = {"tool": executing.name, "good_score": None if judge else good_score, "approve": approve}
     settings |= {"until": until or "judged"} if judged or until else {}
     settings |= {"graph": name, "max_steps": max_steps, "instructions": instructions}
-    head = episode_head({"draft": drafter.model, "revise": reviser.model}, texts.used, settings)
-    files = {f"prompts/{name}.md": text for name, text in texts.texts.items()}
     own_bank = OwnBank(bank) if isinstance(bank, str) else bank
     own_bank = with_pairs(own_bank, executing.querying) if executing.querying else own_bank
-    nodes = Nodes(parts, Recorder(store_of(store)), max_steps, agent_id, head, files, own_bank, learn, name)
+    models, record = {"draft": drafter.model, "revise": reviser.model}, Recorder(store_of(store))
+    graph = assembled(parts, record, max_steps, models, texts.texts, settings, agent_id, own_bank, learn, name)
     before, after = _names(interrupt_before), _names(interrupt_after)
-    compiled = wired(nodes).compile(
-        checkpointer=checkpointer, interrupt_before=before, interrupt_after=after, name=name
-    )
+    compiled = graph.compile(checkpointer=checkpointer, interrupt_before=before, interrupt_after=after, name=name)
     return cast(ReflexionGraph, compiled)
 
 
 SLOTS = ("tool", "schema", "instructions", "lessons")
-
-
-def _check(judge: Judge | None, good_score: float) -> Callable[[Reading, ToolMessage], Any]:
-    """Return what decides whether an answer is good enough: the judge; without one, the score."""
-
-    @both_ways
-    async def verdict(reading: Reading, message: ToolMessage) -> bool | None:
-        if judge is not None:
-            return await called(judge, reading, message)
-        return None if reading.score is None else reading.score >= good_score
-
-    return verdict
 
 
 def _names(given: Sequence[str] | None) -> Any:

@@ -135,6 +135,10 @@ class Reading:
     reflection: str = ""
     score: float | None = None
 
+    def passes(self, good_score: float) -> bool | None:
+        """Whether the score is good enough; None without one."""
+        return None if self.score is None else self.score >= good_score
+
 
 def since_question(messages: Sequence[BaseMessage], question: str | None = None) -> list[BaseMessage]:
     """Return the question and what followed it: the message with this id, or the newest human message.

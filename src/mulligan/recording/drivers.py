@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Brief
+from mulligan.core.protocols import Brief, StepRow
 from mulligan.core.records import Episode
 
 ASKED = "ask_graph"
 """The setting of a record that says how a graph database was asked, so that the run can be resumed."""
+SENTENCE = "answer"
+"""The step of the journal that holds the answer to a question in a sentence."""
 
 
 @cache
@@ -43,6 +45,12 @@ def led_by_graph(episode: Episode | Brief) -> bool:
 def asked_by_name(episode: Episode) -> bool:
     """Whether `mulligan ask-graph` began it, or `ask_graph` with names alone, so that its record says how to resume."""
     return led_by_graph(episode) and ASKED in episode.head.settings
+
+
+def sentence_in(steps: Sequence[StepRow]) -> str:
+    """The answer in a sentence that the steps of a question to a graph hold; "" for none."""
+    said = [row.result for row in steps if row.done and row.key.rpartition("/")[2].partition("#")[0] == SENTENCE]
+    return str(said[-1]) if said else ""
 
 
 def may_wait(episode: Episode | Brief) -> bool:
