@@ -13,12 +13,12 @@ from mulligan.app.config import Config
 from mulligan.app.plugins import PORTS, ROLES, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
+from mulligan.bank.learn.comparison import Comparison
 from mulligan.bank.learn.extraction import Extractor, Judge
 from mulligan.bank.learn.operations import Notekeeper
 from mulligan.core.errors import InvalidInput
 from mulligan.core.prompts import Prompt
 from mulligan.core.records import Spec
-from mulligan.evaluators._comparison import Comparison
 from mulligan.graphs.protocol import GraphSchema, NodeKind
 from mulligan.langgraph import ScriptedChat, create_reflexion_graph
 from mulligan.langgraph.judging import judge_prompt

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
+from mulligan.bank.learn.groups import GROUP, Groups
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
@@ -46,6 +47,7 @@ class Bank:
         self._writer = LessonWriter(ports, self._indexes)
         self._learning = Learning(ports, self._writer)
         self.pairs = QueryPairs(ports, self._indexes, self._writer)
+        self.groups = Groups(ports, self.learn, self.resume)
         self._upkeep = upkeep = Upkeep(ports, self._indexes, self._writer)
         self._worker = Worker(
             ports,
@@ -357,6 +359,7 @@ class Bank:
 
     async def commit(self, work: str, answer: Json) -> Learned:
         """Takes the answer to a question that was handed out. Raises `BadAnswer`; the question then stays open."""
+        _asks(await self._queue.look(self._ports.writes, work))
         taken, claim = await self._taken(work)
         try:
             if taken.kind != "merge":
@@ -371,7 +374,7 @@ class Bank:
 
     async def question(self, work: str) -> Question:
         """The question of this work. Raises `InvalidInput` for work that does not wait for an answer."""
-        queued = await self._queue.look(self._ports.writes, work)
+        queued = _asks(await self._queue.look(self._ports.writes, work))
         if queued.status != "waiting":
             raise InvalidInput(f"Work {work} is not waiting for an answer: it is {queued.status}.")
         if queued.kind != "merge":
@@ -679,6 +682,15 @@ class Bank:
 
 def _joined(*notes: str) -> str:
     return "; ".join(note for note in notes if note)
+
+
+def _asks(work: Queued) -> Queued:
+    """The work. Raises `InvalidInput` for a group of trajectories, which is no question."""
+    if work.kind == GROUP:
+        raise InvalidInput(
+            f"Work {work.id} is a group of trajectories: close it with the tool memory_group, or `Bank.groups.close`."
+        )
+    return work
 
 
 def _instead(lesson: Lesson) -> str:
