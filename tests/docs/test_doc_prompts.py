@@ -4,6 +4,7 @@ import inspect
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -110,9 +111,12 @@ def built_thinker(prompts: FilePrompts, name: str, parts: set[str]) -> None:
     elif "notebook" in parts:
         Notekeeper(prompts, (), success=True)
     else:
-        Extractor(
-            prompts, success=bool({"success", "pair"} & parts), contrast="contrast" in parts, paper="paper" in parts
-        )
+        given: dict[str, Any] = {
+            "contrast": "contrast" in parts,
+            "paper": "paper" in parts,
+            "workflows": "workflow" in parts,
+        }
+        Extractor(prompts, success=bool({"success", "pair"} & parts), **given)
 
 
 @pytest.mark.parametrize("prompt", sorted(table()))

@@ -161,7 +161,7 @@ class Bank:
         entries = fitting(entries, partial(fact_text, project=self._ports.project), settings.notebook_tokens)
         noted = {entry.id for entry in entries}
         found = [replace(known[id], score=score) for id, score in chosen.scores.items() if id not in noted]
-        kept = await self._accounts(as_of) if "history" in shown else ()
+        kept = await self._accounts(task, as_of, most) if "history" in shown else ()
         accounts = fitting(kept, account_text, settings.history_tokens)
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
         drawn, withheld = self._drawn(id, [*entries, *found]) if counted and as_of is None else ({}, {})
@@ -235,15 +235,14 @@ class Bank:
         """The ids of solved episodes of this project that the bank has an account of, where the words of their task fit
         this one: the nearest first."""
         kept = await self._lessons.accounts(self.agent_id, self._ports.project, ACCOUNTS)
-        tasks = {one.id: one.text.partition("\n\nTrial ")[0] for one in reversed(kept) if one.success}
-        solved = [Lesson(id, "", text, "success") for id, text in tasks.items()]
-        near = self._indexes.once(solved).candidates(mask(task_text(task))).by_words()
-        order = sorted(range(len(solved)), key=lambda n: (-float(near[n]), -n))
-        return [solved[n].id for n in order[:most] if near[n] >= PRESETS["standard"]]
+        return [one.id for one in self._indexes.solved_like(kept, mask(task_text(task)), most, PRESETS["standard"])]
 
-    async def _accounts(self, as_of: float | None) -> Sequence[Account]:
+    async def _accounts(self, task: Task, as_of: float | None, most: int) -> Sequence[Account]:
         kept = await self._lessons.accounts(self.agent_id, self._ports.project, ACCOUNTS)
-        return [account for account in kept if as_of is None or account.at <= as_of]
+        kept = [account for account in kept if as_of is None or account.at <= as_of]
+        if self._ports.settings.history == "newest":
+            return kept
+        return self._indexes.solved_like(kept, mask(task_text(task)), most)
 
     def _drawn(self, receipt: str, lessons: Sequence[Lesson]) -> tuple[dict[str, float], dict[str, float]]:
         """The lessons that a draw is made for, with the share that it withholds; and the withheld, with scores."""
