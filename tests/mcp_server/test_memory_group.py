@@ -17,6 +17,7 @@ from memory_clients import EXTRACTED, LESSON, MODEL, SETTINGS, a_service, data_o
 from serving import by_stdio, over, piped, served
 from wire_client import KEY, running
 
+from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Task
@@ -301,6 +302,17 @@ async def test_a_model_of_the_server_compares_and_learns_once(monkeypatch: pytes
             again = await good(client, "memory_group", action="close", group_id=group, agent_id="me")
             assert (again["best"], again["learning"]["memories"]) == (2, done["memories"])
         assert len(wire.requests) == 2
+
+
+async def test_with_the_preset_of_the_paper_the_contrast_is_asked_as_there() -> None:
+    async with a_service(preset="paper") as service, a_client(service) as client:
+        group = await opened(client)
+        for n in range(2):
+            await submitted(client, group, f"Way {n}", success_signal=n == 0)
+        closed = await good(client, "memory_group", action="close", group_id=group, agent_id="me")
+    contrast = FilePrompts().get("extraction.paper.contrast").render(task="", reason="", trajectory="")[0].text
+    assert closed["learning"]["prompt"].startswith(contrast)
+    assert closed["learning"]["schema"]["properties"]["lessons"]["maxItems"] == 5
 
 
 async def test_where_the_model_cannot_compare_the_client_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
