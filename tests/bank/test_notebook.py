@@ -303,3 +303,42 @@ async def test_a_bank_that_shows_history_alone_asks_no_model_and_its_recalls_get
         await bank.learn(replace(again, recall=recall))
         assert not model.questions
         assert [one.success for one in (await bank.receipt(recall.id)).outcomes] == [True]
+
+
+async def test_nearest_history_shows_the_solved_episode_that_is_most_like_the_task(tmp_path: Path) -> None:
+    given = {"forms": ["history"], "history": "nearest", "top_k": 1, "account_tokens": 6000, "extraction": "none"}
+    seen = "a row of the table " * 400
+    model = ScriptedModel([])
+    async with a_bank(tmp_path / "m.db", model=model, embedder="none", project="shop", settings=given) as bank:
+        for id, solved, task in (("e1", True, TASK), ("e2", False, TASK), ("e3", True, "Write a letter to the mayor.")):
+            learned = await bank.learn(an_episode(id, (OLD, seen), task=task, solved=solved))
+            assert learned.nothing_because == "no model is asked here (extraction is none)"
+        recall = await bank.recall("How many open orders were there in May?")
+    assert recall.episodes == ("e1",)
+    assert recall.formatted_prompt.count("a row of the table") == 400, "the trajectory stands as it was"
+
+
+async def test_workflows_are_drawn_from_success_alone(tmp_path: Path) -> None:
+    steps = {"steps": [1], "description": "", "tags": [], "kind": ""}
+    flow = steps | {"title": "Count rows", "description": "When rows are counted.", "content": "1. SELECT count(*)"}
+    model = ScriptedModel([{"why": "It counts.", "lessons": [flow], "nothing_because": ""}])
+    given = {"extraction": "workflows", "threshold": 0.0, "top_k": 20}
+    async with a_bank(tmp_path / "m.db", model=model, embedder="none", project="shop", settings=given) as bank:
+        failed = await bank.learn(an_episode("e0", (OLD, "417"), solved=False))
+        assert (failed.lessons, failed.question) == ((), None)
+        assert failed.nothing_because == "workflows are drawn from success alone"
+        assert (await bank.learn(FIRST)).lessons
+        assert not await bank.notebook(), "no facts beside them"
+        assert "1. SELECT count(*)" in (await bank.recall("Anything at all.")).formatted_prompt
+
+
+async def test_without_a_model_a_failure_asks_for_no_workflow(tmp_path: Path) -> None:
+    given = {"extraction": "workflows"}
+    attempt = Attempt("417", (Step("", OLD, "417"),))
+    async with a_bank(tmp_path / "m.db", embedder="none", settings=given) as bank:
+        judged = await bank.learn(an_episode("e1", (OLD, "417"), solved=False))
+        assert judged.question is None
+        asked = await bank.learn(Episode("e2", Task(TASK), trials=(Trial(1, attempt, None),)))
+        after = await bank.commit(asked.work or "", {"reasoning": "It shows nothing.", "verdict": "failure"})
+        assert (after.question, after.success) == (None, False)
+        assert await bank.pending() == ()

@@ -26,7 +26,15 @@ from mulligan.bench.harness.running import resume_benchmark
 from mulligan.bench.harness.stream import StreamChoice, in_order, legs_of, read_arm, resume_stream, run_stream
 from mulligan.bench.report.figures import read_run
 from mulligan.bench.report.plot import draw
-from mulligan.bench.report.stream import Row, StreamReport, as_csv, learning_curves, read_stream, stream_page
+from mulligan.bench.report.stream import (
+    Row,
+    StreamReport,
+    as_csv,
+    differences,
+    learning_curves,
+    read_stream,
+    stream_page,
+)
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName
 from mulligan.core.protocols import Store
@@ -80,6 +88,47 @@ async def test_a_memory_gains_what_it_lets_the_agent_solve(store: Store, tmp_pat
     assert first.tokens_in > 0
     (difference,) = report.differences
     assert (difference.arm, difference.reference, difference.difference.value) == ("lessons", "none", 0.75)
+    equal = difference.equal_tokens
+    assert (equal.tokens, equal.reference_tokens) == (lessons.tokens, none.tokens)
+    assert (equal.finished, equal.reference_finished) == (0, 1), "learning from one case takes more than all cases do"
+    assert equal.difference.value == 0
+    assert "At equal tokens" in plain(stream_page(report))
+
+
+def row(arm: str, position: int, tokens: int, score: float | None, order: int = 1) -> Row:
+    case = f"c{position}"
+    plain: dict[str, Any] = {"reward": score, "success": None, "trials": 1, "steps": 1, "tokens_out": 0, "calls": 1}
+    memory: dict[str, Any] = {"memory_tokens_in": tokens // 2, "memory_tokens_out": 0, "memory_calls": 0}
+    others: dict[str, Any] = {"cost": None, "recalled": 0, "recalled_tokens": 0, "episode": ""}
+    about: dict[str, Any] = {"family": case, "phase": 1, "seed": 0, "status": "failed"}
+    spent = tokens - tokens // 2
+    return Row(arm, order, position, case, score=score, tokens_in=spent, **about, **plain, **memory, **others)
+
+
+def test_at_equal_tokens_what_was_not_finished_within_those_of_the_cheaper_arm_scores_nothing() -> None:
+    """Order 1: 400 tokens for both, so the dearer arm finishes two cases of four. Order 2: 300, and it is cheaper."""
+    rows = [row("none", n, 100, score) for n, score in enumerate((0.0, 1.0, 0.0, 1.0), 1)]
+    rows += [row("matts", n, 200, 1.0) for n in range(1, 5)]
+    rows += [row("none", n, 150, 0.5, order=2) for n in range(1, 5)]
+    rows += [row("matts", n, 75, 0.25, order=2) for n in range(1, 5)]
+    (found,) = differences(rows, ["none", "matts"])
+    assert found.difference.value == pytest.approx((4 - 2 + 1 - 2) / 8)
+    equal = found.equal_tokens
+    assert (equal.tokens, equal.reference_tokens) == (137.5, 125)
+    assert (equal.finished, equal.reference_finished) == (6 / 8, 6 / 8)
+    assert equal.difference.value == pytest.approx(((1 + 1 - 0 - 1 - 0 - 1) + (4 * 0.25 - 2 * 0.5)) / 8)
+    assert (equal.difference.n, equal.difference.clusters) == (8, 4)
+    assert equal.p == equal.difference.p
+
+
+def test_at_equal_tokens_only_cases_of_both_arms_count_and_an_error_takes_its_tokens() -> None:
+    rows = [row("none", 1, 100, 1.0), row("none", 2, 100, 1.0), row("none", 3, 900, 1.0)]
+    rows += [row("matts", 1, 150, None), row("matts", 2, 100, 1.0)]
+    (found,) = differences(rows, ["none", "matts"])
+    equal = found.equal_tokens
+    assert (equal.tokens, equal.reference_tokens) == (125, 100)
+    assert (equal.finished, equal.reference_finished) == (0.5, 1.0)
+    assert (equal.difference.value, equal.difference.n) == (-1.0, 1)
 
 
 async def test_equal_requests_are_paid_once(store: Store, tmp_path: Path) -> None:

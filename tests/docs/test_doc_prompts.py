@@ -4,6 +4,7 @@ import inspect
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,12 @@ from mulligan.app.plugins import PORTS, ROLES, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.bank.kinds.names import naming_prompt
+from mulligan.bank.learn.comparison import Comparison
 from mulligan.bank.learn.extraction import Extractor, Judge
 from mulligan.bank.learn.operations import Notekeeper
 from mulligan.core.errors import InvalidInput
 from mulligan.core.prompts import Prompt
 from mulligan.core.records import Spec
-from mulligan.evaluators._comparison import Comparison
 from mulligan.graphs.protocol import GraphSchema, NodeKind
 from mulligan.langgraph import ScriptedChat, create_reflexion_graph
 from mulligan.langgraph.judging import judge_prompt
@@ -114,9 +115,12 @@ def built_thinker(prompts: FilePrompts, name: str, parts: set[str]) -> None:
     elif "notebook" in parts:
         Notekeeper(prompts, (), success=True)
     else:
-        Extractor(
-            prompts, success=bool({"success", "pair"} & parts), contrast="contrast" in parts, paper="paper" in parts
-        )
+        given: dict[str, Any] = {
+            "contrast": "contrast" in parts,
+            "paper": "paper" in parts,
+            "workflows": "workflow" in parts,
+        }
+        Extractor(prompts, success=bool({"success", "pair"} & parts), **given)
 
 
 @pytest.mark.parametrize("prompt", sorted(table()))

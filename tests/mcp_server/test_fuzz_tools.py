@@ -26,7 +26,7 @@ ANY = st.recursive(
     max_leaves=12,
 )
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.large_base_example, HealthCheck.data_too_large]
-IDS = ("episodeId", "task_id", "retrieval_id")
+IDS = ("episodeId", "task_id", "retrieval_id", "group_id")
 
 
 def like(schema: Mapping[str, Json], ids: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
@@ -89,7 +89,7 @@ def fuzzed(tool: Tool, service: Service, runner: asyncio.Runner, examples: int) 
     one()
 
 
-NAMES = ("reflexion-thinking", "retrieve_memory", "extract_memory", "memory_task")
+NAMES = ("reflexion-thinking", "retrieve_memory", "extract_memory", "memory_task", "memory_group")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,7 +108,7 @@ def fuzz(name: str, examples: int) -> None:
     with asyncio.Runner() as runner:
         service = Service(ServerOptions(embedder="none"))
         try:
-            (tool,) = (one for one in tools_of(service, "all") if one.name == name)
+            (tool,) = (one for one in tools_of(service, "all,scaling") if one.name == name)
             fuzzed(tool, service, runner, examples)
         finally:
             runner.run(service.close())

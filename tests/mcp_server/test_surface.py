@@ -23,13 +23,13 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 async def test_everything_has_a_title_a_description_and_a_name_of_its_own(mode: str) -> None:
-    async with surface(mode=mode, model="scripted:none") as (client, _):
+    async with surface(which="all,scaling", mode=mode, model="scripted:none") as (client, _):
         shown: list[list[Any]] = [
             list((await client.list_tools()).tools),
             list((await client.list_prompts()).prompts),
             list((await client.list_resource_templates()).resource_templates),
         ]
-    assert [len(kind) for kind in shown] == [5, 2, 3]
+    assert [len(kind) for kind in shown] == [6, 2, 3]
     for kind in shown:
         names = [one.name for one in kind]
         assert len(set(names)) == len(names)
@@ -43,7 +43,7 @@ async def test_everything_has_a_title_a_description_and_a_name_of_its_own(mode: 
 
 
 async def test_every_tool_says_what_calling_it_does() -> None:
-    async with surface(model="scripted:none") as (client, _):
+    async with surface(which="all,scaling", model="scripted:none") as (client, _):
         tools = (await client.list_tools()).tools
     hints = {
         tool.name: [
@@ -61,7 +61,7 @@ async def test_every_tool_says_what_calling_it_does() -> None:
 
 
 async def test_schemas_are_json_schemas_of_objects_whose_fields_are_explained() -> None:
-    async with surface(model="scripted:none") as (client, _):
+    async with surface(which="all,scaling", model="scripted:none") as (client, _):
         tools = (await client.list_tools()).tools
     for tool in tools:
         for schema in (tool.input_schema, tool.output_schema or {}):
@@ -75,7 +75,7 @@ async def test_schemas_are_json_schemas_of_objects_whose_fields_are_explained() 
 
 async def test_strict_conversion_finds_no_object_that_is_open() -> None:
     """OpenAI's strict mode closes objects, and those without fields could then hold nothing: openai-agents refuses."""
-    async with surface(model="scripted:none") as (client, _):
+    async with surface(which="all,scaling", model="scripted:none") as (client, _):
         tools = (await client.list_tools()).tools
     for tool in tools:
         objects = list(_objects(tool.input_schema))
@@ -137,6 +137,7 @@ async def test_a_task_can_be_looked_up_where_it_is_not_listed() -> None:
         ("extract_memory,retrieve_memory", ["retrieve_memory", "extract_memory"]),
         (" reflexion , retrieve_memory", ["reflexion-thinking", "retrieve_memory"]),
         ("all", ["reflexion-thinking", "retrieve_memory", "extract_memory"]),
+        ("scaling,memory", ["retrieve_memory", "extract_memory", "memory_group"]),
     ],
 )
 async def test_tools_are_chosen_by_set_or_by_name(which: str, names: list[str]) -> None:
@@ -149,7 +150,7 @@ async def test_tools_are_chosen_by_set_or_by_name(which: str, names: list[str]) 
 
 @pytest.mark.parametrize("which", ["", ",", "nothing", "memory,retrieve"])
 def test_a_tool_that_is_not_there_is_named_with_those_that_are(which: str) -> None:
-    with pytest.raises(InvalidInput, match="Name one or several of: reflexion, memory, hooks, all, reflexion-thinking"):
+    with pytest.raises(InvalidInput, match="Name one or several of: reflexion, memory, scaling, hooks, all"):
         select_tools(which)
 
 

@@ -17,7 +17,7 @@ from mulligan.core.records import Json, Spec
 STRATEGIES = ("retrieval", "deduplication", "merging")
 OF_BANK = tuple(f.name for f in fields(Settings) if f.name != "paper")
 """The keys that are the bank's own settings; `paper` is what the preset says."""
-OF_PAPER = ("retrieval", "deduplication", "merging", "fold", "near_duplicates", "auto_merge")
+OF_PAPER = ("retrieval", "deduplication", "merging", "extraction", "fold", "near_duplicates", "auto_merge")
 """The keys that the preset "paper" sets."""
 
 

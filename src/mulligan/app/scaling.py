@@ -11,6 +11,7 @@ from mulligan.app.plugins import find, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe
 from mulligan.app.workspaces import Notice
+from mulligan.bank.learn.comparison import COMPARING, Comparison
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, scope
@@ -18,7 +19,6 @@ from mulligan.core.protocols import StepRow
 from mulligan.core.questions import think
 from mulligan.core.records import Episode, Spec, Usage
 from mulligan.core.scaling import WARM, Scale, tied
-from mulligan.evaluators._comparison import COMPARING, Comparison
 from mulligan.models.gate import Gate
 from mulligan.recording.journal import StoredJournal
 from mulligan.recording.ledger import Ledger

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 
 from mulligan.bank.exchange.audit import Decided, decided
 from mulligan.bank.kinds.found import Kinds
+from mulligan.bank.learn.groups import Groups, question_work
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
@@ -50,6 +51,7 @@ class Bank:
         self._learning = Learning(ports, self._writer)
         self.pairs = QueryPairs(ports, self._indexes, self._writer)
         self.kinds = Kinds(ports, self._writer)
+        self.groups = Groups(ports, self.learn, self.resume)
         self._upkeep = upkeep = Upkeep(ports, self._indexes, self._writer)
         self._worker = Worker(
             ports,
@@ -164,7 +166,7 @@ class Bank:
         entries = fitting(entries, partial(fact_text, project=self._ports.project), settings.notebook_tokens)
         noted = {entry.id for entry in entries}
         found = [replace(known[id], score=score) for id, score in chosen.scores.items() if id not in noted]
-        kept = await self._accounts(as_of) if "history" in shown else ()
+        kept = await self._accounts(task, as_of, most) if "history" in shown else ()
         accounts = fitting(kept, account_text, settings.history_tokens)
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
         drawn, withheld = self._drawn(id, [*entries, *found]) if counted and as_of is None else ({}, {})
@@ -238,15 +240,14 @@ class Bank:
         """The ids of solved episodes of this project that the bank has an account of, where the words of their task fit
         this one: the nearest first."""
         kept = await self._lessons.accounts(self.agent_id, self._ports.project, ACCOUNTS)
-        tasks = {one.id: one.text.partition("\n\nTrial ")[0] for one in reversed(kept) if one.success}
-        solved = [Lesson(id, "", text, "success") for id, text in tasks.items()]
-        near = self._indexes.once(solved).candidates(mask(task_text(task))).by_words()
-        order = sorted(range(len(solved)), key=lambda n: (-float(near[n]), -n))
-        return [solved[n].id for n in order[:most] if near[n] >= PRESETS["standard"]]
+        return [one.id for one in self._indexes.solved_like(kept, mask(task_text(task)), most, PRESETS["standard"])]
 
-    async def _accounts(self, as_of: float | None) -> Sequence[Account]:
+    async def _accounts(self, task: Task, as_of: float | None, most: int) -> Sequence[Account]:
         kept = await self._lessons.accounts(self.agent_id, self._ports.project, ACCOUNTS)
-        return [account for account in kept if as_of is None or account.at <= as_of]
+        kept = [account for account in kept if as_of is None or account.at <= as_of]
+        if self._ports.settings.history == "newest":
+            return kept
+        return self._indexes.solved_like(kept, mask(task_text(task)), most)
 
     def _drawn(self, receipt: str, lessons: Sequence[Lesson]) -> tuple[dict[str, float], dict[str, float]]:
         """The lessons that a draw is made for, with the share that it withholds; and the withheld, with scores."""
@@ -364,6 +365,7 @@ class Bank:
     @as_operation("learn", "lessons", "pending")
     async def commit(self, work: str, answer: Json) -> Learned:
         """Takes the answer to a question that was handed out. Raises `BadAnswer`; the question then stays open."""
+        question_work(await self._queue.look(self._ports.writes, work))
         taken, claim = await self._taken(work)
         try:
             if taken.kind != "merge":
@@ -378,7 +380,7 @@ class Bank:
 
     async def question(self, work: str) -> Question:
         """The question of this work. Raises `InvalidInput` for work that does not wait for an answer."""
-        queued = await self._queue.look(self._ports.writes, work)
+        queued = question_work(await self._queue.look(self._ports.writes, work))
         if queued.status != "waiting":
             raise InvalidInput(f"Work {work} is not waiting for an answer: it is {queued.status}.")
         if queued.kind != "merge":

@@ -18,6 +18,12 @@ Form: TypeAlias = Literal["notebook", "lessons", "history"]
 FORMS: tuple[Form, ...] = get_args(Form)
 """What of the past a task may be shown, in the order in which it stands in the prompt."""
 PRESETS = ("strict", "standard", "lenient")
+_CHOICES = {
+    "history": ("newest", "nearest"),
+    "extraction": ("lessons", "workflows", "none"),
+    "near_duplicates": ("link", "skip"),
+}
+"""Settings that are one of several words."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,22 @@ class Settings:
         "this project in brief).",
     ] = ("lessons",)
     notebook_tokens: Annotated[int, "The most tokens of the notebook in a prompt."] = 1500
+    history: Annotated[
+        Literal["newest", "nearest"],
+        "Which episodes `history` shows: the `newest`, or of those that were solved the `nearest` to the task, at most "
+        "`top_k`.",
+    ] = "newest"
     history_tokens: Annotated[int, "The most tokens of the history in a prompt."] = 6000
+    account_tokens: Annotated[int, "The most tokens of an episode that are kept for the history."] = 600
     trajectory_tokens: Annotated[
         int,
         "The most tokens of an episode in a question to a judge or an extractor.",
     ] = 8000
+    extraction: Annotated[
+        Literal["lessons", "workflows", "none"],
+        "What a model draws from an episode: `lessons`, from success and failure; `workflows`, the steps that solve "
+        "such tasks, from success alone; or `none`, so that no model is asked.",
+    ] = "lessons"
     fold: Annotated[bool, "Whether lessons with the same text become one lesson, which counts them."] = True
     near_duplicates: Annotated[
         Literal["link", "skip"],
@@ -75,20 +92,23 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "forms", checked_forms(self.forms))
-        for name in ("top_k", "tokens", "notebook_tokens", "history_tokens", "trajectory_tokens", "attempts"):
+        budgets = ("tokens", "notebook_tokens", "history_tokens", "account_tokens", "trajectory_tokens")
+        for name in ("top_k", *budgets, "attempts"):
             whole_number(name, getattr(self, name))
         checked_threshold(self.threshold)
         share: object = self.withhold
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 0.5:
             raise InvalidInput(f"withhold is a share from 0 to 0.5, not {share!r}.")
-        if self.near_duplicates not in ("link", "skip"):
-            raise InvalidInput(f"near_duplicates is link or skip, not {self.near_duplicates!r}.")
+        for name, words in _CHOICES.items():
+            if getattr(self, name) not in words:
+                raise InvalidInput(f"{name} is {' or '.join(words)}, not {getattr(self, name)!r}.")
 
     def as_in_the_paper(self) -> Settings:
         """The preset "paper": nothing is folded, linked or merged, and one experience is recalled."""
         return replace(
             self,
             forms=("lessons",),
+            extraction="lessons",
             top_k=1,
             threshold=None,
             fold=False,

@@ -119,7 +119,10 @@ class Deduplication(Protocol):
 
 @runtime_checkable
 class Merging(Protocol):
-    """Makes one lesson of several that are alike."""
+    """Makes one lesson of several that are alike.
+
+    One that asks a model may say `sampling`, how the answer is sampled; else it is at temperature 0.7.
+    """
 
     def group(self, lesson: Lesson, alike: Sequence[tuple[Lesson, float]]) -> Sequence[Lesson]:
         """Which of these (with their similarity to the lesson) are merged with it, itself included; empty: none."""

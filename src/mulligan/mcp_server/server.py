@@ -198,7 +198,7 @@ def _unknown_tool(name: str, which: str) -> Reply:
     message = f"Unknown tool: {name}"
     tools = set(select_tools(which))
     reflexion = {"error": message} if tools & set(SETS["reflexion"]) else {}
-    memory = {"status": "error", "message": message} if tools & set(SETS["memory"]) else {}
+    memory = {"status": "error", "message": message} if tools & {*SETS["memory"], *SETS["scaling"]} else {}
     return Reply({**reflexion, **memory}, error=True, indent=2 if memory else None)
 
 

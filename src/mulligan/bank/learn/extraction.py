@@ -82,6 +82,8 @@ class Extractor:
         contrast: whether several trajectories are compared.
         tokens: what task and trajectories may take of the prompt.
         paper: the prompts have the paper's structure, and every lesson is a strategy.
+        workflows: each lesson is a workflow, a strategy that lists steps. Several episodes are not compared: those that
+            failed are left out.
         project: where facts hold.
     """
 
@@ -94,32 +96,37 @@ class Extractor:
         contrast: bool = False,
         tokens: int = TOKENS,
         paper: bool = False,
+        workflows: bool = False,
         project: str = "",
     ) -> None:
-        which = "contrast" if contrast else "success" if success else "failure"
+        which = "workflow" if workflows else "contrast" if contrast else "success" if success else "failure"
         names = [f"paper.{which}" if paper else which, *(["pair"] if which == "success" and not paper else [])]
         self._prompt, *pair = (
             prompts.get(f"extraction.{name}").check("task", "reason", "trajectory", "layers") for name in names
         )
         self._pair = pair[0] if pair else None
         self._success, self._reason, self._tokens = success, reason, tokens
-        self._paper, self._project = paper, project
-        self._most = MOST_BY_CONTRAST if contrast else MOST
+        self._plain, self._workflows, self._project = paper or workflows, workflows, project
+        self._most = MOST_BY_CONTRAST if contrast and not workflows else MOST
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         studied = self._studied(episodes)
         prompt = self._pair if self._pair and studied is not episodes else self._prompt
         task, trajectory = render(studied, self._tokens)
         reason = labelled("The judge's reason", self._reason[:CONTENT])
-        layers = "" if self._paper else layered_text(episodes)
+        layers = "" if self._plain else layered_text(episodes)
         *before, last = prompt.render(
             task=task, reason=reason, trajectory=trajectory, layers=labelled(REFLECTED, layers)
         )
-        schema = schema_of(self._most, len(step_positions(studied)), natures=not self._paper, layers=bool(layers))
+        schema = schema_of(self._most, len(step_positions(studied)), natures=not self._plain, layers=bool(layers))
         return Question((*before, replace(last, images=episodes[0].task.images)), schema)
 
     def _studied(self, episodes: Sequence[Episode]) -> Sequence[Episode]:
-        """The episodes, or the pair in the one that failed first and then passed."""
+        """The episodes, or the pair in the one that failed first and then passed; for workflows the best trial of each
+        solved one, or of all if no evaluator said that one was solved."""
+        if self._workflows:
+            solved = [one for one in episodes if one.judged and one.solved] or episodes
+            return [replace(one, trials=(best,)) for one in solved if (best := one.best)]
         pair = pair_of(episodes[0]) if self._pair else None
         return episodes if pair is None else [pair]
 
@@ -153,7 +160,7 @@ class Extractor:
 
     def _lesson(self, episodes: Sequence[Episode], draft: Lesson, cited: Sequence[StepPosition]) -> Lesson:
         """The draft with its origin. A fact that holds no value becomes a strategy."""
-        fact = draft.nature == "fact" and not self._paper and bool(_VALUE.search(f"{draft.title}\n{draft.content}"))
+        fact = draft.nature == "fact" and not self._plain and bool(_VALUE.search(f"{draft.title}\n{draft.content}"))
         failed = all(episodes[n].judged and not episodes[n].solved for n in {place.episode for place in cited})
         contrasted = len(episodes) > 1 and failed
         origin, context = origin_of(episodes, cited, self._reason)
@@ -165,7 +172,7 @@ class Extractor:
             origin=origin,
             context=context,
             nature="fact" if fact else "strategy",
-            layer="" if fact or self._paper else draft.layer,
+            layer="" if fact or self._plain else draft.layer,
             project=self._project if fact else "",
             confirmed=self._success or not fact,
         )

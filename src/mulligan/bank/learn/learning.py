@@ -48,11 +48,16 @@ from mulligan.text.secrets import Masks, each_text
 
 PAGE = 100
 """Facts that are looked at for one page of the notebook at most."""
+NOTHING_FROM: Mapping[tuple[str, bool | None], str] = {
+    ("workflows", False): "workflows are drawn from success alone",
+    **{("none", success): "no model is asked here (extraction is none)" for success in (True, False, None)},
+}
+"""Why a model is not asked, by the setting `extraction` and how the task ended."""
 REMEMBERED = 100
 """Pieces of work for whose judge the secrets of the task are held in memory."""
 
-ACCOUNTS, ACCOUNT_TOKENS = 100, 600
-"""Accounts that are kept of a project, the newest, and what each may take."""
+ACCOUNTS = 100
+"""Accounts that are kept of a project, the newest."""
 
 NOT_SHOWN = 'forms is "history" alone, which shows no lessons: add "lessons" or "notebook" to have them drawn'
 
@@ -277,17 +282,15 @@ class Learning:
         await self._keep_accounts(kept, success)
         facts = await self._learn_facts(kept, key)
         recalls = [episode.recall.id for episode in episodes if episode.recall]
-        only_history = self._ports.settings.forms == ("history",)
-        if len(episodes) > 1 or only_history:  # each recall gets the outcome of its own episode
+        if len(episodes) > 1:  # of one task: each recall gets the outcome of its own episode
             for episode in episodes:
                 if episode.recall and episode.judged:
                     with suppress(NotFound):
                         await self._ports.memory.lessons.outcome_of(
                             self._ports.writes, episode.recall.id, bool(episode.solved)
                         )
-        if only_history and not borrow:
-            return Learned(success=success, facts=facts, nothing_because=NOT_SHOWN)
-        now = not (borrow or background or self._ports.model is None)
+        nothing = self._draws_nothing(success) if borrow else self._asks_nothing(success)
+        now = bool(nothing) or not (borrow or background or self._ports.model is None)
         work, claim = await self._ports.claimed(
             self._queue.begin(
                 "extract",
@@ -327,7 +330,7 @@ class Learning:
                 one.id,
                 project,
                 now,
-                "\n\n".join(render([one], ACCOUNT_TOKENS)),
+                "\n\n".join(render([one], self._ports.settings.account_tokens)),
                 one.solved if one.judged else success,
             )
             for one in episodes
@@ -343,7 +346,7 @@ class Learning:
         contradicts is superseded; one whose action was refused is to be checked. If this process dies meanwhile,
         another finishes the work; if another does it already, no ids are given.
         """
-        if self._ports.settings.paper:
+        if self._ports.settings.paper or self._ports.settings.extraction == "workflows":
             return ()
         writes, project = self._ports.writes, self._ports.project
         passed = passed_checks(episodes)
@@ -461,6 +464,8 @@ class Learning:
     async def extract(self, work: Queued, claim: Claim) -> Learned:
         """Judges if need be and extracts lessons, with the bank's model, and settles the work."""
         payload = dict(work.payload)
+        if nothing := self._asks_nothing(payload["success"]):
+            return await self._keep(work.agent_id, Extracted((), nothing), payload, claim)
         if self._ports.model is None:
             raise InvalidInput(NO_MODEL)
         model = KeptAnswers(self._ports.model, self._queue, claim, payload)
@@ -469,7 +474,10 @@ class Learning:
             if payload["success"] is None:
                 verdict = await think(self._judge(), model, self._episodes_for_judge(work), JUDGING)
                 payload |= {"success": verdict.success, "reason": self._masked_reason(work, verdict)}
-            extracted = await think(await self._extractor(payload, work.agent_id), model, episodes, EXTRACTING)
+            if nothing := self._draws_nothing(payload["success"]):
+                extracted = Extracted((), nothing)
+            else:
+                extracted = await think(await self._extractor(payload, work.agent_id), model, episodes, EXTRACTING)
         except BadAnswer as error:
             failed = f"{model.model.id} gave no lessons that can be used: {error}"
             await self._queue.fail(claim, failed, retry_in=None)
@@ -486,11 +494,22 @@ class Learning:
         verdict = self._judge().take(episodes, answer)
         reason = self._masked_reason(work, verdict)
         payload |= {"success": verdict.success, "reason": reason}
+        if nothing := self._draws_nothing(verdict.success):
+            return await self._keep(work.agent_id, Extracted((), nothing), payload, claim)
         payload.pop(ANSWERS, None)  # of the bank's own model, to the question that is answered here
         then = await self._queue.enqueue("extract", work.agent_id, payload, key=_after_verdict(work.id), waiting=True)
         await self._queue.finish(claim, {"next": then, "success": verdict.success, "reason": reason})
         question = (await self._extractor(payload, work.agent_id)).ask(episodes)
         return Learned(success=verdict.success, reason=reason, work=then, question=question)
+
+    def _draws_nothing(self, success: bool | None) -> str:
+        """Why no lesson is to be drawn from episodes that ended so; "" where some may be."""
+        return NOTHING_FROM.get((self._ports.settings.extraction, success), "")
+
+    def _asks_nothing(self, success: bool | None) -> str:
+        """Why no model is asked about episodes that ended so, "" where one is. What a caller drew is kept all the same."""
+        hidden = self._ports.settings.forms == ("history",)
+        return self._draws_nothing(success) or (NOT_SHOWN if hidden else "")
 
     async def question(self, work: Queued) -> Question:
         """What this work asks: a verdict where there is none, else lessons."""
@@ -547,7 +566,8 @@ class Learning:
         """Who draws lessons from these episodes; where the notebook is shown, who keeps it."""
         settings = self._ports.settings
         several = len(payload["episodes"]) > 1
-        if "notebook" in settings.forms and not several:
+        workflows = settings.extraction == "workflows"
+        if "notebook" in settings.forms and not several and not workflows:
             return Notekeeper(
                 self._ports.prompts,
                 await self._page(agent_id, payload.get("recalled", ())),
@@ -564,6 +584,7 @@ class Learning:
             contrast=several,
             tokens=settings.trajectory_tokens,
             paper=settings.paper,
+            workflows=workflows,
             project=self._ports.project,
         )
 

@@ -31,7 +31,7 @@ from mulligan.bank.recall.candidates import (
     shipped,
 )
 from mulligan.bank.recall.terms import searched
-from mulligan.core.lessons import Delta, LessonStore, Row
+from mulligan.core.lessons import Account, Delta, LessonStore, Row
 from mulligan.core.ranking import Array
 from mulligan.core.records import Lesson
 
@@ -438,6 +438,17 @@ class Indexes:
                 and _usable(row.query_vector)
             )
         ]
+
+    def solved_like(self, kept: Sequence[Account], task: str, most: int, least: float = 0.0) -> Sequence[Account]:
+        """Of these accounts, newest first, the solved ones whose task has most of this one's words.
+
+        least: the relevance, 0 to 1, below which none is given.
+        """
+        solved = {one.id: one for one in reversed(kept) if one.success}
+        tasks = [Lesson(id, "", one.text.partition("\n\nTrial ")[0], "success") for id, one in solved.items()]
+        near = self.once(tasks).candidates(task).by_words()
+        order = sorted(range(len(tasks)), key=lambda n: (-float(near[n]), -n))
+        return [solved[tasks[n].id] for n in order[:most] if near[n] >= least]
 
     def once(self, lessons: Sequence[Lesson]) -> Index:
         """An index of these lessons as they are given, without vectors, such as those of a moment in the past."""

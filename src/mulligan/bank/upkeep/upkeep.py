@@ -147,13 +147,14 @@ class Upkeep:
         model = self._ports.model
         if model is None:
             raise InvalidInput(NO_MODEL)
-        answer = await asked(model, question, MERGING, "merging")
+        sampling: Sampling = getattr(self._ports.merging, "sampling", MERGING)
+        answer = await asked(model, question, sampling, "merging")
         usage = answer.usage
         try:
             self._ports.merging.take(lessons, answer.content)
         except BadAnswer as error:  # is asked for once more
             again = Message("user", f"Your last answer cannot be used: {error} Answer again, as asked.")
-            answer = await asked(model, replace(question, messages=(*question.messages, again)), MERGING, "merging")
+            answer = await asked(model, replace(question, messages=(*question.messages, again)), sampling, "merging")
             usage += answer.usage
         return await self.merged(lessons, answer.content, claim, work.agent_id, by=model.id, usage=asdict(usage))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from statistics import fmean
 
 from mulligan.bench.harness.plan import STREAM
@@ -94,6 +94,26 @@ class ArmFigures:
 
 
 @dataclass(frozen=True)
+class EqualTokens:
+    """Two arms with as many tokens as the cheaper one needed: in each order, cases that an arm had not finished within
+    them score 0.
+
+    Attributes:
+        tokens, reference_tokens: means of a case, without a limit.
+        finished, reference_finished: the share of the cases that each arm finished within the limit.
+        difference: of the scores.
+        p: corrected for the number of comparisons (Holm).
+    """
+
+    tokens: float
+    reference_tokens: float
+    finished: float
+    reference_finished: float
+    difference: Estimate
+    p: float | None = None
+
+
+@dataclass(frozen=True)
 class Difference:
     """The score of `arm` less that of `reference`, on the same cases in the same orders. p: corrected for the number of
     comparisons (Holm)."""
@@ -102,6 +122,7 @@ class Difference:
     reference: str
     difference: Estimate
     p: float | None
+    equal_tokens: EqualTokens
 
 
 @dataclass(frozen=True)
@@ -163,7 +184,7 @@ async def read_stream(store: Store, id: str) -> StreamReport:
         choice,
         rows,
         [_figures(rows, name) for name in names],
-        _differences(rows, names),
+        differences(rows, names),
         _recoveries(rows, names),
         "family" if FEW <= len(families) < len(cases) else "case",
         ended,
@@ -277,17 +298,67 @@ def _gain(rows: Sequence[Row], arm: str) -> Estimate | None:
     return _estimate(pairs, left) if sum(left) > 0 else None
 
 
-def _differences(rows: Sequence[Row], arms: Sequence[str]) -> list[Difference]:
-    found = list[tuple[str, str, Estimate]]()
+def _equal_tokens(rows: Sequence[Row], arm: str, reference: str, pairs: Sequence[_Pair]) -> EqualTokens:
+    both = {(row.order, row.case) for row in rows if row.arm == arm}
+    both &= {(row.order, row.case) for row in rows if row.arm == reference}
+    ours, theirs = (
+        [row for row in rows if row.arm == name and (row.order, row.case) in both] for name in (arm, reference)
+    )
+    limits = {order: min(_spent(ours, order), _spent(theirs, order)) for order, _ in both}
+    finished, their_finished = _finished(ours, limits), _finished(theirs, limits)
+    limited = [
+        replace(
+            pair,
+            score=pair.score if (pair.order, pair.case) in finished else 0.0,
+            reference=pair.reference if (pair.order, pair.case) in their_finished else 0.0,
+        )
+        for pair in pairs
+    ]
+    return EqualTokens(
+        fmean(row.tokens for row in ours),
+        fmean(row.tokens for row in theirs),
+        len(finished) / len(both),
+        len(their_finished) / len(both),
+        _estimate(limited),
+    )
+
+
+def _spent(rows: Sequence[Row], order: int) -> int:
+    return sum(row.tokens for row in rows if row.order == order)
+
+
+def _finished(rows: Sequence[Row], limits: Mapping[int, int]) -> set[tuple[int, str]]:
+    """The order and case of each row of one arm that was over before the tokens of its order were used up."""
+    used = dict.fromkeys(limits, 0)
+    found = set[tuple[int, str]]()
+    for row in sorted(rows, key=lambda row: row.position):
+        used[row.order] += row.tokens
+        if used[row.order] <= limits[row.order]:
+            found.add((row.order, row.case))
+    return found
+
+
+def differences(rows: Sequence[Row], arms: Sequence[str]) -> list[Difference]:
+    """Each arm against each of the `REFERENCES` that takes part."""
+    found = list[tuple[str, str, Estimate, EqualTokens]]()
     for number, reference in enumerate(one for one in REFERENCES if one in arms):
         for arm in arms:
             if arm == reference or (arm in REFERENCES[:number]):
                 continue
             if pairs := _pairs(rows, arm, reference):
-                found.append((arm, reference, _estimate(pairs)))
-    known = [estimate.p for _, _, estimate in found if estimate.p is not None]
-    corrected = iter(holm(known))
-    return [Difference(*one, next(corrected) if one[2].p is not None else None) for one in found]
+                found.append((arm, reference, _estimate(pairs), _equal_tokens(rows, arm, reference, pairs)))
+    ps = _corrected([estimate for _, _, estimate, _ in found])
+    equal_ps = _corrected([equal.difference for *_, equal in found])
+    return [
+        Difference(arm, reference, estimate, p, replace(equal, p=equal_p))
+        for (arm, reference, estimate, equal), p, equal_p in zip(found, ps, equal_ps, strict=True)
+    ]
+
+
+def _corrected(estimates: Sequence[Estimate]) -> list[float | None]:
+    """The p of each, corrected for the number of those that have one."""
+    corrected = iter(holm([one.p for one in estimates if one.p is not None]))
+    return [next(corrected) if one.p is not None else None for one in estimates]
 
 
 def _recoveries(rows: Sequence[Row], arms: Sequence[str]) -> list[Recovery]:
@@ -370,6 +441,7 @@ def stream_page(report: StreamReport, picture: Picture | None = None) -> list[Bl
     blocks += [Facts(facts), Heading(2, "Arms"), _arms(report), Line(_ARMS_NOTE)]
     if report.differences:
         blocks += [Heading(2, "Differences"), _compared(report), Line(_note_on(report)), *_power(report)]
+        blocks += [Heading(2, "At equal tokens"), _compared_at_equal_tokens(report), Line(_EQUAL_NOTE)]
     if report.recoveries:
         blocks += [Heading(2, "After a change"), _recovered(report), Line(_RECOVERY_NOTE)]
     blocks += [Heading(2, "Along the stream"), _along(report)]
@@ -380,6 +452,11 @@ _ARMS_NOTE = (
     "Gain: (score with memory - score without) / (1 - score without), with a 95 % interval. Tokens, of which the "
     "memory's own, recalled tokens and steps: means of a case. Cost: of the whole arm; an answer that was reused "
     "counts as if it had been paid."
+)
+_EQUAL_NOTE = (
+    "Both arms of a row had as many tokens in each order as the one that needed fewer: a case that was not finished "
+    "within them scores 0. Tokens: means of a case without that limit. Finished: the share of the cases. p: corrected "
+    "among the comparisons of this table."
 )
 _RECOVERY_NOTE = (
     f"Tasks after the change until {WINDOW} in a row (mean over the orders) score {SHARE:.0%} of the phase before."
@@ -417,6 +494,30 @@ def _compared(report: StreamReport) -> Table:
             *(str(one.difference.clusters), _number(one.difference.detectable, ".3f")),
         ]
         for one in report.differences
+    ]
+    return Table(columns, rows, left=2)
+
+
+def _compared_at_equal_tokens(report: StreamReport) -> Table:
+    columns = [
+        "arm",
+        "less",
+        "tokens",
+        "its tokens",
+        "finished",
+        "its finished",
+        "difference",
+        "95 % interval",
+        "p (Holm)",
+    ]
+    rows = [
+        [
+            *(one.arm, one.reference, f"{equal.tokens:,.0f}", f"{equal.reference_tokens:,.0f}"),
+            *(f"{equal.finished:.0%}", f"{equal.reference_finished:.0%}", f"{equal.difference.value:+.3f}"),
+            *(_interval(equal.difference), _number(equal.p, ".3g")),
+        ]
+        for one in report.differences
+        for equal in (one.equal_tokens,)
     ]
     return Table(columns, rows, left=2)
 

@@ -9,10 +9,12 @@ from mulligan.core.errors import InvalidInput
 SETS = {
     "reflexion": ("reflexion-thinking", "solve"),
     "memory": ("retrieve_memory", "extract_memory", "memory_task"),
+    "scaling": ("memory_group",),
     "hooks": ("hook",),
 }
 UNASKED = ("reflexion", "memory")
-"""The sets in "all". That for hooks is no tool for models, so it has to be named."""
+"""The sets in "all". The others have to be named: few agents run trajectories (design/097), and that for hooks is no
+tool for models."""
 
 
 def select_tools(which: str) -> Collection[str]:

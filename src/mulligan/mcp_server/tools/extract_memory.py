@@ -80,7 +80,7 @@ async def _episode(arguments: Mapping[str, Json], given: _Arguments, call: Call,
     for name, words in (("trajectory", "the list of the steps that were taken"), ("query", "what the task was")):
         if arguments.get(name) is None:
             raise InvalidInput(f"{name} is missing: {words}. Only a call with a task_id needs none.")
-    episode = _read(arguments, given.signal)
+    episode = read_trajectory(arguments["trajectory"], arguments["query"], given.signal)
     kind = kind_of(arguments.get("kind"))
     episode = replace(episode, task=replace(episode.task, kind=kind or ""))
     if given.recall is None:
@@ -88,12 +88,11 @@ async def _episode(arguments: Mapping[str, Json], given: _Arguments, call: Call,
     return replace(episode, recall=await call.service.bank(agent).recalled(given.recall))
 
 
-def _read(arguments: Mapping[str, Json], signal: bool | None = None) -> Episode:
+def read_trajectory(trajectory: Json, query: Json, signal: bool | None = None) -> Episode:
     """The episode of plain steps, or of messages in a form that `mulligan learn` reads."""
     from mulligan.app.transcripts import read_messages
     from mulligan.bank.learn.trajectory import are_steps, episode_of
 
-    trajectory, query = arguments["trajectory"], arguments["query"]
     if are_steps(trajectory) or not isinstance(query, str) or not query.strip():
         return episode_of(trajectory, query, signal)
     return read_messages(trajectory).episode(task=query, success=signal)
@@ -108,7 +107,7 @@ async def _same_before(
     """
     if given.signal is None:
         return episode, False
-    before = replace(_read(arguments), recall=episode.recall)
+    before = replace(read_trajectory(arguments["trajectory"], arguments["query"]), recall=episode.recall)
     work = await bank.accepted(before)
     known = await bank.outcome(work) if work else None
     if known is None or known.success not in (None, given.signal):

@@ -15,6 +15,7 @@ from mulligan.mcp_server.tool import Call, Reply, Tool, definition
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
     from mulligan.core.protocols import Learned
+    from mulligan.core.questions import Question
 
 PREFIX = "extract_"
 ACCEPTED = "Memory extraction task has been submitted and is being processed in the background"
@@ -75,11 +76,11 @@ async def outcome_reply(bank: Bank, recall: str, success: bool) -> dict[str, Jso
 def question(learned: Learned) -> dict[str, Json]:
     """The question that waits for an answer, as text, with the JSON schema of the answer."""
     assert learned.question is not None
-    return {
-        "wanted": "success" if learned.success is None else "lessons",
-        "prompt": "\n\n".join(message.text for message in learned.question.messages),
-        "schema": learned.question.schema,
-    }
+    return {"wanted": "success" if learned.success is None else "lessons", **prompt_of(learned.question)}
+
+
+def prompt_of(question: Question) -> dict[str, Json]:
+    return {"prompt": "\n\n".join(message.text for message in question.messages), "schema": question.schema}
 
 
 def task_id(work: str | None) -> str | None:

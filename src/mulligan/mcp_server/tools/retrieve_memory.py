@@ -17,7 +17,7 @@ MAX_QUERY = 100_000
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
-    query, top_k = _query(arguments.get("query")), _top_k(arguments.get("top_k"))
+    query, top_k = query_of(arguments.get("query")), _top_k(arguments.get("top_k"))
     bank = call.service.bank(call.agent(arguments.get("agent_id")))
     kind = kind_of(arguments.get("kind"))
     recall = await bank.recall(query, top_k=top_k, forms=cast(Any, arguments.get("forms")), kind=kind)
@@ -43,7 +43,8 @@ def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
     return Reply({"status": "error", "message": f"Retrieval failed: {message}", **about}, error=True)
 
 
-def _query(given: Json) -> str:
+def query_of(given: Json) -> str:
+    """The text of a task. Raises `InvalidInput`."""
     if not isinstance(given, str) or not given.strip():
         raise InvalidInput("query must be a text that says what the task is.")
     if len(given) > MAX_QUERY:

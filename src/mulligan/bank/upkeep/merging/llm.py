@@ -9,7 +9,7 @@ from mulligan.bank.learn.extraction import DESCRIPTION, TEXTS, lesson_from, obje
 from mulligan.bank.upkeep.merging._groups import checked, group, one_lesson, origin_of, tags_of
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Prompts
-from mulligan.core.questions import Question
+from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Json, Lesson
 from mulligan.text.formatting import labelled
 from mulligan.text.truncate import truncate_text
@@ -29,7 +29,7 @@ SCHEMA: Json = {
 
 
 class Llm:
-    """A model writes one lesson in place of several similar ones. Ask it at temperature 0.7.
+    """A model writes one lesson in place of several similar ones. `sampling` is how to ask it.
 
     The merged lesson has the support of all of them; `context` holds its abstraction_level: 0 (the same advice), 1 (a
     rule for this kind of task) or 2 (a principle beyond it). Raises `InvalidInput` for settings that cannot work and
@@ -41,6 +41,7 @@ class Llm:
         mixed: whether successes and failures may become one lesson, which then has the tag "mixed" and is one of
             success.
         min_success_share: the share of successes that a mixed group needs.
+        temperature: of the model's answer, 0 to 2.
     """
 
     def __init__(
@@ -52,10 +53,14 @@ class Llm:
         mixed: bool = False,
         min_success_share: float = 0.6,
         tokens: int = 6000,
+        temperature: float = 0.7,
     ) -> None:
         checked("llm", min_similar_count, similarity_threshold)
         if not 0 <= min_success_share <= 1:
             raise InvalidInput(f"llm: min_success_share must be from 0 to 1, not {min_success_share}.")
+        if not 0 <= temperature <= 2:
+            raise InvalidInput(f"llm: temperature must be from 0 to 2, not {temperature}.")
+        self.sampling = Sampling(temperature)
         self._prompt = prompts.get("llm.merge").check("lessons", "mixed")
         self._least, self._threshold = min_similar_count, similarity_threshold
         self._mixed, self._share, self._tokens = mixed, min_success_share, tokens

@@ -21,35 +21,41 @@ class Comparison:
 
     Args:
         tokens: what all attempts together may take of the prompt.
+        numbers: by which the attempts are named. None: from 1.
     """
 
-    def __init__(self, prompts: Prompts, *, tokens: int = 8 * TOKENS) -> None:
+    def __init__(self, prompts: Prompts, *, tokens: int = 8 * TOKENS, numbers: Sequence[int] | None = None) -> None:
         self._prompt = prompts.get(PROMPT).check("task", "attempts")
-        self._tokens = tokens
+        self._tokens, self._numbers = tokens, numbers
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         each = self._tokens // len(episodes)
         task = task_text(episodes[0].task)
         shown = [
             f"Attempt {number}:\n{mask_attempt(_attempt(episode, each), task)}"
-            for number, episode in enumerate(episodes, 1)
+            for number, episode in zip(self._named(episodes), episodes, strict=True)
         ]
         messages = self._prompt.render(task=task, attempts="\n\n".join(shown))
-        return Question(messages, schema_of(len(episodes)))
+        return Question(messages, schema_of(self._named(episodes)))
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> int:
         """The place of the best, from 0. Raises `BadAnswer`."""
         best = cast(dict[str, Json], answer).get("best") if isinstance(answer, dict) else None
-        if isinstance(best, bool) or not isinstance(best, int) or not 1 <= best <= len(episodes):
-            raise BadAnswer(f'"best" must be the number of an attempt, 1 to {len(episodes)}, not {best!r}.')
-        return best - 1
+        numbers = self._named(episodes)
+        if isinstance(best, bool) or not isinstance(best, int) or best not in numbers:
+            known = ", ".join(map(str, numbers))
+            raise BadAnswer(f'"best" must be the number of an attempt, one of {known}, not {best!r:.40}.')
+        return numbers.index(best)
+
+    def _named(self, episodes: Sequence[Episode]) -> Sequence[int]:
+        return range(1, len(episodes) + 1) if self._numbers is None else self._numbers
 
 
-def schema_of(attempts: int) -> Json:
+def schema_of(numbers: Sequence[int]) -> Json:
     """The JSON schema of the answer. The reasoning comes first, so that the choice follows from it."""
     return {
         "type": "object",
-        "properties": {"reasoning": {"type": "string"}, "best": {"type": "integer", "enum": [*range(1, attempts + 1)]}},
+        "properties": {"reasoning": {"type": "string"}, "best": {"type": "integer", "enum": [*numbers]}},
         "required": ["reasoning", "best"],
         "additionalProperties": False,
     }
