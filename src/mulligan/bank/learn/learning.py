@@ -507,7 +507,7 @@ class Learning:
         return NOTHING_FROM.get((self._ports.settings.extraction, success), "")
 
     def _asks_nothing(self, success: bool | None) -> str:
-        """Why no model is asked about episodes that ended so, "" where one is. What a caller drew is kept all the same."""
+        """Why no model is asked about episodes that ended so, "" where one is. What a caller drew is kept anyway."""
         hidden = self._ports.settings.forms == ("history",)
         return self._draws_nothing(success) or (NOT_SHOWN if hidden else "")
 
