@@ -20,7 +20,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -276,6 +276,18 @@ class Database:
 
     async def revision(self) -> str:
         return await self.read(lambda db: " ".join(map(str, db.execute(_REVISION).fetchone())))
+
+    async def about(self) -> Mapping[str, str]:
+        def work(db: sqlite3.Connection) -> Mapping[str, str]:
+            pages, size, version = (
+                db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size", "user_version")
+            )
+            return {"store": str(self.path), "version": str(version), "size": f"{pages * size / 1e6:.1f} MB"}
+
+        return await self.read(work)
+
+    async def numbered(self, table: str, column: str) -> None:
+        """SQLite does this by itself."""
 
     async def verify(self, mend: bool) -> Sequence[Fault]:
         do = self.write if mend else self.read

@@ -6,7 +6,7 @@ locks of rows, where SQLite has one writer at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from mulligan.core.lessons import Fault
@@ -68,6 +68,14 @@ class Engine(Protocol):
 
     async def revision(self) -> str:
         """A text that differs from an earlier one if anything was recorded meanwhile."""
+        ...
+
+    async def about(self) -> Mapping[str, str]:
+        """What only this engine knows of itself, such as its version and its size, by name."""
+        ...
+
+    async def numbered(self, table: str, column: str) -> None:
+        """Has the next row of a table get a number above those that rows were stored with."""
         ...
 
     async def verify(self, mend: bool) -> Sequence[Fault]:

@@ -335,11 +335,12 @@ def resolve(db: Connection, agent: int | None, prefix: str) -> str:
 
 def listed(db: Connection, agent: int | None, which: Selection) -> Sequence[Lesson]:
     """Selects numbers first, so that only the texts asked for are read."""
-    chosen = [owned(agent), f"l.state IN ({', '.join(f':state{n}' for n in range(len(which.states)))})"]
+    states = ", ".join(f":state{n}" for n in range(len(which.states)))
+    chosen = [owned(agent), f"l.state IN ({states or 'NULL'})"]
     values: dict[str, Any] = {"agent": agent, **{f"state{n}": state for n, state in enumerate(which.states)}}
     if which.outcome:
         chosen.append("l.success = :success")
-        values["success"] = int(which.outcome == "success")
+        values["success"] = which.outcome == "success"
     if which.nature:
         chosen.append(_NATURES[which.nature])
     if which.layer:
