@@ -1,13 +1,14 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import postgres_server
 import pytest
-from lesson_kit import STORES
+from lesson_kit import KINDS, STORES
 
 from mulligan.core.lessons import LessonStore, Memory
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=KINDS)
 async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Memory]:
     opened = STORES[request.param](tmp_path)
     yield opened
@@ -18,3 +19,10 @@ async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 def store(memory: Memory) -> LessonStore:
     assert isinstance(memory.lessons, LessonStore)
     return memory.lessons
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _postgres() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Ends the PostgreSQL server with the session, if a test started one."""
+    yield
+    postgres_server.stop_all()

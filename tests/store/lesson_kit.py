@@ -1,8 +1,11 @@
 """Lessons to store, and the kinds of store that the contract tests run on: a new kind is one line of `ADDRESSES`."""
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from mulligan.core.lessons import Addition, LessonStore, Memory, Part, Selection
 from mulligan.core.records import Lesson
@@ -14,8 +17,12 @@ E1, E2 = "embedder-1", "embedder-2"
 ADDRESSES: dict[str, Callable[[Path], str]] = {
     "sqlite": lambda folder: f"sqlite:///{folder}/m.db",
     "memory": lambda folder: f"memory:{folder}",
+    "postgresql": lambda folder: import_module("postgres_server").address(folder),
 }
 """The kinds of store, each by its address for a folder; two opened for one folder are two handles on one store."""
+
+KINDS = ["sqlite", "memory", pytest.param("postgresql", marks=pytest.mark.slow)]
+"""Their names, as parameters of a fixture: PostgreSQL takes seconds to start."""
 
 
 def _opener(address: Callable[[Path], str]) -> Callable[[Path], Memory]:

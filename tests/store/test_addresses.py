@@ -10,7 +10,7 @@ from mulligan import ScriptedModel, solve
 from mulligan.app.config import load
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Task
-from mulligan.store import file_of, open_store
+from mulligan.store import file_of, open_store, shown_address
 
 
 @pytest.mark.parametrize("how", ["sqlite:///{}", "SQLite:///{}", "{}", "path"])
@@ -48,6 +48,25 @@ async def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_not_an_address_is_refused(address: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         open_store(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://me:p@ss:word@host:1/db?sslmode=require", "postgresql://me@host:1/db?sslmode=require"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("postgresql://host/db?user=me&password=secret&x=1", "postgresql://host/db?user=me&password=&x=1"),
+        ("sqlite:///a:b@c.db", "sqlite:///a:b@c.db"),
+    ],
+)
+def test_an_address_is_shown_without_its_password(address: str, shown: str) -> None:
+    assert shown_address(address) == shown
+
+
+async def test_the_new_name_of_the_variable_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_DATABASE", "memory:old")
+    monkeypatch.setenv("MULLIGAN_STORE", "memory:new")
+    assert load().store == "memory:new"
 
 
 async def test_a_store_in_memory_is_gone_once_it_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

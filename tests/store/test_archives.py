@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lesson_kit import STORES, entry, ids
+from lesson_kit import KINDS, STORES, entry, ids
 
 from mulligan import Bank
 from mulligan.app.memory import open_bank
@@ -17,7 +17,7 @@ from mulligan.core.records import Attempt, Episode, Feedback, Step, Stop, Task, 
 from mulligan.core.worth import Tally
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=KINDS)
 async def there(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Memory]:
     opened = STORES[request.param](tmp_path / "there")
     yield opened

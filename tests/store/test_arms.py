@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from lesson_kit import ADDRESSES
+from lesson_kit import ADDRESSES, KINDS
 
 from mulligan.core.arms import ArmRow
 from mulligan.core.episode import Acted, Evaluated, Forked, Resumed, Stopped
@@ -16,7 +16,7 @@ from mulligan.store.sqlite import arms
 HEAD = Head(models={"actor": "m1"})
 
 
-@pytest.fixture(params=ADDRESSES)
+@pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     async with open_store(ADDRESSES[request.param](tmp_path)) as opened:
         yield opened

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from lesson_kit import ADDRESSES
+from lesson_kit import ADDRESSES, KINDS
 
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.episode import Acted, Evaluated, Forked, Rated, Resumed, Stopped
@@ -17,7 +17,7 @@ from mulligan.core.records import Attempt, Episode, Feedback, Rating, Stop, Stop
 from mulligan.store import open_store
 
 
-@pytest.fixture(params=ADDRESSES)
+@pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     """Episodes a1 b1 a2 b2 ... of the agents a and b, and one of nobody's."""
     store = open_store(ADDRESSES[request.param](tmp_path))

@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from lesson_kit import STORES
+from lesson_kit import KINDS, STORES
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
 from mulligan.core.lessons import Claim, Memory, Queue, Queued
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=KINDS)
 async def two(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[tuple[Memory, Memory]]:
     """One store, opened twice."""
     opened = STORES[request.param](tmp_path), STORES[request.param](tmp_path)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lesson_kit import ADDRESSES
+from lesson_kit import ADDRESSES, KINDS
 
 from mulligan.core.benchmarks import BenchRun, BenchStore, CaseResult
 from mulligan.core.episode import Acted, Evaluated, Resumed, Stopped
@@ -19,7 +19,7 @@ from mulligan.store import open_store
 Open = Callable[[], Store]
 
 
-@pytest.fixture(params=ADDRESSES)
+@pytest.fixture(params=KINDS)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Opens a store of this kind, the same one each time."""
     address = ADDRESSES[request.param](tmp_path)

@@ -53,8 +53,8 @@ class Config:
 
     @property
     def store(self) -> str | Path:
-        """The address of the store: `MULLIGAN_DATABASE`, else the file `database`."""
-        return os.environ.get("MULLIGAN_DATABASE") or self.database
+        """The address of the store: `MULLIGAN_STORE`, else `MULLIGAN_DATABASE`, else the file `database`."""
+        return os.environ.get("MULLIGAN_STORE") or os.environ.get("MULLIGAN_DATABASE") or self.database
 
     def table(self, key: str) -> Mapping[str, Json]:
         """A setting that has to be a table. Raises `InvalidInput` when it is something else."""

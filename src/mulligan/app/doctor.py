@@ -15,7 +15,7 @@ from mulligan.models.weights import installed
 from mulligan.models.weights.known import KNOWN
 from mulligan.sandbox.doctor import Row
 from mulligan.sandbox.doctor import report as sandbox_rows
-from mulligan.store import file_of, open_store
+from mulligan.store import file_of, open_store, shown_address
 
 NEEDED = frozenset({"sandbox", "store", "local models"})
 """The rows that `mulligan solve` without options needs."""
@@ -37,14 +37,15 @@ def _store(config: Config) -> Row:
     try:
         file = file_of(config.store)
     except MulliganError as error:
-        return Row("store", False, str(config.store), str(error))
-    if file is None:
-        return Row("store", True, str(config.store))
+        return Row("store", False, shown_address(str(config.store)), str(error))
+    name = str(file or shown_address(str(config.store)))
     try:
-        if file.exists():
+        if file is None or file.exists():
             asyncio.run(_read(config))
     except MulliganError as error:
-        return Row("store", False, str(file), str(error))
+        return Row("store", False, name, str(error))
+    if file is None:
+        return Row("store", True, name)
     there = next((path for path in (file, *file.parents) if path.exists()), Path("/"))
     ok = os.access(there, os.W_OK)
     remedy = "" if ok else f"make {there} writable, or name another folder in MULLIGAN_HOME"

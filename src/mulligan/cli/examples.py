@@ -18,6 +18,11 @@ EXAMPLES = {
     "run": ('mulligan run answerer "Why is the sky blue?"', "mulligan run reviewer --input draft.md -m ollama:qwen3"),
     "runs": ("mulligan runs list", "mulligan runs show RUN", "mulligan runs resume RUN"),
     "runs show": ("mulligan runs show RUN --full", "mulligan runs show RUN --html run.html"),
+    "store": (
+        "mulligan store setup postgresql://owner@host/db --role mulligan_all --all-agents",
+        "mulligan store migrate --from sqlite:///mulligan.db --to postgresql://mulligan_all@host/db",
+        "mulligan store status",
+    ),
     "solve": (
         'mulligan solve "Write add(a, b)." -t tests.py -n 3',
         'mulligan solve "Fix the tests." --check "pytest -q" --actor "command:claude -p" --workspace .',

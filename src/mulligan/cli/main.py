@@ -23,7 +23,7 @@ COMMANDS = {
     "runs": "List, show, resume, export and remove recorded runs.",
     "bench": "Benchmarks: cases with hidden targets, scored when the episode is over.",
     "memory": "The bank: search, change, import and export the lessons that agents have learned.",
-    "store": "The store of runs and lessons: back it up, and restore it.",
+    "store": "The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL.",
     "strategies": "What strategies that learn have counted: show it, and forget it.",
     "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.",
     "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",

@@ -1,21 +1,28 @@
-"""`mulligan store`: back-ups of the file that holds runs and lessons."""
+"""`mulligan store`: its state, back-ups of its file, copies, and setup in PostgreSQL."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from mulligan.app import backup as library
 from mulligan.app.config import load
-from mulligan.cli.terminal import emit, say
+from mulligan.cli.terminal import columns, emit, say
 from mulligan.cli.words import count
+from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import require
+from mulligan.store import open_store, parse_address
+from mulligan.store.moving import Moved, move
+from mulligan.store.state import State, state
 
 
 @click.group()
 def store() -> None:
-    """The store of runs and lessons: back it up, and restore it."""
+    """The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL."""
 
 
 @store.command()
@@ -38,3 +45,68 @@ def restore(file: Path, replace: bool) -> None:
     if done.replaced:
         say(f"The store of before is {done.replaced}; it holds what it held, so remove it once you need it no more.")
     emit(str(load().store))
+
+
+@store.command()
+@click.argument("address")
+@click.option("--role", metavar="NAME", default="", help="Let this role serve; made if there is none.")
+@click.option("--agent-id", metavar="NAME", help="The role serves this agent alone, whatever a program asks for.")
+@click.option("--all-agents", is_flag=True, help="The role serves any agent, and all of them.")
+def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> None:
+    """Make the tables at ADDRESS, or bring them up to date, and let a role serve.
+
+    ADDRESS has the role that owns the tables, such as postgresql://owner@host/name. That role never serves.
+    """
+    if parse_address(address)[0] != "postgresql":
+        raise InvalidInput(
+            f"{address!r} needs no setup: only a store in PostgreSQL does, such as postgresql://me@host/db"
+        )
+    if bool(role) != (all_agents or agent_id is not None) or (all_agents and agent_id is not None):
+        raise InvalidInput("A role serves one agent or all: with --role say --agent-id NAME or --all-agents.")
+    require("A store in PostgreSQL needs psycopg", "psycopg", "postgres")
+    from mulligan.store.postgresql.schema import setup as make
+
+    ran = make(address, role, agent=agent_id)
+    say(f"The tables are up to date ({ran} migrations ran)." if ran else "The tables were up to date.")
+    if role:
+        say(f"The role {role} may serve {'all agents' if agent_id is None else f'the agent {agent_id!r}'}.")
+
+
+@store.command()
+@click.option("--from", "source", metavar="ADDRESS", required=True, help="The store to copy.")
+@click.option("--to", "target", metavar="ADDRESS", required=True, help="An empty store, or that of a copy cut off.")
+def migrate(source: str, target: str) -> None:
+    """Copy a whole store to another of any kind, and compare each row. Cut off, it goes on where it was.
+
+    Nothing may write to either store meanwhile. In PostgreSQL, the role must serve all agents.
+    """
+
+    def tell(moved: Moved) -> None:
+        if moved.compared:
+            say(f"{moved.table}: {moved.copied} copied, {moved.compared} equal")
+
+    async def main() -> int:
+        async with open_store(source) as here, open_store(target) as there:
+            return sum(one.compared for one in await move(here, there, tell))
+
+    say(f"{asyncio.run(main())} rows are equal in both stores.")
+
+
+@store.command()
+@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+def status(as_json: bool) -> None:
+    """Show the version, the size, what is in the store, what waits, and what to do about it."""
+
+    async def main() -> State:
+        async with open_store(load().store) as opened:
+            return await state(opened)
+
+    found = asyncio.run(main())
+    if as_json:
+        emit(json.dumps(asdict(found), ensure_ascii=False, indent=2))
+        return
+    rows = [*found.engine.items(), *((name, str(n)) for name, n in found.totals.items())]
+    waiting = ", ".join(f"{n} {status}" for status, n in found.queue.items()) or "empty"
+    emit(columns([*rows, ("queue", waiting), ("leases", f"{found.leases} ({found.expired} ran out)")]))
+    for advice in found.advice:
+        say(advice)

@@ -21,8 +21,9 @@ def open_store(address: str | Path) -> Store:
 
     Args:
         address: `sqlite:///mine.db` (`sqlite:////tmp/mine.db` is an absolute path), the plain path of a SQLite file,
-            `memory:` for a store of its own that is gone once it is closed, or `memory:NAME` for one that everybody
-            in this process shares who opens that name, until the last of them closes it.
+            `postgresql://role@host/name` (docs/stores.md), `memory:` for a store of its own that is gone once it is
+            closed, or `memory:NAME` for one that everybody in this process shares who opens that name, until the last
+            of them closes it.
 
     Raises:
         InvalidInput: The address names no kind of store, or not the way that this kind is named.
@@ -35,6 +36,11 @@ def file_of(address: str | Path) -> Path | None:
     """The file of a SQLite store; None for other kinds. Raises `InvalidInput` as `open_store` does."""
     scheme, rest = parse_address(address)
     return Path(rest.removeprefix("///")) if scheme == "sqlite" else None
+
+
+def shown_address(address: str) -> str:
+    """An address as it may be shown: without a password."""
+    return re.sub(r"(?<=://)([^/:@]*):[^/]*(?=@)|(password=)[^&]*", r"\1\2", address)
 
 
 def parse_address(address: str | Path) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from collections.abc import Sequence
 
@@ -11,6 +10,7 @@ from mulligan.core.arms import ArmRow, counted, model_of, outcomes
 from mulligan.core.errors import StoreError
 from mulligan.core.records import folded_kind
 from mulligan.store.sqlite import episodes
+from mulligan.store.sqlite.engine import Connection
 
 MOST_KINDS = 500
 """Kinds of task that are kept of each model: those that changed last."""
@@ -18,30 +18,34 @@ MOST_KINDS = 500
 log = logging.getLogger("mulligan")
 
 _COLUMNS = "model, kind, arm, tried, passed, won, lost"
-_PUT = f"INSERT OR REPLACE INTO arms ({_COLUMNS}, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT = (
+    f"INSERT INTO arms ({_COLUMNS}, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (model, kind, arm) DO UPDATE SET"
+    " tried = excluded.tried, passed = excluded.passed, won = excluded.won, lost = excluded.lost, at = excluded.at"
+)
 _OLD = (
     "DELETE FROM arms WHERE model = :model AND kind <> '' AND kind NOT IN (SELECT kind FROM arms"
     " WHERE model = :model AND kind <> '' GROUP BY kind ORDER BY max(at) DESC, kind LIMIT :most)"
 )
 
 
-def listed(db: sqlite3.Connection, model: str | None, kind: str | None) -> Sequence[ArmRow]:
+def listed(db: Connection, model: str | None, kind: str | None) -> Sequence[ArmRow]:
     which, values = _which(model, kind, also="OR kind = ''")
     rows = db.execute(f"SELECT {_COLUMNS} FROM arms WHERE {which} ORDER BY model, kind, arm", values)
     return tuple(ArmRow(*row) for row in rows)
 
 
-def forget(db: sqlite3.Connection, model: str | None, kind: str | None) -> int:
+def forget(db: Connection, model: str | None, kind: str | None) -> int:
     which, values = _which(model, kind)
     return db.execute(f"DELETE FROM arms WHERE {which}", values).rowcount
 
 
 def _which(model: str | None, kind: str | None, also: str = "") -> tuple[str, dict[str, str | None]]:
     values = {"model": model, "kind": None if kind is None else folded_kind(kind)}
-    return f"(:model IS NULL OR model = :model) AND (:kind IS NULL OR kind = :kind {also})", values
+    one, other = "CAST(:model AS TEXT) IS NULL OR model = :model", "CAST(:kind AS TEXT) IS NULL OR kind = :kind"
+    return f"({one}) AND ({other} {also})", values
 
 
-def count(db: sqlite3.Connection, id: str) -> None:
+def count(db: Connection, id: str) -> None:
     """Counts the choices of an episode that is over. A record that cannot be read counts for nothing."""
     try:
         episode = episodes.load(db, id, None)

@@ -6,6 +6,6 @@ INSERT INTO steps (episode, key, request_hash, request)
 INSERT INTO results (step, result)
     SELECT s.n, r.result FROM steps o JOIN results r ON r.step = o.n
     JOIN steps s ON s.episode = :new AND s.key = o.key WHERE o.episode = :old;
-INSERT OR IGNORE INTO shown (episode, sha256) SELECT :new, sha256 FROM shown WHERE episode = :old;
+INSERT INTO shown (episode, sha256) SELECT :new, sha256 FROM shown WHERE episode = :old ON CONFLICT DO NOTHING;
 INSERT INTO events (episode, seq, schema, event)
     SELECT :new, coalesce(max(seq) + 1, 0), :schema, :event FROM events WHERE episode = :new;

@@ -20,7 +20,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -30,8 +30,10 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from mulligan.core.errors import RecordLost, StoreError
+from mulligan.core.lessons import Fault
 from mulligan.recording.holders import Watch
-from mulligan.store.sqlite.schema import MIGRATIONS, migrate, missing_table, read_with_missing_tables
+from mulligan.store.sqlite.schema import MIGRATIONS, migrate, missing, missing_table, read_with_missing_tables
+from mulligan.store.sqlite.verify import Damaged, verify
 
 LEAST = 1 << 16
 """Bytes that must be free, or the disk counts as full: SQLite's index of the log alone takes half of it."""
@@ -60,6 +62,11 @@ WAIT_AT_ONCE = 0.25
 SAY_AFTER = 2.0
 """Seconds of waiting for another process's lock after which a warning is logged."""
 
+_REVISION = (
+    "SELECT (SELECT max(n) FROM episodes), (SELECT max(rowid) FROM events), (SELECT max(n) FROM steps),"
+    " (SELECT max(step) FROM results), (SELECT max(n) FROM bench_runs), (SELECT max(rowid) FROM bench_cases),"
+    " (SELECT count(*) FROM leases WHERE owner <> '')"
+)
 _ELSEWHERE = "name another folder in MULLIGAN_HOME"
 
 
@@ -252,12 +259,10 @@ class Database:
         self._writer = Lane(self, self._file, "BEGIN IMMEDIATE", 1, LockWait(*wait))
         self._readers = Lane(self, self._file, "BEGIN", READERS, LockWait(*wait))
 
-    async def write(self, work: Work[T], *, under_way: bool = False) -> T:
-        """The result of `work`, committed. A cancelled caller still waits until it is committed or rolled back.
-
-        under_way: do not raise `RecordLost` here: the work is part of a longer task that should end in its own way
-        although the file is gone, and a later write of it, without this, raises.
-        """
+    async def write(
+        self, work: Work[T], *, agent: str | None = None, alone: str | None = None, under_way: bool = False
+    ) -> T:
+        """See `Engine.write`."""
         try:
             return await self._writer.do(work, under_way=under_way)
         except asyncio.CancelledError:
@@ -265,20 +270,48 @@ class Database:
                 await self._writer.do(None)
             raise
 
-    async def read(self, work: Work[T]) -> T:
+    async def read(self, work: Work[T], *, agent: str | None = None, settled: bool = False) -> T:
         """The result of `work`, which sees the file as of one moment. Works on a read-only disk, too."""
         return await self._readers.do(lambda db: read_with_missing_tables(db, self.path, work))
 
-    async def remove(self, work: Work[T]) -> T:
+    async def revision(self) -> str:
+        return await self.read(lambda db: " ".join(map(str, db.execute(_REVISION).fetchone())))
+
+    async def about(self) -> Mapping[str, str]:
+        def work(db: sqlite3.Connection) -> Mapping[str, str]:
+            pages, size, version = (
+                db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size", "user_version")
+            )
+            return {"store": str(self.path), "version": str(version), "size": f"{pages * size / 1e6:.1f} MB"}
+
+        return await self.read(work)
+
+    async def numbered(self, table: str, column: str) -> None:
+        """SQLite does this by itself."""
+
+    async def verify(self, mend: bool) -> Sequence[Fault]:
+        do = self.write if mend else self.read
+        try:
+            return await do(lambda db: verify(db, mend))
+        except Damaged as damaged:
+            return damaged.findings
+
+    async def remove(self, work: Work[T], *, agent: str | None = None) -> T:
         """`write`, then `fold`, for work that only removes. Works on a full disk, too, and makes the file smaller: then
         no other process may have the file open, and other work is refused meanwhile.
         """
+
+        def removing(db: sqlite3.Connection) -> T:
+            if any(one.kind == "table" for one in missing(db)):
+                verify(db, mend=True)
+            return work(db)
+
         try:
-            result = await self.write(work)
+            result = await self.write(removing)
         except DiskFull:
             await self.close()
             try:
-                return await asyncio.to_thread(self._in_place, work)
+                return await asyncio.to_thread(self._in_place, removing)
             finally:
                 self._open()
         await self.fold()

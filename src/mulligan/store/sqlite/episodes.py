@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby, islice
@@ -18,6 +17,7 @@ from mulligan.core.errors import InvalidInput, NotFound, OutOfOrder, StoreError
 from mulligan.core.protocols import Brief, StepRow
 from mulligan.core.records import Episode, Json
 from mulligan.store.sqlite import leases
+from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.images import forget, keep, packed, unpacked
 from mulligan.store.sqlite.rows import LAST, event_of, json_of, readable, record_of, unreadable
 from mulligan.store.sqlite.schema import statements
@@ -28,11 +28,11 @@ BEGINNING = 200
 # --- writing ----------------------------------------------------------------------------------------------------
 
 
-def insert(db: sqlite3.Connection, episode: Episode, record: str, files: Mapping[str, str]) -> int:
+def insert(db: Connection, episode: Episode, record: str, files: Mapping[str, str]) -> int:
     """Adds an episode whose encoded record is `record`; the number of its row."""
     record, images = packed(record)
     added = db.execute(
-        "INSERT OR IGNORE INTO episodes (id, run, schema, record, agent) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO episodes (id, run, schema, record, agent) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (episode.id, episode.run, SCHEMA, record, agent_column(episode)),
     )
     if not added.rowcount:
@@ -42,7 +42,7 @@ def insert(db: sqlite3.Connection, episode: Episode, record: str, files: Mapping
     for name, text in files.items():
         content = text.encode("utf-8", "surrogatepass")
         sha256 = hashlib.sha256(content).hexdigest()
-        db.execute("INSERT OR IGNORE INTO texts (sha256, content) VALUES (?, ?)", (sha256, content))
+        db.execute("INSERT INTO texts (sha256, content) VALUES (?, ?) ON CONFLICT DO NOTHING", (sha256, content))
         db.execute("INSERT INTO files (episode, name, sha256) VALUES (?, ?, ?)", (n, name, sha256))
     return n
 
@@ -55,13 +55,13 @@ def agent_column(episode: Episode) -> str:
 _COPY = statements(Path(__file__).with_name("copy_episode.sql"))
 
 
-def copy(db: sqlite3.Connection, old: int, new: int, event: str) -> None:
+def copy(db: Connection, old: int, new: int, event: str) -> None:
     """Copies all events and steps of one row to another, and appends this encoded event."""
     for statement in _COPY:
         db.execute(statement, {"old": old, "new": new, "schema": SCHEMA, "event": event})
 
 
-def remove(db: sqlite3.Connection, n: int) -> None:
+def remove(db: Connection, n: int) -> None:
     """Removes an episode with all that belongs to it alone: a text or an image of another episode, too, stays."""
     db.execute("DELETE FROM results WHERE step IN (SELECT n FROM steps WHERE episode = ?)", (n,))
     for table in ("steps", "events", "files", "leases"):
@@ -71,11 +71,11 @@ def remove(db: sqlite3.Connection, n: int) -> None:
     db.execute("DELETE FROM episodes WHERE n = ?", (n,))
 
 
-def begin_step(db: sqlite3.Connection, n: int, key: str, request: str, request_hash: str) -> None:
+def begin_step(db: Connection, n: int, key: str, request: str, request_hash: str) -> None:
     """Adds a step. One of the same key and request is replaced; with another request, all steps begun after it go."""
     request, images = packed(request)
     keep(db, n, images)
-    insert = "INSERT OR IGNORE INTO steps (episode, key, request_hash, request) VALUES (?, ?, ?, ?)"
+    insert = "INSERT INTO steps (episode, key, request_hash, request) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
     if db.execute(insert, (n, key, request_hash, request)).rowcount:
         return
     step, before = db.execute("SELECT n, request_hash FROM steps WHERE episode = ? AND key = ?", (n, key)).fetchone()
@@ -92,7 +92,7 @@ def missing(episode: str) -> NotFound:
     return NotFound(f"There is no episode {episode!r} in this store.")
 
 
-def row(db: sqlite3.Connection, episode: str) -> int:
+def row(db: Connection, episode: str) -> int:
     """The number of its row. Raises `NotFound`."""
     found = db.execute("SELECT n FROM episodes WHERE id = ?", (episode,)).fetchone()
     if found is None:
@@ -100,7 +100,7 @@ def row(db: sqlite3.Connection, episode: str) -> int:
     return found[0]
 
 
-def begun(db: sqlite3.Connection, episode: str) -> Episode:
+def begun(db: Connection, episode: str) -> Episode:
     """The episode as it was created. Raises `NotFound`, `Unreadable`."""
     found = db.execute("SELECT schema, record FROM episodes WHERE id = ?", (episode,)).fetchone()
     if found is None:
@@ -109,41 +109,42 @@ def begun(db: sqlite3.Connection, episode: str) -> Episode:
     return record_of(Episode, f"Episode {episode}", schema, unpacked(db, f"Episode {episode}", record))
 
 
-def load(db: sqlite3.Connection, episode: str, agent: str | None) -> Episode:
-    found = _select(db, "id = :id AND (:agent IS NULL OR agent = :agent)", {"id": episode, "agent": agent}, 1)
+def load(db: Connection, episode: str, agent: str | None) -> Episode:
+    found = _select(
+        db, "id = :id AND (CAST(:agent AS TEXT) IS NULL OR agent = :agent)", {"id": episode, "agent": agent}, 1
+    )
     if not found:
         raise missing(episode)
     return _folded(db, *found[0])
 
 
-def newest(db: sqlite3.Connection, run: str | None, agent: str | None, limit: int, benches: bool) -> Sequence[Episode]:
+def newest(db: Connection, run: str | None, agent: str | None, limit: int, benches: bool) -> Sequence[Episode]:
     conditions = [
         *(["run = :run"] if run is not None else []),
         *(["agent = :agent"] if agent is not None else []),
         *([] if benches else ["run NOT IN (SELECT id FROM bench_runs)"]),
     ]
-    found = _select(db, " AND ".join(conditions) or "1", {"run": run, "agent": agent}, limit)
+    found = _select(db, " AND ".join(conditions) or "TRUE", {"run": run, "agent": agent}, limit)
     return tuple(readable(found, lambda rows: _folded(db, *rows)))
 
 
 def _select(
-    db: sqlite3.Connection, where: str, values: Mapping[str, str | None], limit: int
+    db: Connection, where: str, values: Mapping[str, str | None], limit: int
 ) -> Sequence[tuple[str, int, str, Sequence[tuple[int, int, str]]]]:
     """Of each episode that the condition holds for, newest first: id, schema, record and rows of events."""
     chosen = f"SELECT n, id, schema, record FROM episodes WHERE {where} ORDER BY n DESC LIMIT :limit"
     values = {**values, "limit": limit}  # pyright: ignore[reportAssignmentType]
     rows = db.execute(chosen, values).fetchall()
     happened = db.execute(
-        f"SELECT episode, schema, event FROM events WHERE episode IN (SELECT n FROM ({chosen})) ORDER BY episode, seq",
+        f"SELECT episode, schema, event FROM events WHERE episode IN (SELECT n FROM ({chosen}) chosen)"
+        " ORDER BY episode, seq",
         values,
     )
     by_row = {n: list(events) for n, events in groupby(happened, key=lambda event: event[0])}
     return [(id, schema, record, by_row.get(n, [])) for n, id, schema, record in rows]
 
 
-def _folded(
-    db: sqlite3.Connection, id: str, schema: int, record: str, events: Iterable[tuple[int, int, str]]
-) -> Episode:
+def _folded(db: Connection, id: str, schema: int, record: str, events: Iterable[tuple[int, int, str]]) -> Episode:
     """The episode of these rows. Raises `Unreadable`."""
     episode = record_of(Episode, f"Episode {id}", schema, unpacked(db, f"Episode {id}", record))
     what = f"An event of episode {id}"
@@ -155,13 +156,13 @@ def _folded(
     return episode
 
 
-def events(db: sqlite3.Connection, episode: str) -> Sequence[Event]:
+def events(db: Connection, episode: str) -> Sequence[Event]:
     rows = db.execute("SELECT schema, event FROM events WHERE episode = ? ORDER BY seq", (row(db, episode),))
     what = f"An event of episode {episode}"
     return tuple(event_of(what, schema, unpacked(db, what, text)) for schema, text in rows)
 
 
-def files(db: sqlite3.Connection, episode: str) -> Mapping[str, str]:
+def files(db: Connection, episode: str) -> Mapping[str, str]:
     rows = db.execute(
         "SELECT f.name, t.content FROM files f JOIN texts t USING (sha256) WHERE f.episode = ? ORDER BY f.name",
         (row(db, episode),),
@@ -176,7 +177,7 @@ def _file_text(episode: str, name: str, content: Any) -> str:
         raise unreadable(f"The file {name} of episode {episode}", error) from error
 
 
-def steps(db: sqlite3.Connection, episode: str) -> Sequence[StepRow]:
+def steps(db: Connection, episode: str) -> Sequence[StepRow]:
     rows = db.execute(
         "SELECT key, request_hash, request, result FROM steps LEFT JOIN results ON step = n"
         " WHERE episode = ? ORDER BY n",
@@ -185,18 +186,18 @@ def steps(db: sqlite3.Connection, episode: str) -> Sequence[StepRow]:
     return tuple(_step(db, f"The step {key} of episode {episode}", key, *rest) for key, *rest in rows)
 
 
-def _step(db: sqlite3.Connection, what: str, key: str, sha256: str, request: str, result: str | None) -> StepRow:
+def _step(db: Connection, what: str, key: str, sha256: str, request: str, result: str | None) -> StepRow:
     answer = None if result is None else json_of(what, unpacked(db, what, result))
     return StepRow(key, sha256, result is not None, json_of(what, unpacked(db, what, request)), answer)
 
 
-def workspaces(db: sqlite3.Connection) -> Sequence[Mapping[str, Json]]:
+def workspaces(db: Connection) -> Sequence[Mapping[str, Json]]:
     settings = "json_extract(record, '$.head.settings.workspace')"
     rows = db.execute(f"SELECT DISTINCT {settings} FROM episodes WHERE json_valid(record)").fetchall()
     return tuple(readable((text for (text,) in rows if text), lambda text: json_of("The settings of an episode", text)))
 
 
-def resolve(db: sqlite3.Connection, prefix: str) -> Sequence[str]:
+def resolve(db: Connection, prefix: str) -> Sequence[str]:
     """The episodes of this id or run, or else of the one run that begins so. Raises `NotFound`."""
     exact = db.execute("SELECT id, run FROM episodes WHERE id = ?", (prefix,)).fetchall()
     exact = exact or db.execute("SELECT id, run FROM episodes WHERE run = ? ORDER BY n", (prefix,)).fetchall()
@@ -226,7 +227,7 @@ _BRIEF = (
     " AND substr(v.event, 1, length(:rated)) <> :rated ORDER BY v.seq DESC LIMIT 1),"
     " EXISTS (SELECT 1 FROM events v WHERE v.episode = p.n AND substr(v.event, 1, length(:evaluated)) = :evaluated"
     " AND json_extract(v.event, '$.feedback.passed') IS NOT NULL)"
-    " FROM episodes p WHERE {where} ORDER BY p.n DESC"
+    " FROM episodes p WHERE {where} ORDER BY p.n DESC /*! LIMIT :limit */"
 )
 _KINDS = {kind: f'{{"event":"{kind}",' for kind in ("acted", "evaluated", "stopped", "revised", "rated")}
 """How the text of an event begins."""
@@ -239,13 +240,14 @@ _REASON = (
     " ORDER BY v.seq DESC LIMIT 1), '')"
 )
 _TEXT = (
-    "(p.id LIKE :text ESCAPE '~'"
-    " OR CASE WHEN json_valid(p.record) THEN json_extract(p.record, '$.task.prompt') END LIKE :text ESCAPE '~')"
+    "(lower(p.id) LIKE lower(:text) ESCAPE '~'"
+    " OR lower(CASE WHEN json_valid(p.record) THEN json_extract(p.record, '$.task.prompt') END)"
+    " LIKE lower(:text) ESCAPE '~')"
 )
 
 
 def briefs(
-    db: sqlite3.Connection,
+    db: Connection,
     agent: str | None,
     before: str | None,
     limit: int,
@@ -259,12 +261,12 @@ def briefs(
         *([_TEXT] if text else []),
         *([f"{_REASON} IN (SELECT value FROM json_each(:stops))"] if stops else []),
     ]
-    where = " AND ".join(conditions) or "1"
+    where = " AND ".join(conditions) or "TRUE"
     like = f"%{re.sub('[~%_]', lambda found: f'~{found[0]}', text)}%"
-    values: dict[str, Any] = {"agent": agent, "before": before, "text": like, **_KINDS}
+    values: dict[str, Any] = {"agent": agent, "before": before, "text": like, "limit": limit, **_KINDS}
     values["stops"] = json.dumps(sorted(stops))
     if before is not None:
-        own = "1" if agent is None else "agent = :agent"
+        own = "TRUE" if agent is None else "agent = :agent"
         last = db.execute(f"SELECT n FROM episodes WHERE id = :before AND {own}", values).fetchone()
         if last is None:
             raise missing(before)
@@ -273,9 +275,7 @@ def briefs(
         return tuple(islice(readable(rows, lambda found: _brief(db, *found)), limit))
 
 
-def _brief(
-    db: sqlite3.Connection, id: str, schema: int, record: str, trials: int, stopped: str | None, judged: int
-) -> Brief:
+def _brief(db: Connection, id: str, schema: int, record: str, trials: int, stopped: str | None, judged: int) -> Brief:
     begun = record_of(Episode, f"Episode {id}", schema, unpacked(db, f"Episode {id}", record))
     last = event_of(f"The end of episode {id}", SCHEMA, stopped) if stopped else None
     reason = last.stop.reason if isinstance(last, Stopped) else None
@@ -283,33 +283,26 @@ def _brief(
     return Brief(id, begun.run, begun.agent, begun.started, prompt, trials, reason, bool(judged), begun.head)
 
 
-_REVISION = (
-    "SELECT (SELECT max(n) FROM episodes), (SELECT max(rowid) FROM events), (SELECT max(n) FROM steps),"
-    " (SELECT max(step) FROM results), (SELECT max(n) FROM bench_runs), (SELECT max(rowid) FROM bench_cases),"
-    " (SELECT count(*) FROM leases WHERE owner <> '')"
-)
 _REVISION_OF_ONE = (
     "SELECT (SELECT max(seq) FROM events WHERE episode = :n), (SELECT max(n) FROM steps WHERE episode = :n),"
     " (SELECT max(step) FROM results WHERE step IN (SELECT n FROM steps WHERE episode = :n))"
 )
 
 
-def revision(db: sqlite3.Connection, episode: str | None) -> str:
-    if episode is None:
-        return " ".join(map(str, db.execute(_REVISION).fetchone()))
+def revision(db: Connection, episode: str) -> str:
     found = db.execute(_REVISION_OF_ONE, {"n": row(db, episode)}).fetchone()
     return " ".join(map(str, (*found, leases.holder(db, episode))))
 
 
-def ids(db: sqlite3.Connection, prefix: str, agent: str | None, limit: int) -> Sequence[str]:
-    where = "1" if agent is None else "agent = :agent"
+def ids(db: Connection, prefix: str, agent: str | None, limit: int) -> Sequence[str]:
+    where = "TRUE" if agent is None else "agent = :agent"
     where += " AND id >= :first AND id < :last" if prefix else ""
     values = {"agent": agent, "first": prefix, "last": prefix + LAST, "limit": limit}
     rows = db.execute(f"SELECT id FROM episodes WHERE {where} ORDER BY n DESC LIMIT :limit", values)
     return tuple(id for (id,) in rows)
 
 
-def agents(db: sqlite3.Connection, prefix: str, limit: int) -> Sequence[str]:
+def agents(db: Connection, prefix: str, limit: int) -> Sequence[str]:
     """Goes from one agent to the next in the index: as many steps as there are agents, not episodes."""
     found: list[str] = []
     after, operator = prefix, ">=" if prefix else ">"

@@ -11,13 +11,13 @@ import base64
 import binascii
 import hashlib
 import json
-import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
+from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.rows import unreadable
 
 _IMAGE = {"media_type", "data"}
@@ -43,14 +43,14 @@ def packed(text: str) -> tuple[str, dict[str, bytes]]:
     return json_text(_each(json.loads(text), pack)), found
 
 
-def keep(db: sqlite3.Connection, episode: int, images: Mapping[str, bytes]) -> None:
+def keep(db: Connection, episode: int, images: Mapping[str, bytes]) -> None:
     """Stores images that the episode of this row shows."""
     for sha256, content in images.items():
-        db.execute("INSERT OR IGNORE INTO images (sha256, content) VALUES (?, ?)", (sha256, content))
-        db.execute("INSERT OR IGNORE INTO shown (episode, sha256) VALUES (?, ?)", (episode, sha256))
+        db.execute("INSERT INTO images (sha256, content) VALUES (?, ?) ON CONFLICT DO NOTHING", (sha256, content))
+        db.execute("INSERT INTO shown (episode, sha256) VALUES (?, ?) ON CONFLICT DO NOTHING", (episode, sha256))
 
 
-def forget(db: sqlite3.Connection, episode: int) -> None:
+def forget(db: Connection, episode: int) -> None:
     """Removes the images that only the episode of this row shows."""
     mine = [sha256 for (sha256,) in db.execute("SELECT sha256 FROM shown WHERE episode = ?", (episode,))]
     db.execute("DELETE FROM shown WHERE episode = ?", (episode,))
@@ -58,7 +58,7 @@ def forget(db: sqlite3.Connection, episode: int) -> None:
         db.execute("DELETE FROM images WHERE sha256 = :a AND :a NOT IN (SELECT sha256 FROM shown)", {"a": sha256})
 
 
-def unpacked(db: sqlite3.Connection, what: str, text: Any) -> Any:
+def unpacked(db: Connection, what: str, text: Any) -> Any:
     """The text of a row with its images. Raises `Unreadable`, which names `what` it is, if one is gone."""
     if not isinstance(text, str) or _SIGN not in text:
         return text
@@ -75,7 +75,7 @@ def unpacked(db: sqlite3.Connection, what: str, text: Any) -> Any:
         return text
 
 
-def _content(db: sqlite3.Connection, what: str, sha256: Json) -> str:
+def _content(db: Connection, what: str, sha256: Json) -> str:
     row = db.execute("SELECT content FROM images WHERE sha256 = ?", (sha256,)).fetchone()
     content: object = row[0] if row else None
     if not isinstance(content, bytes) or hashlib.sha256(content).hexdigest() != sha256:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from dataclasses import dataclass
 
 from mulligan.core.errors import LeaseLost, NotFound
 from mulligan.core.protocols import Lease
 from mulligan.recording.holders import Watch, died, is_local, named
+from mulligan.store.sqlite.engine import Connection
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ EPISODES = Leased("Episode", "episodes", "leases", "episode")
 BENCH_RUNS = Leased("Benchmark run", "bench_runs", "bench_leases", "run")
 
 
-def acquire(db: sqlite3.Connection, watch: Watch, id: str, owner: str, seconds: float, of: Leased = EPISODES) -> Lease:
+def acquire(db: Connection, watch: Watch, id: str, owner: str, seconds: float, of: Leased = EPISODES) -> Lease:
     """A new lease.
 
     Raises:
@@ -44,20 +44,21 @@ def acquire(db: sqlite3.Connection, watch: Watch, id: str, owner: str, seconds: 
                 None if local and until > time.time() else (holder, fence, until),
             )
     db.execute(
-        f"INSERT OR REPLACE INTO {of.leases} ({of.column}, owner, fence, until) VALUES (?, ?, ?, ?)",
+        f"INSERT INTO {of.leases} ({of.column}, owner, fence, until) VALUES (?, ?, ?, ?) ON CONFLICT ({of.column})"
+        " DO UPDATE SET owner = excluded.owner, fence = excluded.fence, until = excluded.until",
         (row, owner, fence + 1, time.time() + seconds),
     )
     return Lease(id, owner, fence + 1)
 
 
-def holder(db: sqlite3.Connection, episode: str) -> str | None:
+def holder(db: Connection, episode: str) -> str | None:
     """Who drives the episode now, for display. None when the lease was released, its holder has died, or it has run
     out by the clock of the machine that wrote it."""
     _, holder, _, until = _found(db, episode, EPISODES)
     return holder if holder and until > time.time() and not died(holder) else None
 
 
-def held(db: sqlite3.Connection, lease: Lease, of: Leased = EPISODES) -> int:
+def held(db: Connection, lease: Lease, of: Leased = EPISODES) -> int:
     """The number of the leased row. Raises `LeaseLost` when this lease is no longer the newest.
 
     A lease that nobody has taken over is valid, however old: the fence, not the clock, keeps writers apart.
@@ -69,17 +70,17 @@ def held(db: sqlite3.Connection, lease: Lease, of: Leased = EPISODES) -> int:
     return row
 
 
-def renew(db: sqlite3.Connection, lease: Lease, seconds: float, of: Leased = EPISODES) -> None:
+def renew(db: Connection, lease: Lease, seconds: float, of: Leased = EPISODES) -> None:
     row = held(db, lease, of)
     db.execute(f"UPDATE {of.leases} SET until = ? WHERE {of.column} = ?", (time.time() + seconds, row))
 
 
-def release(db: sqlite3.Connection, lease: Lease, of: Leased = EPISODES) -> None:
+def release(db: Connection, lease: Lease, of: Leased = EPISODES) -> None:
     row = held(db, lease, of)
     db.execute(f"UPDATE {of.leases} SET owner = '', until = 0 WHERE {of.column} = ?", (row,))
 
 
-def _found(db: sqlite3.Connection, id: str, of: Leased) -> tuple[int, str, int, float]:
+def _found(db: Connection, id: str, of: Leased) -> tuple[int, str, int, float]:
     """Row number, owner, fence and expiry (seconds since the epoch)."""
     found = db.execute(
         "SELECT d.n, coalesce(l.owner, ''), coalesce(l.fence, 0), coalesce(l.until, 0)"

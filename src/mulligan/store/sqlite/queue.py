@@ -7,7 +7,6 @@ died is free at once on this machine, and elsewhere when its heartbeat has stood
 from __future__ import annotations
 
 import secrets
-import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError, 
 from mulligan.core.lessons import Claim, Queued, QueueStatus
 from mulligan.core.records import Json
 from mulligan.recording.holders import Watch, died, named
-from mulligan.store.sqlite.database import Database
+from mulligan.store.sqlite.engine import Connection, Engine
 from mulligan.store.sqlite.lessons.rows import owned, reader, writer
 from mulligan.store.sqlite.lessons.worth import followed
 from mulligan.store.sqlite.rows import json_of, readable, unreadable
@@ -27,6 +26,9 @@ CLAIM_SECONDS = 60.0
 """Seconds for which a heartbeat has to stand still where no length of a claim is given."""
 
 _TABLE = "work"
+
+HOLD, SKIP = " /*! FOR UPDATE */", " /*! FOR UPDATE SKIP LOCKED */"
+"""Behind a query whose rows are changed then: wait for whoever holds one of them, or pass them over."""
 
 _SELECT = (
     "SELECT w.n, w.id, w.kind, a.id, p.payload, w.status, w.attempts, w.created, w.finished, w.result, w.error,"
@@ -39,7 +41,7 @@ class SqliteQueue:
 
     capacity = 10_000
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Engine) -> None:
         self._db = db
 
     async def enqueue(
@@ -69,9 +71,9 @@ class SqliteQueue:
     ) -> tuple[Queued, Claim | None]:
         text = _text(payload, f"Work of kind {kind}")
 
-        def work(db: sqlite3.Connection) -> tuple[Queued, Claim | None]:
+        def work(db: Connection) -> tuple[Queued, Claim | None]:
             agent = writer(db, agent_id)
-            found = None if key is None else _keyed(db, agent, kind, key)
+            found = None if key is None else _keyed(db, agent, kind, key, HOLD)
             if found:
                 n, _, status, holder, until = found
             else:
@@ -83,12 +85,11 @@ class SqliteQueue:
                         "Finish them first: mulligan memory work."
                     )
                 status, holder, until = "waiting" if waiting else "queued", "", 0.0
-                added = db.execute(
-                    "INSERT INTO work (id, agent, kind, key, status, borrowed, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (n,) = db.execute(
+                    "INSERT INTO work (id, agent, kind, key, status, borrowed, created) VALUES (?, ?, ?, ?, ?, ?, ?)"
+                    " RETURNING n",
                     (f"w{secrets.token_hex(6)}", agent, kind, key, status, waiting, time.time()),
-                )
-                assert added.lastrowid is not None
-                n = added.lastrowid
+                ).fetchone()
                 db.execute("INSERT INTO payloads (n, payload) VALUES (?, ?)", (n, text))
             for receipt in follows:
                 db.execute(_FOLLOWS, {"work": n, "receipt": receipt})
@@ -99,22 +100,22 @@ class SqliteQueue:
                 return _claimed(db, n, owner, seconds)
             return _read(db, n), None
 
-        return await self._db.write(work)
+        return await self._db.write(work, agent=agent_id)
 
     async def find(self, agent_id: str, kind: str, key: str) -> str | None:
-        found = await self._db.read(lambda db: _keyed(db, reader(db, agent_id), kind, key))
+        found = await self._db.read(lambda db: _keyed(db, reader(db, agent_id), kind, key), agent=agent_id)
         return found and found[1]
 
     async def turn(self, agent_id: str, id: str, *, waiting: bool) -> None:
-        def work(db: sqlite3.Connection) -> None:
-            n, status, _, holder, until = _found(db, reader(db, agent_id), id)
+        def work(db: Connection) -> None:
+            n, status, _, holder, until = _found(db, reader(db, agent_id), id, HOLD)
             if status == "running" and not _gone(self._db.watch, n, holder, until, CLAIM_SECONDS):
                 raise _busy(id, holder)
             if status in ("done", "failed"):
                 raise StoreError(f"Work {id} is {status}: nothing is left of it to do.")
             release(db, n, "waiting" if waiting else "queued", borrowed=waiting, due=0)
 
-        await self._db.write(work)
+        await self._db.write(work, agent=agent_id)
 
     async def due(self, kinds: Sequence[str]) -> float | None:
         return await self._db.read(lambda db: _next(db, self._db.watch, kinds))
@@ -125,79 +126,79 @@ class SqliteQueue:
         if await self._db.read(lambda db: _due(db, watch, kinds, seconds)) is None:
             return None
 
-        def work(db: sqlite3.Connection) -> tuple[Queued, Claim] | None:
-            while (n := _due(db, watch, kinds, seconds)) is not None:
+        def work(db: Connection) -> tuple[Queued, Claim] | None:
+            while (n := _due(db, watch, kinds, seconds, SKIP)) is not None:
                 try:
                     return _claimed(db, n, owner, seconds)
                 except Unreadable as error:  # it must not hold up what is queued behind it
                     release(db, n, "failed", str(error), finished=time.time())
             return None
 
-        return await self._db.write(work)
+        return await self._db.write(work, alone="")
 
     async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
-        def work(db: sqlite3.Connection) -> tuple[Queued, Claim]:
-            n, status, borrowed, holder, until = _found(db, reader(db, agent_id), id)
+        def work(db: Connection) -> tuple[Queued, Claim]:
+            n, status, borrowed, holder, until = _found(db, reader(db, agent_id), id, HOLD)
             if status == "running" and not _gone(self._db.watch, n, holder, until, seconds):
                 raise _busy(id, holder)
             if not borrowed or status not in ("waiting", "running"):
                 raise StoreError(f"Work {id} is not waiting for an answer: it is {status}.")
             return _claimed(db, n, owner, seconds)
 
-        return await self._db.write(work)
+        return await self._db.write(work, agent=agent_id)
 
     async def renew(self, claim: Claim, seconds: float) -> None:
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             db.execute("UPDATE work SET until = ? WHERE n = ?", (time.time() + seconds, held(db, claim)))
 
-        await self._db.write(work)
+        await self._db.write(work, alone="")
 
     async def keep(self, claim: Claim, payload: Json) -> None:
         text = _text(payload, f"The payload of work {claim.id}")
 
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             db.execute("UPDATE payloads SET payload = ? WHERE n = ?", (text, held(db, claim)))
 
-        await self._db.write(work)
+        await self._db.write(work, alone="")
 
     async def finish(self, claim: Claim, result: Json) -> None:
         await self._db.write(lambda db: settle(db, None, claim, result))
 
     async def fail(self, claim: Claim, error: str, *, retry_in: float | None) -> None:
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             n, now = held(db, claim), time.time()
             if retry_in is None:
                 release(db, n, "failed", error, finished=now)
             else:
                 release(db, n, None, error, due=now + retry_in)
 
-        await self._db.write(work)
+        await self._db.write(work, alone="")
 
     async def waits(self, claim: Claim, error: str = "") -> None:
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             release(db, held(db, claim), "waiting", error, borrowed=True)
 
-        await self._db.write(work)
+        await self._db.write(work, alone="")
 
     async def look(self, agent_id: str | None, id: str) -> Queued:
-        return await self._db.read(lambda db: _read(db, _found(db, reader(db, agent_id), id)[0]))
+        return await self._db.read(lambda db: _read(db, _found(db, reader(db, agent_id), id)[0]), agent=agent_id)
 
     async def pending(
         self, agent_id: str | None = None, limit: int = 50, *, kind: str | None = None
     ) -> Sequence[Queued]:
-        def work(db: sqlite3.Connection) -> Sequence[Queued]:
+        def work(db: Connection) -> Sequence[Queued]:
             agent = reader(db, agent_id)
             query = (
                 f"SELECT n FROM work WHERE {owned(agent, 'agent')} AND status <> 'done'"
-                " AND (:kind IS NULL OR kind = :kind) ORDER BY n LIMIT :limit"
+                " AND (CAST(:kind AS TEXT) IS NULL OR kind = :kind) ORDER BY n LIMIT :limit"
             )
             values = {"agent": agent, "limit": limit, "kind": kind}
             return tuple(readable(db.execute(query, values).fetchall(), lambda row: _read(db, row[0])))
 
-        return await self._db.read(work)
+        return await self._db.read(work, agent=agent_id)
 
     async def depth(self) -> Mapping[str, Mapping[QueueStatus, int]]:
-        def work(db: sqlite3.Connection) -> Mapping[str, Mapping[QueueStatus, int]]:
+        def work(db: Connection) -> Mapping[str, Mapping[QueueStatus, int]]:
             found: dict[str, dict[QueueStatus, int]] = {}
             query = "SELECT kind, status, count(*) FROM work WHERE status <> 'done' GROUP BY kind, status"
             for kind, status, count in db.execute(query):
@@ -207,7 +208,7 @@ class SqliteQueue:
         return await self._db.read(work)
 
 
-def settle(db: sqlite3.Connection, agent: int | None, claim: Claim | None, result: Json) -> None:
+def settle(db: Connection, agent: int | None, claim: Claim | None, result: Json) -> None:
     """Finishes the work of this claim, if there is one, in the caller's transaction. agent: whose it must be."""
     if claim is None:
         return
@@ -219,12 +220,12 @@ def settle(db: sqlite3.Connection, agent: int | None, claim: Claim | None, resul
     followed(db, n)
 
 
-def held(db: sqlite3.Connection, claim: Claim) -> int:
+def held(db: Connection, claim: Claim) -> int:
     """The number of the work. Raises `LeaseLost` when this claim is no longer the newest on running work.
 
     A claim that nobody has taken over is valid, however old: the fence, not the clock, keeps two apart.
     """
-    found = db.execute("SELECT n, status, owner, fence FROM work WHERE id = ?", (claim.id,)).fetchone()
+    found = db.execute(f"SELECT n, status, owner, fence FROM work WHERE id = ?{HOLD}", (claim.id,)).fetchone()
     if found is None:
         raise LeaseLost(f"Work {claim.id} no longer exists: it was purged.")
     n, status, owner, fence = found
@@ -234,7 +235,7 @@ def held(db: sqlite3.Connection, claim: Claim) -> int:
     return n
 
 
-def release(db: sqlite3.Connection, n: int, status: QueueStatus | None, error: str = "", **values: Any) -> None:
+def release(db: Connection, n: int, status: QueueStatus | None, error: str = "", **values: Any) -> None:
     """Ends the claim of this work. status: what it has from now on; None: what it had before the claim."""
     back = ":status" if status else "CASE WHEN borrowed THEN 'waiting' ELSE 'queued' END"
     sets = "".join(f", {name} = :{name}" for name in values)
@@ -245,20 +246,22 @@ def release(db: sqlite3.Connection, n: int, status: QueueStatus | None, error: s
 
 
 _FOLLOWS = (
-    "INSERT OR IGNORE INTO outcomes (receipt, work) SELECT r.n, w.n FROM work w JOIN receipts r"
-    " ON r.agent IN (w.agent, 0) WHERE w.n = :work AND r.id = :receipt"
+    "INSERT INTO outcomes (receipt, work) SELECT r.n, w.n FROM work w JOIN receipts r"
+    " ON r.agent IN (w.agent, 0) WHERE w.n = :work AND r.id = :receipt ON CONFLICT DO NOTHING"
 )
 
 
-def _keyed(db: sqlite3.Connection, agent: int | None, kind: str, key: str) -> tuple[int, str, str, str, float] | None:
+def _keyed(
+    db: Connection, agent: int | None, kind: str, key: str, hold: str = ""
+) -> tuple[int, str, str, str, float] | None:
     """Number, id, status, owner and expiry of the work with this key that has not failed."""
     query = (
         "SELECT n, id, status, owner, until FROM work WHERE agent = ? AND kind = ? AND key = ? AND status <> 'failed'"
     )
-    return db.execute(query, (agent, kind, key)).fetchone()
+    return db.execute(f"{query}{hold}", (agent, kind, key)).fetchone()
 
 
-def _next(db: sqlite3.Connection, watch: Watch, kinds: Sequence[str]) -> float | None:
+def _next(db: Connection, watch: Watch, kinds: Sequence[str]) -> float | None:
     queued = "SELECT min(due) FROM work WHERE status = 'queued' AND kind = ?"
     running = "SELECT n, owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed"
     times = list[float]()
@@ -270,10 +273,12 @@ def _next(db: sqlite3.Connection, watch: Watch, kinds: Sequence[str]) -> float |
     return min(times, default=None)
 
 
-def _due(db: sqlite3.Connection, watch: Watch, kinds: Sequence[str], seconds: float) -> int | None:
+def _due(db: Connection, watch: Watch, kinds: Sequence[str], seconds: float, hold: str = "") -> int | None:
     """The number of the oldest work that can be claimed."""
-    queued = "SELECT n FROM work WHERE status = 'queued' AND kind = ? AND due <= ? ORDER BY n LIMIT 1"
-    running = "SELECT n, owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed ORDER BY n"
+    queued = f"SELECT n FROM work WHERE status = 'queued' AND kind = ? AND due <= ? ORDER BY n LIMIT 1{hold}"
+    running = (
+        f"SELECT n, owner, until FROM work WHERE status = 'running' AND kind = ? AND NOT borrowed ORDER BY n{hold}"
+    )
     now, due = time.time(), list[int]()
     for kind in dict.fromkeys(kinds):
         due += [n for (n,) in db.execute(queued, (kind, now))]
@@ -290,7 +295,7 @@ def _gone(watch: Watch, n: int, owner: str, until: float, seconds: float) -> boo
     return died(owner) or watch.seconds_unchanged(_TABLE, n, (owner, until)) >= seconds
 
 
-def _claimed(db: sqlite3.Connection, n: int, owner: str, seconds: float) -> tuple[Queued, Claim]:
+def _claimed(db: Connection, n: int, owner: str, seconds: float) -> tuple[Queued, Claim]:
     db.execute(
         "UPDATE work SET status = 'running', owner = ?, until = ?, fence = fence + 1, attempts = attempts + 1"
         " WHERE n = ?",
@@ -300,16 +305,16 @@ def _claimed(db: sqlite3.Connection, n: int, owner: str, seconds: float) -> tupl
     return _read(db, n), Claim(id, owner, fence)
 
 
-def _found(db: sqlite3.Connection, agent: int | None, id: str) -> tuple[int, str, int, str, float]:
+def _found(db: Connection, agent: int | None, id: str, hold: str = "") -> tuple[int, str, int, str, float]:
     """Number, status, whether it is borrowed, owner and expiry."""
-    query = f"SELECT n, status, borrowed, owner, until FROM work WHERE id = :id AND {owned(agent, 'agent')}"
+    query = f"SELECT n, status, borrowed, owner, until FROM work WHERE id = :id AND {owned(agent, 'agent')}{hold}"
     found = db.execute(query, {"id": id, "agent": agent}).fetchone()
     if found is None:
         raise NotFound(f"There is no queued work {id!r} in this bank.")
     return found
 
 
-def _read(db: sqlite3.Connection, n: int) -> Queued:
+def _read(db: Connection, n: int) -> Queued:
     """One piece of work; running work whose claim has ended is shown as due again. Raises `Unreadable`."""
     row = db.execute(f"{_SELECT} w.n = ?", (n,)).fetchone()
     if row is None:

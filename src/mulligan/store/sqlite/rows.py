@@ -13,6 +13,7 @@ from mulligan.core.codec import event_from_json, from_json, record_text
 from mulligan.core.episode import Event
 from mulligan.core.errors import InvalidInput, StoreError, Unreadable
 from mulligan.core.records import Json
+from mulligan.store.sqlite.engine import Connection
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -114,7 +115,7 @@ _CREATE = f"""CREATE TABLE IF NOT EXISTS {TABLE} (
 
 
 def set_aside(
-    db: sqlite3.Connection, table: str, condition: str, values: tuple[Any, ...], *, about: str = "", agent: Any = None
+    db: Connection, table: str, condition: str, values: tuple[Any, ...], *, about: str = "", agent: Any = None
 ) -> int:
     """Moves the rows of `table` that meet the condition; how many. about: the id of the record that they belong to.
 
@@ -126,7 +127,7 @@ def set_aside(
 
 
 def copy_aside(
-    db: sqlite3.Connection, table: str, condition: str, values: tuple[Any, ...], *, about: str = "", agent: Any = None
+    db: Connection, table: str, condition: str, values: tuple[Any, ...], *, about: str = "", agent: Any = None
 ) -> int:
     """Keeps such rows as `set_aside` does, and leaves them in their table to be changed."""
     names = [name for _, name, *_ in db.execute(f"PRAGMA table_info({table})").fetchall()]
@@ -146,9 +147,12 @@ def copy_aside(
     return len(rows)
 
 
-def purge_aside(db: sqlite3.Connection, agent: int, about: str | None) -> None:
-    """Removes for good what was set aside of this agent, or of one of its lessons."""
-    if db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (TABLE,)).fetchone():
+def purge_aside(db: Connection, agent: int, about: str | None) -> None:
+    """Removes for good what was set aside of this agent, or of one of its lessons. Only SQLite's store sets aside."""
+    if (
+        isinstance(db, sqlite3.Connection)
+        and db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (TABLE,)).fetchone()
+    ):
         db.execute(f"DELETE FROM {TABLE} WHERE agent = ? AND about = coalesce(?, about)", (agent, about))
 
 

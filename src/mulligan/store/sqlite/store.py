@@ -8,7 +8,6 @@ own delay per write. Events are only ever added; an episode is its record as cre
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from mulligan.core.protocols import Brief, Lease, StepRow
 from mulligan.core.records import Episode, Head, Json
 from mulligan.store.sqlite import arms, episodes, leases
 from mulligan.store.sqlite.database import Database, Synchronous
+from mulligan.store.sqlite.engine import Connection, Engine
 from mulligan.store.sqlite.images import keep, packed, unpacked
 from mulligan.store.sqlite.lessons.rows import run_removed
 from mulligan.store.sqlite.lessons.store import SqliteLessons
@@ -34,20 +34,21 @@ from mulligan.store.sqlite.rows import LAST, encoded, json_of, readable, record_
 class SqliteBenches:
     """The `BenchStore` over a database that the store opens and closes."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Engine) -> None:
         self._db = database
 
     async def begin(self, run: BenchRun) -> None:
         row = (run.id, SCHEMA, encoded(run, f"Run {run.id}"))
+        insert = "INSERT INTO bench_runs (id, schema, record) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 
-        def work(db: sqlite3.Connection) -> None:
-            if not db.execute("INSERT OR IGNORE INTO bench_runs (id, schema, record) VALUES (?, ?, ?)", row).rowcount:
+        def work(db: Connection) -> None:
+            if not db.execute(insert, row).rowcount:
                 raise StoreError(f"A run {run.id!r} exists already: each id is used once.")
 
-        await self._db.write(work)
+        await self._db.write(work, alone=_bench(run.id))
 
     async def run(self, prefix: str) -> BenchRun:
-        def work(db: sqlite3.Connection) -> BenchRun:
+        def work(db: Connection) -> BenchRun:
             columns = "SELECT id, schema, record FROM bench_runs WHERE"
             found = db.execute(f"{columns} id = ?", (prefix,)).fetchall()
             found = found or db.execute(f"{columns} id >= ? AND id < ? ORDER BY n", (prefix, prefix + LAST)).fetchall()
@@ -61,7 +62,7 @@ class SqliteBenches:
         return await self._db.read(work)
 
     async def runs(self, limit: int = 50) -> Sequence[BenchRun]:
-        def work(db: sqlite3.Connection) -> Sequence[BenchRun]:
+        def work(db: Connection) -> Sequence[BenchRun]:
             rows = db.execute("SELECT id, schema, record FROM bench_runs ORDER BY n DESC LIMIT ?", (limit,))
             return tuple(readable(rows, _run))
 
@@ -70,19 +71,21 @@ class SqliteBenches:
     async def settle(self, run: str, result: CaseResult) -> None:
         row = (result.position, SCHEMA, encoded(result, f"The result of case {result.case} of run {run}"), run)
 
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
+            again = "DELETE FROM bench_cases WHERE position = ? AND run IN (SELECT n FROM bench_runs WHERE id = ?)"
+            db.execute(again, (result.position, run))
             added = db.execute(
-                "INSERT OR REPLACE INTO bench_cases (run, position, schema, record)"
+                "INSERT INTO bench_cases (run, position, schema, record)"
                 " SELECT n, ?, ?, ? FROM bench_runs WHERE id = ?",
                 row,
             )
             if not added.rowcount:
                 raise NotFound(f"There is no benchmark run {run!r}.")
 
-        await self._db.write(work)
+        await self._db.write(work, alone=_bench(run))
 
     async def results(self, run: str) -> Sequence[CaseResult]:
-        def work(db: sqlite3.Connection) -> Sequence[CaseResult]:
+        def work(db: Connection) -> Sequence[CaseResult]:
             rows = db.execute(
                 "SELECT c.position, c.schema, c.record FROM bench_cases c JOIN bench_runs r ON r.n = c.run"
                 " WHERE r.id = ? ORDER BY c.position",
@@ -97,19 +100,22 @@ class SqliteBenches:
 
     async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
         watch = self._db.watch
-        return await self._db.write(lambda db: leases.acquire(db, watch, run, owner, seconds, leases.BENCH_RUNS))
+        of = leases.BENCH_RUNS
+        return await self._db.write(lambda db: leases.acquire(db, watch, run, owner, seconds, of), alone=_bench(run))
 
     async def renew(self, lease: Lease, seconds: float) -> None:
-        await self._db.write(lambda db: leases.renew(db, lease, seconds, leases.BENCH_RUNS), under_way=True)
+        await self._db.write(
+            lambda db: leases.renew(db, lease, seconds, leases.BENCH_RUNS), alone=_bench(lease.episode), under_way=True
+        )
 
     async def release(self, lease: Lease) -> None:
-        await self._db.write(lambda db: leases.release(db, lease, leases.BENCH_RUNS))
+        await self._db.write(lambda db: leases.release(db, lease, leases.BENCH_RUNS), alone=_bench(lease.episode))
 
     async def answered(self, step: str, request_hash: str) -> tuple[Json, ...]:
         if not step.startswith("model."):
             return ()
 
-        def work(db: sqlite3.Connection) -> tuple[Json, ...]:
+        def work(db: Connection) -> tuple[Json, ...]:
             rows = db.execute(
                 "SELECT result FROM steps JOIN results ON step = n"
                 " WHERE request_hash = ? AND key GLOB '*/model.*' ORDER BY n LIMIT 1",
@@ -119,6 +125,14 @@ class SqliteBenches:
             return tuple(readable(rows, lambda row: json_of(what, unpacked(db, what, row[0]))))
 
         return await self._db.read(work)
+
+
+def _bench(run: str) -> str:
+    return f"benchmark run {run}"
+
+
+def _episode(id: str) -> str:
+    return f"episode {id}"
 
 
 def _run(row: tuple[str, Any, Any]) -> BenchRun:
@@ -134,7 +148,7 @@ class SqliteMemory:
 
     lessons: SqliteLessons
     queue: SqliteQueue
-    database: Database
+    database: Engine
 
     async def close(self) -> None:
         await self.database.close()
@@ -144,7 +158,7 @@ class SqliteStore:
     """Opens nothing until it is used; close it in the end. Missing folders are made.
 
     Args:
-        file: The path of the file, or an open database.
+        file: The path of the file, or an engine to run on in its place.
         busy_seconds: How long, in all, a write waits for writers in other processes before it raises `StoreError`.
         synchronous: "full" syncs the disk on each write.
         clock: Counts these seconds, and those for which another's heartbeat stands still before its lease is taken.
@@ -152,15 +166,15 @@ class SqliteStore:
 
     def __init__(
         self,
-        file: str | Path | Database,
+        file: str | Path | Engine,
         *,
         busy_seconds: float = 30.0,
         synchronous: Synchronous = "normal",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        given = isinstance(file, Database)
-        db = file if given else Database(Path(file), busy_seconds=busy_seconds, synchronous=synchronous, clock=clock)
-        self._db = db
+        path = isinstance(file, str | Path)
+        own = Database(Path(file), busy_seconds=busy_seconds, synchronous=synchronous, clock=clock) if path else file
+        self._db = db = own
         self.memory = SqliteMemory(SqliteLessons(db), SqliteQueue(db), db)
         self.benches = SqliteBenches(db)
 
@@ -179,25 +193,30 @@ class SqliteStore:
         if episode.trials or episode.recall or episode.stop:
             raise StoreError(f"Episode {episode.id}: it is created as it begins; what happens to it comes as events.")
         record = encoded(episode, f"Episode {episode.id}")
-        await self._db.write(lambda db: episodes.insert(db, episode, record, files))
+        await self._db.write(
+            lambda db: episodes.insert(db, episode, record, files),
+            agent=episodes.agent_column(episode),
+            alone=_episode(episode.id),
+        )
 
     async def copy(
         self, episode: str, id: str, run: str, head: Head, files: Mapping[str, str], event: Event
     ) -> Episode:
         text = encoded(event, f"The event that episode {id} begins with")
 
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             begun = replace(episodes.begun(db, episode), id=id, run=run, head=head, forked_from=episode)
             new = episodes.insert(db, begun, encoded(begun, f"Episode {id}"), files)
             episodes.copy(db, episodes.row(db, episode), new, text)
 
-        await self._db.write(work)
+        await self._db.write(work, alone=_episode(episode))
         return await self.load(id)
 
     async def append(self, lease: Lease, seq: int, event: Event) -> None:
         text, images = packed(encoded(event, f"Event {seq} of episode {lease.episode}"))
+        over = isinstance(event, Stopped) and event.stop.reason not in RESUMABLE
 
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             row = leases.held(db, lease)
             due = db.execute("SELECT coalesce(max(seq) + 1, 0) FROM events WHERE episode = ?", (row,)).fetchone()[0]
             if seq != due:
@@ -205,18 +224,19 @@ class SqliteStore:
                 raise StoreError(f"Event {seq} of episode {lease.episode} {wrong}: number {due} is next.")
             keep(db, row, images)
             db.execute("INSERT INTO events (episode, seq, schema, event) VALUES (?, ?, ?, ?)", (row, seq, SCHEMA, text))
-            if isinstance(event, Stopped) and event.stop.reason not in RESUMABLE:
+            if over:
                 arms.count(db, lease.episode)
 
-        await self._db.write(work, under_way=True)
+        # the arms are counted over all episodes
+        await self._db.write(work, alone=None if over else _episode(lease.episode), under_way=True)
 
     async def load(self, episode: str, *, agent: str | None = None) -> Episode:
-        return await self._db.read(lambda db: episodes.load(db, episode, agent))
+        return await self._db.read(lambda db: episodes.load(db, episode, agent), agent=agent)
 
     async def list(
         self, *, run: str | None = None, agent: str | None = None, limit: int = 50, benches: bool = True
     ) -> Sequence[Episode]:
-        return await self._db.read(lambda db: episodes.newest(db, run, agent, limit, benches))
+        return await self._db.read(lambda db: episodes.newest(db, run, agent, limit, benches), agent=agent)
 
     async def briefs(
         self,
@@ -228,13 +248,17 @@ class SqliteStore:
         stops: Collection[str] = (),
         benches: bool = True,
     ) -> Sequence[Brief]:
-        return await self._db.read(lambda db: episodes.briefs(db, agent, before, limit, text, stops, benches))
+        return await self._db.read(
+            lambda db: episodes.briefs(db, agent, before, limit, text, stops, benches), agent=agent
+        )
 
     async def revision(self, episode: str | None = None) -> str:
+        if episode is None:
+            return await self._db.revision()
         return await self._db.read(lambda db: episodes.revision(db, episode))
 
     async def ids(self, prefix: str, *, agent: str | None = None, limit: int = 50) -> Sequence[str]:
-        return await self._db.read(lambda db: episodes.ids(db, prefix, agent, limit))
+        return await self._db.read(lambda db: episodes.ids(db, prefix, agent, limit), agent=agent)
 
     async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
         return await self._db.read(lambda db: episodes.agents(db, prefix, limit))
@@ -249,7 +273,7 @@ class SqliteStore:
         return await self._db.read(lambda db: episodes.resolve(db, prefix))
 
     async def remove(self, lease: Lease) -> None:
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             episodes.remove(db, leases.held(db, lease))
             run_removed(db, lease.episode)
 
@@ -267,16 +291,19 @@ class SqliteStore:
     # --- leases -------------------------------------------------------------------------------------------------
 
     async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
-        return await self._db.write(lambda db: leases.acquire(db, self._db.watch, episode, owner, seconds))
+        watch = self._db.watch
+        return await self._db.write(
+            lambda db: leases.acquire(db, watch, episode, owner, seconds), alone=_episode(episode)
+        )
 
     async def holder(self, episode: str) -> str | None:
         return await self._db.read(lambda db: leases.holder(db, episode))
 
     async def renew(self, lease: Lease, seconds: float) -> None:
-        await self._db.write(lambda db: leases.renew(db, lease, seconds), under_way=True)
+        await self._db.write(lambda db: leases.renew(db, lease, seconds), alone=_episode(lease.episode), under_way=True)
 
     async def release(self, lease: Lease) -> None:
-        await self._db.write(lambda db: leases.release(db, lease))
+        await self._db.write(lambda db: leases.release(db, lease), alone=_episode(lease.episode))
 
     # --- the journal --------------------------------------------------------------------------------------------
 
@@ -286,7 +313,9 @@ class SqliteStore:
     async def begin_step(self, lease: Lease, key: str, request: Json, request_hash: str) -> None:
         text = json_text(request)
         await self._db.write(
-            lambda db: episodes.begin_step(db, leases.held(db, lease), key, text, request_hash), under_way=True
+            lambda db: episodes.begin_step(db, leases.held(db, lease), key, text, request_hash),
+            alone=_episode(lease.episode),
+            under_way=True,
         )
 
     async def finish_step(self, lease: Lease, key: str, result: Json) -> None:
@@ -295,14 +324,15 @@ class SqliteStore:
         except InvalidInput as error:
             raise StoreError(f"The result of the step {key} cannot be stored: {error}") from error
 
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             row = leases.held(db, lease)
             keep(db, row, images)
             added = db.execute(
-                "INSERT OR IGNORE INTO results (step, result) SELECT n, ? FROM steps WHERE episode = ? AND key = ?",
+                "INSERT INTO results (step, result) SELECT n, ? FROM steps WHERE episode = ? AND key = ?"
+                " ON CONFLICT DO NOTHING",
                 (text, row, key),
             ).rowcount
             if not added:
                 raise StoreError(f"The step {key} of episode {lease.episode} is not one that is under way.")
 
-        await self._db.write(work, under_way=True)
+        await self._db.write(work, alone=_episode(lease.episode), under_way=True)

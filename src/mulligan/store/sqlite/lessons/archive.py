@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,13 +11,14 @@ from mulligan.core.codec import SCHEMA, json_text, record_text, to_json
 from mulligan.core.errors import StoreError
 from mulligan.core.lessons import Account, Added, Addition, Archive, Link, Receipt, Version
 from mulligan.core.records import Json, Lesson
+from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.lessons import rows, worth
 from mulligan.store.sqlite.lessons.rows import NO_AGENT, append, number, read, update
 from mulligan.store.sqlite.rows import encoded, object_of, purge_aside, readable, record_of
 from mulligan.store.sqlite.schema import statements
 
 
-def archive(db: sqlite3.Connection, agent_id: str | None) -> Sequence[Archive]:
+def archive(db: Connection, agent_id: str | None) -> Sequence[Archive]:
     """That of this agent; None: those of all agents, by agent_id, and that of the recalls over all agents, if any."""
     if agent_id is not None:
         return (_archive(db, agent_id),)
@@ -27,14 +27,14 @@ def archive(db: sqlite3.Connection, agent_id: str | None) -> Sequence[Archive]:
     return tuple(one for one in found if one.lessons or one.receipts or one.accounts)
 
 
-def _archive(db: sqlite3.Connection, agent_id: str) -> Archive:
+def _archive(db: Connection, agent_id: str) -> Archive:
     agent = rows.reader(db, agent_id)
     numbers = [n for (n,) in db.execute("SELECT n FROM lessons WHERE agent = ? ORDER BY n", (agent,))]
     by_number = dict(readable(numbers, lambda n: (n, replace(rows.read(db, n), embedder=None))))
     lessons = tuple(by_number.values())
     ids = {lesson.id for lesson in lessons}
     links = db.execute(
-        "SELECT a.id, b.id, CAST(k.similarity AS REAL), k.embedder FROM links k JOIN lessons a ON a.n = k.a"
+        "SELECT a.id, b.id, CAST(k.similarity AS DOUBLE PRECISION), k.embedder FROM links k JOIN lessons a ON a.n = k.a"
         " JOIN lessons b ON b.n = k.b WHERE a.agent = ? ORDER BY k.a, k.b, k.embedder",
         (agent,),
     )
@@ -49,17 +49,17 @@ def _archive(db: sqlite3.Connection, agent_id: str) -> Archive:
     )
 
 
-def _receipts(db: sqlite3.Connection, agent: int | None) -> tuple[Receipt, ...]:
+def _receipts(db: Connection, agent: int | None) -> tuple[Receipt, ...]:
     found = db.execute("SELECT n, id, schema, record FROM receipts WHERE agent = ? ORDER BY n", (agent,)).fetchall()
     return tuple(readable(found, lambda row: rows.receipt_of(db, *row)))
 
 
-def _accounts(db: sqlite3.Connection, agent: int | None) -> Iterator[Account]:
+def _accounts(db: Connection, agent: int | None) -> Iterator[Account]:
     found = db.execute("SELECT id, schema, record FROM accounts WHERE agent = ? ORDER BY n", (agent,)).fetchall()
     return readable(found, lambda row: rows.account_of(*row))
 
 
-def restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Addition]) -> Sequence[Added]:
+def restore(db: Connection, archive: Archive, entries: Sequence[Addition]) -> Sequence[Added]:
     if archive.agent_id is None:
         _put_receipts(db, 0, archive)
         return ()
@@ -82,9 +82,7 @@ def restore(db: sqlite3.Connection, archive: Archive, entries: Sequence[Addition
     return tuple(kept[entry.lesson.id] for entry in entries)
 
 
-def _put(
-    db: sqlite3.Connection, agent: int, entry: Addition, text: str, history: Sequence[Version], before: int
-) -> Added:
+def _put(db: Connection, agent: int, entry: Addition, text: str, history: Sequence[Version], before: int) -> Added:
     """Where the lesson is now. before: the last number in use before this import."""
     lesson = entry.lesson
     if db.execute("SELECT 1 FROM lessons WHERE id = ? AND agent = ?", (lesson.id, agent)).fetchone():
@@ -100,7 +98,7 @@ def _put(
     return Added(lesson.id)
 
 
-def _fold(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson) -> Added:
+def _fold(db: Connection, agent: int, n: int, lesson: Lesson) -> Added:
     """Counts the lesson with its stored duplicate, once however often it is imported."""
     there = rows.read(db, n)
     lines = db.execute("SELECT detail FROM log WHERE lesson = ? AND change = 'folded'", (n,))
@@ -112,7 +110,7 @@ def _fold(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson) -> Added:
     return Added(there.id, folded=True)
 
 
-def _insert(db: sqlite3.Connection, agent: int, entry: Addition, text: str, history: Sequence[Version]) -> None:
+def _insert(db: Connection, agent: int, entry: Addition, text: str, history: Sequence[Version]) -> None:
     """Adds the lesson with its history. The row points to the newest record in the history.
 
     A history that does not end with the lesson's current record gets that as its last line.
@@ -140,29 +138,29 @@ def _content(lesson: Lesson) -> Lesson:
     return replace(lesson, uses=0, last_used=None, embedder=None, score=None)
 
 
-def _put_link(db: sqlite3.Connection, agent: int, link: Link, kept: Mapping[str, Added]) -> None:
+def _put_link(db: Connection, agent: int, link: Link, kept: Mapping[str, Added]) -> None:
     """Links the lessons that these ids became here; a pair that became one lesson is not linked."""
     ids = [kept[id].id if id in kept else id for id in (link.a, link.b)]
     a, b = sorted(rows.number(db, agent, id) for id in ids)
     if a != b:
         db.execute(
-            "INSERT OR IGNORE INTO links (a, b, embedder, similarity) VALUES (?, ?, ?, ?)",
+            "INSERT INTO links (a, b, embedder, similarity) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
             (a, b, link.embedder, link.similarity),
         )
 
 
-def _put_receipts(db: sqlite3.Connection, agent: int, archive: Archive) -> None:
+def _put_receipts(db: Connection, agent: int, archive: Archive) -> None:
     for receipt in archive.receipts:
         if receipt.agent_id != archive.agent_id:
             raise StoreError(f"The recall {receipt.id} is of another agent than the archive that it is in.")
         success = next((one.success for one in receipt.outcomes if one.success is not None), None)
         db.execute(
-            "INSERT OR IGNORE INTO receipts (id, agent, schema, record, success) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO receipts (id, agent, schema, record, success) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             (receipt.id, agent, SCHEMA, record_text(receipt), success),
         )
 
 
-def _put_accounts(db: sqlite3.Connection, agent: int, accounts: Sequence[Account]) -> None:
+def _put_accounts(db: Connection, agent: int, accounts: Sequence[Account]) -> None:
     """Adds the accounts of episodes that have none here, and puts all in the order of their time."""
     known = {id for (id,) in db.execute("SELECT id FROM accounts WHERE agent = ?", (agent,))}
     new = [one for one in accounts if one.id not in known]
@@ -178,7 +176,7 @@ def _put_accounts(db: sqlite3.Connection, agent: int, accounts: Sequence[Account
 _ALL, _ONE = (statements(Path(__file__).with_name(f"purge_{what}.sql")) for what in ("agent", "lesson"))
 
 
-def purge(db: sqlite3.Connection, agent: int | None, ids: Sequence[str] | None) -> int:
+def purge(db: Connection, agent: int | None, ids: Sequence[str] | None) -> int:
     """How many were removed. The number of a single one stays in the log, so that caches of other processes drop it."""
     assert agent is not None
     if ids is None:
@@ -198,7 +196,7 @@ def purge(db: sqlite3.Connection, agent: int | None, ids: Sequence[str] | None) 
 
 
 def redact(
-    db: sqlite3.Connection, agent: int | None, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]
+    db: Connection, agent: int | None, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]
 ) -> bool:
     found = db.execute(
         "SELECT seq, schema, record FROM log WHERE lesson = ? AND agent = ? AND record IS NOT NULL",
@@ -213,7 +211,7 @@ def redact(
     return changed
 
 
-def _purge_all(db: sqlite3.Connection, agent: int) -> int:
+def _purge_all(db: Connection, agent: int) -> int:
     ids = [id for (id,) in db.execute("SELECT id FROM lessons WHERE agent = ?", (agent,))]
     _forget_in_receipts(db, agent, ids, "agent = :agent", {"agent": agent})
     for statement in _ALL:
@@ -222,7 +220,7 @@ def _purge_all(db: sqlite3.Connection, agent: int) -> int:
     return len(ids)
 
 
-def retire_orphans(db: sqlite3.Connection, agent: int, successor: str, why: str) -> list[str]:
+def retire_orphans(db: Connection, agent: int, successor: str, why: str) -> list[str]:
     """Retires the lessons that were merged into one that is gone, as they may say the same; their ids."""
     rows = db.execute("SELECT n FROM lessons WHERE agent = ? AND superseded_by = ?", (agent, successor)).fetchall()
     ids: list[str] = []
@@ -232,9 +230,7 @@ def retire_orphans(db: sqlite3.Connection, agent: int, successor: str, why: str)
     return ids
 
 
-def _forget_in_receipts(
-    db: sqlite3.Connection, agent: int, ids: Iterable[str], condition: str, values: dict[str, int]
-) -> None:
+def _forget_in_receipts(db: Connection, agent: int, ids: Iterable[str], condition: str, values: dict[str, int]) -> None:
     """Receipts of recalls over all agents (agent 0) name lessons, too."""
     used = db.execute(
         f"SELECT DISTINCT detail FROM log WHERE {condition} AND change IN ('used', 'withheld')", values
@@ -253,11 +249,11 @@ def _forget_in_receipts(
             db.execute("UPDATE receipts SET record = ? WHERE n = ?", (record_text(left), n))
 
 
-def _forget_in_histories(db: sqlite3.Connection, agent: int, n: int, id: str) -> None:
+def _forget_in_histories(db: Connection, agent: int, n: int, id: str) -> None:
     """The histories of linked lessons name it."""
     others = db.execute("SELECT a + b - :n FROM links WHERE a = :n OR b = :n", {"n": n}).fetchall()
     for (other,) in others:
         db.execute(
-            "DELETE FROM log WHERE lesson = ? AND agent = ? AND change = 'linked' AND instr(detail, ?)",
+            "DELETE FROM log WHERE lesson = ? AND agent = ? AND change = 'linked' AND instr(detail, ?) > 0",
             (other, agent, f'"with":{json_text(id)}'),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -28,6 +27,7 @@ from mulligan.core.lessons import (
     Version,
 )
 from mulligan.core.records import Json, Lesson, Nature, same_kind
+from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.rows import LAST, encoded, json_of, object_of, readable, record_of, unreadable
 
 NO_AGENT = -1
@@ -59,17 +59,17 @@ _OUTCOMES = (
 
 def owned(agent: int | None, column: str = "l.agent") -> str:
     """The condition that keeps a query to the agent's own rows; it uses the parameter `agent`."""
-    return "1" if agent is None else f"{column} = :agent"
+    return "TRUE" if agent is None else f"{column} = :agent"
 
 
-def reader(db: sqlite3.Connection, agent_id: str | None) -> int | None:
+def reader(db: Connection, agent_id: str | None) -> int | None:
     if agent_id is None:
         return None
     found = db.execute("SELECT n FROM agents WHERE id = ?", (agent_id,)).fetchone()
     return found[0] if found else NO_AGENT
 
 
-def writer(db: sqlite3.Connection, agent_id: str) -> int:
+def writer(db: Connection, agent_id: str) -> int:
     """The agent's number; a new agent gets one."""
     found = reader(db, agent_id)
     if found is None or found == NO_AGENT:
@@ -83,20 +83,20 @@ def missing(id: str) -> NotFound:
     return NotFound(f"There is no lesson {id!r} in this bank. To list the lessons: mulligan memory list")
 
 
-def number(db: sqlite3.Connection, agent: int | None, id: str) -> int:
+def number(db: Connection, agent: int | None, id: str) -> int:
     """The lesson's number. If several agents have a lesson of this id, the oldest. Raises `NotFound`."""
     for n in numbers(db, agent, id):
         return n
     raise missing(id)
 
 
-def numbers(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[int]:
+def numbers(db: Connection, agent: int | None, id: str) -> Sequence[int]:
     """The number of the lesson, if it is there (see `number`)."""
     query = f"SELECT l.n FROM lessons l WHERE l.id = :id AND {owned(agent)} ORDER BY l.n LIMIT 1"
     return [n for (n,) in db.execute(query, {"id": id, "agent": agent})]
 
 
-def read(db: sqlite3.Connection, n: int) -> Lesson:
+def read(db: Connection, n: int) -> Lesson:
     """The current lesson of this number, which is the agent's own. Raises `Unreadable`."""
     id, schema, record, uses, last_used, embedder = db.execute(f"{_WHOLE} l.n = ?", (n,)).fetchone()
     if record is None:
@@ -117,12 +117,12 @@ def columns(lesson: Lesson) -> dict[str, Any]:
         "id": lesson.id,
         "experience": lesson.experience,
         "state": lesson.state,
-        "success": int(lesson.outcome == "success"),
+        "success": lesson.outcome == "success",
         "confidence": float(lesson.confidence),
         "created": float(lesson.created),
         "superseded_by": lesson.superseded_by,
-        "fact": int(lesson.nature == "fact"),
-        "pair": int(lesson.nature == "query_pair"),
+        "fact": lesson.nature == "fact",
+        "pair": lesson.nature == "query_pair",
         "project": lesson.project,
         "subject": lesson.subject,
         "layer": lesson.layer,
@@ -131,18 +131,19 @@ def columns(lesson: Lesson) -> dict[str, Any]:
 
 
 def add_row(
-    db: sqlite3.Connection, lesson: Lesson, agent: int, version: int, *, n: int | None, fingerprint: str, terms: bytes
+    db: Connection, lesson: Lesson, agent: int, version: int, *, n: int | None, fingerprint: str, terms: bytes
 ) -> int | None:
     """The number of the new row; None where this agent has a lesson of this id. n: its number; None: the next."""
-    given = {"n": n, "agent": agent, "version": version, "fingerprint": fingerprint, "terms": terms}
-    row = {**given, **columns(lesson)}
+    given = {"agent": agent, "version": version, "fingerprint": fingerprint, "terms": terms}
+    row = {**given, **columns(lesson), **({} if n is None else {"n": n})}
     names = ", ".join(row)
     values = ", ".join(f":{name}" for name in row)
-    added = db.execute(f"INSERT OR IGNORE INTO lessons ({names}) VALUES ({values})", row)
-    return added.lastrowid if added.rowcount else None
+    added = db.execute(f"INSERT INTO lessons ({names}) VALUES ({values}) ON CONFLICT DO NOTHING RETURNING n", row)
+    found = added.fetchone()
+    return found and found[0]
 
 
-def set_row(db: sqlite3.Connection, n: int, **values: Any) -> None:
+def set_row(db: Connection, n: int, **values: Any) -> None:
     """Gives the row of a lesson these values."""
     sets = ", ".join(f"{name} = :{name}" for name in values)
     db.execute(f"UPDATE lessons SET {sets} WHERE n = :n", {**values, "n": n})
@@ -160,13 +161,13 @@ def as_added(agent_id: str, entry: Addition) -> tuple[Addition, str]:
     return replace(entry, lesson=lesson, vectors=vectors), encoded(lesson, f"Lesson {lesson.id}")
 
 
-def insert(db: sqlite3.Connection, agent: int, entry: Addition, text: str, detail: Json = None) -> int:
+def insert(db: Connection, agent: int, entry: Addition, text: str, detail: Json = None) -> int:
     """The new lesson's number."""
-    seq, lesson = tip(db) + 1, entry.lesson  # nobody else writes to the log during this transaction
-    n = add_row(db, lesson, agent, seq, n=None, fingerprint=entry.fingerprint, terms=entry.terms)
+    lesson = entry.lesson
+    n = add_row(db, lesson, agent, 0, n=None, fingerprint=entry.fingerprint, terms=entry.terms)
     if n is None:
         raise StoreError(f"A lesson {lesson.id!r} exists already: each id is used once.")
-    append(db, agent, n, "added", text, detail, seq)
+    set_row(db, n, version=append(db, agent, n, "added", text, detail))
     if entry.keys:
         set_keys(db, n, entry.keys)
     if lesson.uses or lesson.last_used is not None:
@@ -176,12 +177,12 @@ def insert(db: sqlite3.Connection, agent: int, entry: Addition, text: str, detai
     return n
 
 
-def update(db: sqlite3.Connection, agent: int, n: int, lesson: Lesson, change: Change, detail: Json = None) -> None:
+def update(db: Connection, agent: int, n: int, lesson: Lesson, change: Change, detail: Json = None) -> None:
     seq = append(db, agent, n, change, encoded(lesson, f"Lesson {lesson.id}"), detail)
     set_row(db, n, version=seq, **{name: value for name, value in columns(lesson).items() if name != "id"})
 
 
-def run_removed(db: sqlite3.Connection, episode: str) -> None:
+def run_removed(db: Connection, episode: str) -> None:
     """Marks the lessons learned from this episode, and removes its account: its record was removed. Unreadable lessons
     stay as they are."""
     db.execute("DELETE FROM accounts WHERE id = ?", (episode,))
@@ -197,7 +198,7 @@ def run_removed(db: sqlite3.Connection, episode: str) -> None:
             update(db, agent, n, replace(lesson, origin=origin), "edited", {"run": "removed"})
 
 
-def reactivate_parents(db: sqlite3.Connection, agent: int, id: str) -> tuple[str, ...]:
+def reactivate_parents(db: Connection, agent: int, id: str) -> tuple[str, ...]:
     """Makes the lessons that were merged into the lesson `id` active again; their ids."""
     numbers = db.execute("SELECT n FROM lessons WHERE agent = ? AND superseded_by = ? ORDER BY n", (agent, id))
     parents = {n: read(db, n) for (n,) in numbers.fetchall()}
@@ -207,59 +208,60 @@ def reactivate_parents(db: sqlite3.Connection, agent: int, id: str) -> tuple[str
 
 
 def append(
-    db: sqlite3.Connection,
+    db: Connection,
     agent: int,
     n: int,
     change: str,
     text: str | None = None,
     detail: Json = None,
-    seq: int | None = None,
     at: float | None = None,
 ) -> int:
     """A line of the log; its number."""
     added = db.execute(
-        "INSERT INTO log (seq, agent, lesson, at, change, schema, detail, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (seq, agent, n, at or time.time(), change, SCHEMA, None if detail is None else json_text(detail), text),
+        "INSERT INTO log (agent, lesson, at, change, schema, detail, record) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " RETURNING seq",
+        (agent, n, at or time.time(), change, SCHEMA, None if detail is None else json_text(detail), text),
     )
-    assert added.lastrowid is not None
-    return added.lastrowid
+    return added.fetchone()[0]
 
 
-def tip(db: sqlite3.Connection) -> int:
-    found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
-    return found[0] if found else 0
+def tip(db: Connection, agent: int | None) -> int:
+    """The number of the agent's newest line of the log."""
+    query = f"SELECT coalesce(max(seq), 0) FROM log c WHERE {owned(agent, 'c.agent')}"
+    return db.execute(query, {"agent": agent}).fetchone()[0]
 
 
-def embedder(db: sqlite3.Connection, id: str, vectors: Iterable[bytes]) -> int:
+def embedder(db: Connection, id: str, vectors: Iterable[bytes]) -> int:
     """The embedder's number. Raises `StoreError` for vectors that are not of the size of all its others."""
     sizes = {len(vector) for vector in vectors}
-    found = db.execute("SELECT n, size FROM embedders WHERE id = ?", (id,)).fetchone()
+    known = "SELECT n, size FROM embedders WHERE id = ?"
+    found = db.execute(known, (id,)).fetchone()
     if found is None and len(sizes) == 1:
-        added = db.execute("INSERT INTO embedders (id, size) VALUES (?, ?)", (id, *sizes))
-        assert added.lastrowid is not None
-        return added.lastrowid
+        db.execute("INSERT INTO embedders (id, size) VALUES (?, ?) ON CONFLICT DO NOTHING", (id, *sizes))
+        found = db.execute(known, (id,)).fetchone()
     if found is None or sizes - {found[1]}:
         known = f"its vectors here have {found[1]} bytes" if found else "all its vectors have one size"
         raise StoreError(f"Vectors of {', '.join(map(str, sorted(sizes)))} bytes, said to be of {id}: {known}.")
     return found[0]
 
 
-def set_vectors(db: sqlite3.Connection, n: int, embedder: int, vectors: Mapping[Part, bytes]) -> None:
+def set_vectors(db: Connection, n: int, embedder: int, vectors: Mapping[Part, bytes]) -> None:
     """Stores vectors of a lesson in place of any other embedder's."""
     if db.execute("SELECT embedder FROM lessons WHERE n = ?", (n,)).fetchone()[0] != embedder:
         drop_vectors(db, n)
     for part, vector in vectors.items():
-        db.execute(f"INSERT OR REPLACE INTO {TABLES[part]} (n, vector) VALUES (?, ?)", (n, vector))
+        insert = f"INSERT INTO {TABLES[part]} (n, vector) VALUES (?, ?)"
+        db.execute(f"{insert} ON CONFLICT (n) DO UPDATE SET vector = excluded.vector", (n, vector))
     db.execute("UPDATE lessons SET embedder = ? WHERE n = ?", (embedder, n))
 
 
-def set_keys(db: sqlite3.Connection, n: int, keys: Iterable[str]) -> None:
+def set_keys(db: Connection, n: int, keys: Iterable[str]) -> None:
     """Stores what a lesson is looked up by, in place of what there was."""
     db.execute("DELETE FROM keys WHERE lesson = ?", (n,))
-    db.executemany("INSERT OR IGNORE INTO keys (lesson, key) VALUES (?, ?)", ((n, key) for key in keys))
+    db.executemany("INSERT INTO keys (lesson, key) VALUES (?, ?) ON CONFLICT DO NOTHING", ((n, key) for key in keys))
 
 
-def drop_vectors(db: sqlite3.Connection, n: int) -> None:
+def drop_vectors(db: Connection, n: int) -> None:
     for table in TABLES.values():
         db.execute(f"DELETE FROM {table} WHERE n = ?", (n,))
     db.execute("UPDATE lessons SET embedder = NULL WHERE n = ? AND embedder IS NOT NULL", (n,))
@@ -277,12 +279,12 @@ _INDEXABLE = (
     f"{_NUMBERS} AND typeof(l.terms) = 'blob' AND typeof(l.project) = 'text' AND typeof(h.positive) IN ('real', 'null')"
     " AND typeof(l.layer) = 'text' AND typeof(l.kind) = 'text'"
     " AND typeof(coalesce(u.uses, 0)) = 'integer'"
-    " AND typeof(coalesce(v.vector, x'')) = 'blob' AND typeof(coalesce({query}, x'')) = 'blob'"
+    " AND typeof(v.vector) IN ('blob', 'null') AND {query}"
 )
 """Whether a row holds values that an index can take."""
 
 
-def delta(db: sqlite3.Connection, agent: int | None, embedder: str | None, since: int, queries: bool) -> Delta:
+def delta(db: Connection, agent: int | None, embedder: str | None, since: int, queries: bool) -> Delta:
     maker = db.execute("SELECT n FROM embedders WHERE id = ?", (embedder,)).fetchone()
     values = {"agent": agent, "since": since, "embedder": maker[0] if maker else None}
     source, purged = "lessons l", []
@@ -291,9 +293,9 @@ def delta(db: sqlite3.Connection, agent: int | None, embedder: str | None, since
         gone = f"SELECT lesson FROM ({changed}) g WHERE NOT EXISTS (SELECT 1 FROM lessons WHERE n = g.lesson)"
         purged = [n for (n,) in db.execute(gone, values)]
         source = f"({changed}) c JOIN lessons l ON l.n = c.lesson"
-    vector = "q.vector" if queries else "NULL"
+    vector, blob = ("q.vector", "typeof(q.vector) IN ('blob', 'null')") if queries else ("NULL", "TRUE")
     query = _ROW.format(
-        source=source, query=vector, join=_QUERIES if queries else "", indexable=_INDEXABLE.format(query=vector)
+        source=source, query=vector, join=_QUERIES if queries else "", indexable=_INDEXABLE.format(query=blob)
     )
     rows: list[Row] = []
     for indexable, *row in db.execute(f"{query} WHERE {owned(agent)}", values):
@@ -302,7 +304,7 @@ def delta(db: sqlite3.Connection, agent: int | None, embedder: str | None, since
         else:
             purged.append(row[0])
             log.warning("left out: %s", unreadable(f"What lesson {row[1]} is found by", "a value is of the wrong kind"))
-    return Delta(tip(db), _generation(db, agent), rows, purged)
+    return Delta(tip(db, agent), _generation(db, agent), rows, purged)
 
 
 def _row(n: int, id: str, agent_id: str, experience: str, state: Any, success: int, *rest: Any) -> Row:
@@ -310,13 +312,13 @@ def _row(n: int, id: str, agent_id: str, experience: str, state: Any, success: i
     return replace(row, fact=bool(row.fact), pair=bool(row.pair))
 
 
-def _generation(db: sqlite3.Connection, agent: int | None) -> int:
+def _generation(db: Connection, agent: int | None) -> int:
     """That of the counter for an agent without lessons, which starts with it."""
     found = db.execute("SELECT generation FROM agents WHERE n = ?", (agent,)).fetchone()
     return (found or db.execute("SELECT coalesce(max(generation), 0) FROM bank").fetchone())[0]
 
 
-def resolve(db: sqlite3.Connection, agent: int | None, prefix: str) -> str:
+def resolve(db: Connection, agent: int | None, prefix: str) -> str:
     if numbers(db, agent, prefix):  # a whole id is found without a look at others
         return prefix
     found = db.execute(
@@ -332,13 +334,14 @@ def resolve(db: sqlite3.Connection, agent: int | None, prefix: str) -> str:
     raise NotFound(f"{prefix!r} begins several lessons: {', '.join(ids[:5])}{more}. Give more of the id.")
 
 
-def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Sequence[Lesson]:
+def listed(db: Connection, agent: int | None, which: Selection) -> Sequence[Lesson]:
     """Selects numbers first, so that only the texts asked for are read."""
-    chosen = [owned(agent), f"l.state IN ({', '.join(f':state{n}' for n in range(len(which.states)))})"]
+    states = ", ".join(f":state{n}" for n in range(len(which.states)))
+    chosen = [owned(agent), f"l.state IN ({states or 'NULL'})"]
     values: dict[str, Any] = {"agent": agent, **{f"state{n}": state for n, state in enumerate(which.states)}}
     if which.outcome:
         chosen.append("l.success = :success")
-        values["success"] = int(which.outcome == "success")
+        values["success"] = which.outcome == "success"
     if which.nature:
         chosen.append(_NATURES[which.nature])
     if which.layer:
@@ -361,12 +364,13 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
     if which.keys is not None:
         # CROSS JOIN: SQLite looks up the keys first, and not all lessons of the agent
         keyed = "SELECT DISTINCT lesson FROM keys WHERE key IN (SELECT value FROM json_each(:keys))"
-        source = f"({keyed}) k CROSS JOIN lessons l ON l.n = k.lesson"
+        source = f"({keyed}) k CROSS JOIN lessons l"
+        chosen.append("l.n = k.lesson")
         values["keys"] = json_text(list(which.keys))
     query = f"SELECT l.n FROM {source} WHERE {' AND '.join(chosen)} ORDER BY l.n DESC"
     fits = _filter(which)
     if fits is None:
-        with closing(db.execute(f"{query} LIMIT -1 OFFSET :offset", {**values, "offset": which.offset})) as rows:
+        with closing(db.execute(f"{query} LIMIT {1 << 60} OFFSET :offset", {**values, "offset": which.offset})) as rows:
             return tuple(islice(readable(rows, lambda row: read(db, row[0])), which.limit))
     last = None if which.limit is None else which.offset + which.limit
     found: list[Lesson] = []
@@ -378,7 +382,7 @@ def listed(db: sqlite3.Connection, agent: int | None, which: Selection) -> Seque
     return tuple(found[which.offset :])
 
 
-def agents(db: sqlite3.Connection, prefix: str, limit: int) -> Sequence[str]:
+def agents(db: Connection, prefix: str, limit: int) -> Sequence[str]:
     rows = db.execute(
         "SELECT a.id FROM agents a WHERE a.id <> '' AND a.id >= :first AND a.id < :last"
         " AND EXISTS (SELECT 1 FROM lessons l WHERE l.agent = a.n) ORDER BY a.id LIMIT :limit",
@@ -401,35 +405,38 @@ def _filter(which: Selection) -> Callable[[Lesson], bool] | None:
     return fits
 
 
-def unembedded(db: sqlite3.Connection, agent: int | None, embedder: str, limit: int) -> Sequence[Lesson]:
+def unembedded(db: Connection, agent: int | None, embedder: str, limit: int) -> Sequence[Lesson]:
     """Each other embedder's lessons, and those without any, are in order in the index: the oldest of each suffice.
 
     Those that cannot be read are left out at the end, so `limit` of them hide those behind them.
     """
-    others = db.execute("SELECT NULL UNION ALL SELECT n FROM embedders WHERE id <> ?", (embedder,)).fetchall()
-    query = f"SELECT l.n FROM lessons l WHERE {owned(agent)} AND l.embedder IS :other AND l.state = 'active'"
+    others = [n for (n,) in db.execute("SELECT n FROM embedders WHERE id <> ?", (embedder,)).fetchall()]
+    query = f"SELECT l.n FROM lessons l WHERE {owned(agent)} AND l.state = 'active' AND l.embedder"
     numbers = sorted(
         n
-        for (other,) in others
-        for (n,) in db.execute(f"{query} ORDER BY l.n LIMIT :limit", {"agent": agent, "other": other, "limit": limit})
+        for other in (None, *others)
+        for (n,) in db.execute(
+            f"{query} {'IS NULL' if other is None else '= :other'} ORDER BY l.n LIMIT :limit",
+            {"agent": agent, "other": other, "limit": limit},
+        )
     )
     return tuple(readable(numbers[:limit], lambda n: read(db, n)))
 
 
-def get(db: sqlite3.Connection, agent: int | None, ids: Sequence[str]) -> Sequence[Lesson]:
+def get(db: Connection, agent: int | None, ids: Sequence[str]) -> Sequence[Lesson]:
     return tuple(read(db, number(db, agent, id)) for id in ids)
 
 
-def there(db: sqlite3.Connection, agent: int | None, ids: Sequence[str]) -> Sequence[Lesson]:
+def there(db: Connection, agent: int | None, ids: Sequence[str]) -> Sequence[Lesson]:
     found = [n for id in ids for n in numbers(db, agent, id)]
     return tuple(readable(found, lambda n: read(db, n)))
 
 
-def history(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[Version]:
+def history(db: Connection, agent: int | None, id: str) -> Sequence[Version]:
     return versions(db, number(db, agent, id), id)
 
 
-def versions(db: sqlite3.Connection, n: int, id: str) -> Sequence[Version]:
+def versions(db: Connection, n: int, id: str) -> Sequence[Version]:
     """The history of the lesson number `n`, without lines that cannot be read."""
     rows = db.execute("SELECT at, change, detail, schema, record FROM log WHERE lesson = ? ORDER BY seq", (n,))
     return tuple(readable(rows, lambda row: _version(id, *row)))
@@ -443,7 +450,7 @@ def _version(id: str, at: float, change: Any, detail: str | None, schema: int, r
     return Version(at, change, lesson, None if detail is None else json_of(what, detail))
 
 
-def as_of(db: sqlite3.Connection, agent: int | None, at: float) -> Sequence[Lesson]:
+def as_of(db: Connection, agent: int | None, at: float) -> Sequence[Lesson]:
     """Replays the log up to then: the newest record of each lesson, and its later uses and embeddings."""
     newest: dict[int, int] = {}
     since: dict[int, list[tuple[str, float, str]]] = {}
@@ -461,7 +468,7 @@ def as_of(db: sqlite3.Connection, agent: int | None, at: float) -> Sequence[Less
 
 
 def _active_then(
-    db: sqlite3.Connection, newest: Mapping[int, int], since: Mapping[int, list[tuple[str, float, str]]]
+    db: Connection, newest: Mapping[int, int], since: Mapping[int, list[tuple[str, float, str]]]
 ) -> Iterator[Lesson]:
     def then(n: int) -> Lesson:
         schema, record = db.execute("SELECT schema, record FROM log WHERE seq = ?", (newest[n],)).fetchone()
@@ -478,9 +485,9 @@ def _active_then(
     return (lesson for lesson in found if lesson.state == "active")
 
 
-def links(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[Link]:
+def links(db: Connection, agent: int | None, id: str) -> Sequence[Link]:
     rows = db.execute(
-        "SELECT o.id, CAST(k.similarity AS REAL), k.embedder FROM ("
+        "SELECT o.id, CAST(k.similarity AS DOUBLE PRECISION), k.embedder FROM ("
         "SELECT b AS other, similarity, embedder FROM links WHERE a = :n"
         " UNION ALL SELECT a, similarity, embedder FROM links WHERE b = :n) k JOIN lessons o ON o.n = k.other"
         " ORDER BY k.similarity DESC, o.n",
@@ -489,7 +496,7 @@ def links(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[Link]:
     return tuple(Link(id, other, similarity, embedder) for other, similarity, embedder in rows)
 
 
-def receipt(db: sqlite3.Connection, agent: int | None, id: str) -> Receipt:
+def receipt(db: Connection, agent: int | None, id: str) -> Receipt:
     found = db.execute(
         f"SELECT schema, record, n FROM receipts r WHERE id = :id AND {owned(agent, 'r.agent')}",
         {"id": id, "agent": agent},
@@ -499,7 +506,7 @@ def receipt(db: sqlite3.Connection, agent: int | None, id: str) -> Receipt:
     return receipt_of(db, found[2], id, *found[:2])
 
 
-def receipt_of(db: sqlite3.Connection, n: int, id: str, schema: int, record: str) -> Receipt:
+def receipt_of(db: Connection, n: int, id: str, schema: int, record: str) -> Receipt:
     """The receipt number `n` with what came of its tasks by now, behind what it was imported with."""
     receipt = record_of(Receipt, f"The receipt {id}", schema, record)
     known = {outcome.work: outcome for outcome in receipt.outcomes}
@@ -514,9 +521,7 @@ def receipt_of(db: sqlite3.Connection, n: int, id: str, schema: int, record: str
     return replace(receipt, outcomes=tuple(known.values()))
 
 
-def keep_accounts(
-    db: sqlite3.Connection, agent: int, accounts: Iterable[tuple[Account, str]], most: int | None = None
-) -> None:
+def keep_accounts(db: Connection, agent: int, accounts: Iterable[tuple[Account, str]], most: int | None = None) -> None:
     """Stores accounts, in place of those of the same episodes. most: how many of a project stay, the newest."""
     for one, text in accounts:
         db.execute(
@@ -533,7 +538,7 @@ def keep_accounts(
             )
 
 
-def accounts(db: sqlite3.Connection, agent: int | None, project: str, limit: int) -> Sequence[Account]:
+def accounts(db: Connection, agent: int | None, project: str, limit: int) -> Sequence[Account]:
     found = db.execute(
         f"SELECT id, schema, record FROM accounts a WHERE {owned(agent, 'a.agent')} AND project = :project"
         " ORDER BY n DESC LIMIT :limit",
@@ -546,7 +551,7 @@ def account_of(id: str, schema: int, record: str) -> Account:
     return record_of(Account, f"The account of {id}", schema, record)
 
 
-def keep_kinds(db: sqlite3.Connection, agent: int, project: str, text: str) -> None:
+def keep_kinds(db: Connection, agent: int, project: str, text: str) -> None:
     db.execute(
         "INSERT INTO found_kinds (agent, project, schema, record) VALUES (?, ?, ?, ?)", (agent, project, SCHEMA, text)
     )
@@ -555,12 +560,12 @@ def keep_kinds(db: sqlite3.Connection, agent: int, project: str, text: str) -> N
 _NEWEST_KINDS = "SELECT n, schema, record FROM found_kinds WHERE agent = ? AND project = ? ORDER BY n DESC LIMIT 1"
 
 
-def kinds(db: sqlite3.Connection, agent: int | None, project: str) -> KindMap | None:
+def kinds(db: Connection, agent: int | None, project: str) -> KindMap | None:
     found = db.execute(_NEWEST_KINDS, (agent, project)).fetchone()
     return None if found is None else record_of(KindMap, f"The kinds of task of the project {project!r}", *found[1:])
 
 
-def drop_kinds(db: sqlite3.Connection, agent: int, project: str) -> None:
+def drop_kinds(db: Connection, agent: int, project: str) -> None:
     db.execute(f"DELETE FROM found_kinds WHERE n = (SELECT n FROM ({_NEWEST_KINDS}))", (agent, project))
 
 
@@ -575,7 +580,7 @@ _SUMS = {
 }
 
 
-def counts(db: sqlite3.Connection, agent_id: str | None) -> Mapping[str, Json]:
+def counts(db: Connection, agent_id: str | None) -> Mapping[str, Json]:
     agent = reader(db, agent_id)
     values = {"agent": agent}
     sums = {

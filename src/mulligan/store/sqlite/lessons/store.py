@@ -7,7 +7,6 @@ counts and verify read all lessons of an agent.
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,11 +32,10 @@ from mulligan.core.lessons import (
     Worth,
 )
 from mulligan.core.records import Json, Lesson
-from mulligan.store.sqlite import queue, verify
-from mulligan.store.sqlite.database import Database
+from mulligan.store.sqlite import queue
+from mulligan.store.sqlite.engine import Connection, Engine
 from mulligan.store.sqlite.lessons import archive, rows, worth
 from mulligan.store.sqlite.rows import encoded
-from mulligan.store.sqlite.schema import missing
 
 _DUPLICATE = (
     "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? AND (state <> 'quarantined' OR ? = 'quarantined')"
@@ -51,7 +49,7 @@ T = TypeVar("T")
 class SqliteLessons:
     """Over a database that the store opens and closes."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Engine) -> None:
         self._db = db
 
     # --- writing ------------------------------------------------------------------------------------------------
@@ -67,7 +65,7 @@ class SqliteLessons:
     ) -> Sequence[Added]:
         ready = [rows.as_added(agent_id, entry) for entry in entries]
 
-        def work(db: sqlite3.Connection) -> Sequence[Added]:
+        def work(db: Connection) -> Sequence[Added]:
             agent = rows.writer(db, agent_id)
             kept = tuple(_add(db, agent, entry, text, fold) for entry, text in ready)
             folded = list(dict.fromkeys(one.id for one in kept if one.folded))
@@ -75,12 +73,14 @@ class SqliteLessons:
             queue.settle(db, agent, claim, {**result, **table} if isinstance(result, dict) else result)
             return kept
 
-        return await self._db.write(work) if ready or claim else ()
+        return await self._db.write(work, agent=agent_id) if ready or claim else ()
 
     async def change(
         self, agent_id: str, lesson: Lesson, change: Change, *, entry: Addition | None = None, detail: Json = None
     ) -> None:
-        await self._db.write(lambda db: _change(db, rows.reader(db, agent_id), lesson, change, entry, detail))
+        await self._db.write(
+            lambda db: _change(db, rows.reader(db, agent_id), lesson, change, entry, detail), agent=agent_id
+        )
 
     async def merge(
         self, agent_id: str, entry: Addition, parents: Sequence[str], *, claim: Claim | None = None, result: Json = None
@@ -92,12 +92,12 @@ class SqliteLessons:
         await self._settling(agent_id, claim, result, lambda db, agent: _merge(db, agent, merged, text, unique))
 
     async def unmerge(self, agent_id: str, id: str) -> Sequence[str]:
-        return await self._db.write(lambda db: _unmerge(db, rows.reader(db, agent_id), id))
+        return await self._db.write(lambda db: _unmerge(db, rows.reader(db, agent_id), id), agent=agent_id)
 
     async def link(
         self, agent_id: str, links: Sequence[Link], *, claim: Claim | None = None, result: Json = None
     ) -> None:
-        def work(db: sqlite3.Connection, agent: int) -> None:
+        def work(db: Connection, agent: int) -> None:
             for link in links:
                 _link(db, agent, link)
 
@@ -113,7 +113,7 @@ class SqliteLessons:
         claim: Claim | None = None,
         result: Json = None,
     ) -> None:
-        def work(db: sqlite3.Connection, agent: int) -> None:
+        def work(db: Connection, agent: int) -> None:
             for id, parts in vectors.items():
                 _embed(db, agent, id, embedder, parts)
 
@@ -122,74 +122,69 @@ class SqliteLessons:
 
     async def recalled(self, receipt: Receipt) -> None:
         text = encoded(receipt, f"The receipt {receipt.id}")
-        await self._db.write(lambda db: _recalled(db, receipt, text))
+        await self._db.write(lambda db: _recalled(db, receipt, text), agent=receipt.agent_id)
 
     async def keep_accounts(self, agent_id: str, accounts: Sequence[Account], most: int) -> None:
         ready = [(one, encoded(one, f"The account of {one.id}")) for one in accounts]
-        await self._db.write(lambda db: rows.keep_accounts(db, rows.writer(db, agent_id), ready, most))
+        await self._db.write(lambda db: rows.keep_accounts(db, rows.writer(db, agent_id), ready, most), agent=agent_id)
 
     async def keep_kinds(self, agent_id: str, kinds: KindMap) -> None:
         text = encoded(kinds, "The kinds of task")
-        await self._db.write(lambda db: rows.keep_kinds(db, rows.writer(db, agent_id), kinds.project, text))
+        project = kinds.project
+        await self._db.write(lambda db: rows.keep_kinds(db, rows.writer(db, agent_id), project, text), agent=agent_id)
 
     async def drop_kinds(self, agent_id: str, project: str) -> None:
-        await self._db.write(lambda db: rows.drop_kinds(db, rows.writer(db, agent_id), project))
+        await self._db.write(lambda db: rows.drop_kinds(db, rows.writer(db, agent_id), project), agent=agent_id)
 
     async def outcome_of(self, agent_id: str, id: str, success: bool) -> bool:
-        return await self._db.write(lambda db: worth.outcome_of(db, rows.writer(db, agent_id), id, success))
+        return await self._db.write(
+            lambda db: worth.outcome_of(db, rows.writer(db, agent_id), id, success), agent=agent_id
+        )
 
     async def retired_for_harm(self, agent_id: str | None) -> Mapping[str, str]:
         """Looks first: reading holds nobody up."""
         if not await self._read(worth.untold, agent_id):
             return {}
-        return await self._db.write(lambda db: worth.tell(db, rows.reader(db, agent_id)))
+        return await self._db.write(lambda db: worth.tell(db, rows.reader(db, agent_id)), agent=agent_id)
 
     async def purge(self, agent_id: str, ids: Sequence[str] | None) -> int:
         """The text is overwritten in the file, and in its log once no reader of another process needs it."""
-
-        def work(db: sqlite3.Connection) -> int:
-            if any(one.kind == "table" for one in missing(db)):
-                verify.verify(db, mend=True)
-            return archive.purge(db, rows.reader(db, agent_id), ids)
-
-        return await self._db.remove(work)
+        return await self._db.remove(lambda db: archive.purge(db, rows.reader(db, agent_id), ids), agent=agent_id)
 
     async def redact(self, agent_id: str, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]) -> bool:
         """The text is overwritten as that of `purge` is."""
-        return await self._db.remove(lambda db: archive.redact(db, rows.reader(db, agent_id), id, change))
+        return await self._db.remove(
+            lambda db: archive.redact(db, rows.reader(db, agent_id), id, change), agent=agent_id
+        )
 
     async def verify(self, *, mend: bool = False) -> Sequence[Fault]:
-        do = self._db.write if mend else self._db.read
-        try:
-            return await do(lambda db: verify.verify(db, mend))
-        except verify.Damaged as damaged:
-            return damaged.findings
+        return await self._db.verify(mend)
 
     async def restore(self, several: Sequence[tuple[Archive, Sequence[Addition]]]) -> Sequence[Sequence[Added]]:
         return await self._db.write(lambda db: tuple(archive.restore(db, one, entries) for one, entries in several))
 
     async def _settling(
-        self, agent_id: str, claim: Claim | None, result: Json, do: Callable[[sqlite3.Connection, int], None]
+        self, agent_id: str, claim: Claim | None, result: Json, do: Callable[[Connection, int], None]
     ) -> None:
         """Does the work and settles the claim in one transaction."""
 
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             agent = rows.writer(db, agent_id)
             queue.settle(db, agent, claim, result)
             do(db, agent)
 
-        await self._db.write(work)
+        await self._db.write(work, agent=agent_id)
 
     # --- reading ------------------------------------------------------------------------------------------------
 
     async def _read(
         self,
-        work: Callable[Concatenate[sqlite3.Connection, int | None, P], T],
+        work: Callable[Concatenate[Connection, int | None, P], T],
         agent_id: str | None,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        return await self._db.read(lambda db: work(db, rows.reader(db, agent_id), *args, **kwargs))
+        return await self._db.read(lambda db: work(db, rows.reader(db, agent_id), *args, **kwargs), agent=agent_id)
 
     async def links(self, agent_id: str | None, id: str) -> Sequence[Link]:
         return await self._read(rows.links, agent_id, id)
@@ -221,7 +216,9 @@ class SqliteLessons:
     async def delta(
         self, agent_id: str | None, embedder: str | None, since: int = 0, *, queries: bool = False
     ) -> Delta:
-        return await self._read(rows.delta, agent_id, embedder, since, queries)
+        return await self._db.read(
+            lambda db: rows.delta(db, rows.reader(db, agent_id), embedder, since, queries), agent=agent_id, settled=True
+        )
 
     async def receipt(self, agent_id: str | None, id: str) -> Receipt:
         return await self._read(rows.receipt, agent_id, id)
@@ -239,13 +236,13 @@ class SqliteLessons:
         return await self._read(worth.relevances, agent_id, limit)
 
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
-        return await self._db.read(lambda db: rows.counts(db, agent_id))
+        return await self._db.read(lambda db: rows.counts(db, agent_id), agent=agent_id)
 
     async def archive(self, agent_id: str | None) -> Sequence[Archive]:
-        return await self._db.read(lambda db: archive.archive(db, agent_id))
+        return await self._db.read(lambda db: archive.archive(db, agent_id), agent=agent_id)
 
 
-def _add(db: sqlite3.Connection, agent: int, entry: Addition, text: str, fold: bool) -> Added:
+def _add(db: Connection, agent: int, entry: Addition, text: str, fold: bool) -> Added:
     """Adds the lesson, or folds it into an exact duplicate, an active one before others (a merged lesson may say what
     one of its parents did).
 
@@ -275,7 +272,7 @@ def _add(db: sqlite3.Connection, agent: int, entry: Addition, text: str, fold: b
 
 
 def _change(
-    db: sqlite3.Connection, agent: int | None, lesson: Lesson, change: Change, entry: Addition | None, detail: Json
+    db: Connection, agent: int | None, lesson: Lesson, change: Change, entry: Addition | None, detail: Json
 ) -> None:
     n = rows.number(db, agent, lesson.id)
     assert agent is not None
@@ -318,7 +315,7 @@ def _text(lesson: Lesson) -> tuple[str, str, str]:
     return lesson.title, lesson.description, lesson.content
 
 
-def _merge(db: sqlite3.Connection, agent: int, entry: Addition, text: str, parents: Sequence[str]) -> None:
+def _merge(db: Connection, agent: int, entry: Addition, text: str, parents: Sequence[str]) -> None:
     """A merged lesson that is held back supersedes its parents when it is released (see `_change`)."""
     for parent in parents:
         there = rows.read(db, rows.number(db, agent, parent))
@@ -329,7 +326,7 @@ def _merge(db: sqlite3.Connection, agent: int, entry: Addition, text: str, paren
         _supersede(db, agent, parents, entry.lesson.id, "merged")
 
 
-def _supersede(db: sqlite3.Connection, agent: int, parents: Sequence[str], id: str, change: Change) -> None:
+def _supersede(db: Connection, agent: int, parents: Sequence[str], id: str, change: Change) -> None:
     """Marks those of the parents that are still active as superseded by the lesson `id`; their vectors go."""
     for parent in parents:
         found = db.execute(
@@ -341,7 +338,7 @@ def _supersede(db: sqlite3.Connection, agent: int, parents: Sequence[str], id: s
             rows.update(db, agent, found[0], after, change, {"into": id})
 
 
-def _unmerge(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[str]:
+def _unmerge(db: Connection, agent: int | None, id: str) -> Sequence[str]:
     n = rows.number(db, agent, id)
     assert agent is not None
     merged = rows.read(db, n)
@@ -359,14 +356,14 @@ def _unmerge(db: sqlite3.Connection, agent: int | None, id: str) -> Sequence[str
     return ids
 
 
-def _link(db: sqlite3.Connection, agent: int, link: Link) -> None:
+def _link(db: Connection, agent: int, link: Link) -> None:
     pair = [(rows.number(db, agent, id), id) for id in (link.a, link.b)]
     if pair[0] == pair[1]:
         raise StoreError(f"Lesson {link.a} cannot be linked with itself.")
     (a, older), (b, newer) = sorted(pair)
     written = db.execute(
-        "INSERT INTO links (a, b, embedder, similarity) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
-        " SET similarity = excluded.similarity WHERE similarity <> excluded.similarity",
+        "INSERT INTO links (a, b, embedder, similarity) VALUES (?, ?, ?, ?) ON CONFLICT (a, b, embedder) DO UPDATE"
+        " SET similarity = excluded.similarity WHERE links.similarity <> excluded.similarity",
         (a, b, link.embedder, link.similarity),
     )
     if written.rowcount:
@@ -375,7 +372,7 @@ def _link(db: sqlite3.Connection, agent: int, link: Link) -> None:
             rows.append(db, agent, n, "linked", detail=detail)
 
 
-def _embed(db: sqlite3.Connection, agent: int, id: str, embedder: str, parts: Mapping[Part, bytes]) -> None:
+def _embed(db: Connection, agent: int, id: str, embedder: str, parts: Mapping[Part, bytes]) -> None:
     found = db.execute(
         "SELECT n FROM lessons WHERE id = ? AND agent = ? AND state <> 'superseded'", (id, agent)
     ).fetchone()
@@ -385,10 +382,10 @@ def _embed(db: sqlite3.Connection, agent: int, id: str, embedder: str, parts: Ma
         rows.append(db, agent, found[0], "embedded", detail={"embedder": embedder})
 
 
-def _recalled(db: sqlite3.Connection, receipt: Receipt, text: str) -> None:
+def _recalled(db: Connection, receipt: Receipt, text: str) -> None:
     agent = None if receipt.agent_id is None else rows.writer(db, receipt.agent_id)
     kept = db.execute(
-        "INSERT OR IGNORE INTO receipts (id, agent, schema, record) VALUES (?, ?, ?, ?)",
+        "INSERT INTO receipts (id, agent, schema, record) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (receipt.id, agent or 0, SCHEMA, text),
     )
     if not kept.rowcount:
@@ -402,6 +399,6 @@ def _recalled(db: sqlite3.Connection, receipt: Receipt, text: str) -> None:
             continue
         db.execute(
             "INSERT INTO uses (n, uses, last_used) VALUES (?, 1, ?)"
-            " ON CONFLICT DO UPDATE SET uses = uses + 1, last_used = excluded.last_used",
+            " ON CONFLICT (n) DO UPDATE SET uses = uses.uses + 1, last_used = excluded.last_used",
             (n, now),
         )

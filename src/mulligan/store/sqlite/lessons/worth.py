@@ -5,7 +5,6 @@ An outcome counts once for a recall, the first that is told, and for the lessons
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +14,7 @@ from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lessons import Receipt, Worth
 from mulligan.core.records import Json
 from mulligan.core.worth import Tally
+from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.lessons import rows
 from mulligan.store.sqlite.rows import encoded, object_of, readable, record_of
 
@@ -27,7 +27,7 @@ _OPEN = (
 )
 
 
-def outcome_of(db: sqlite3.Connection, agent: int, id: str, success: bool) -> bool:
+def outcome_of(db: Connection, agent: int, id: str, success: bool) -> bool:
     """Tells how the task of this recall ended; the outcome that counts. Raises `NotFound`."""
     found = db.execute(
         "SELECT r.n FROM receipts r JOIN agents a ON a.n = :agent WHERE r.id = :id"
@@ -40,7 +40,7 @@ def outcome_of(db: sqlite3.Connection, agent: int, id: str, success: bool) -> bo
     return bool(db.execute("SELECT success FROM receipts WHERE n = ?", found).fetchone()[0])
 
 
-def followed(db: sqlite3.Connection, work: int) -> None:
+def followed(db: Connection, work: int) -> None:
     """Counts the outcome that this work tells, if it is known by now, for the recalls that it follows."""
     query = "SELECT w.agent, o.receipt FROM outcomes o JOIN work w ON w.n = o.work WHERE w.n = ?"
     for agent, receipt in db.execute(query, (work,)).fetchall():
@@ -48,7 +48,7 @@ def followed(db: sqlite3.Connection, work: int) -> None:
             settle(db, agent, receipt)
 
 
-def settle(db: sqlite3.Connection, agent: int, n: int, success: bool | None = None) -> None:
+def settle(db: Connection, agent: int, n: int, success: bool | None = None) -> None:
     """Counts the outcome of the recall number `n`, unless one was counted. None: the first that its work tells."""
     found = db.execute(_OPEN, {"agent": agent, "n": n}).fetchone()
     if found is None:
@@ -78,13 +78,13 @@ def settle(db: sqlite3.Connection, agent: int, n: int, success: bool | None = No
     _keep(db, agent, BANK, bank)
 
 
-def begin_anew(db: sqlite3.Connection, agent: int, lesson: int, at: float) -> None:
+def begin_anew(db: Connection, agent: int, lesson: int, at: float) -> None:
     """Counts a lesson from zero: it says something else now, or somebody wants it tried again."""
     _keep(db, agent, lesson, Tally())
-    db.execute("UPDATE worth SET since = ?, told = 1 WHERE lesson = ? AND agent = ?", (at, lesson, agent))
+    db.execute("UPDATE worth SET since = ?, told = TRUE WHERE lesson = ? AND agent = ?", (at, lesson, agent))
 
 
-def listed(db: sqlite3.Connection, agent: int | None, of: Sequence[str] | None = None) -> Sequence[Worth]:
+def listed(db: Connection, agent: int | None, of: Sequence[str] | None = None) -> Sequence[Worth]:
     chosen = [] if of is None else [n for id in of for n in rows.numbers(db, agent, id)]
     only = "" if of is None else f" AND w.lesson IN ({', '.join(map(str, [BANK, *chosen]))})"
     query = (
@@ -102,7 +102,7 @@ def listed(db: sqlite3.Connection, agent: int | None, of: Sequence[str] | None =
     )
 
 
-def relevances(db: sqlite3.Connection, agent: int | None, limit: int) -> Sequence[tuple[float, bool]]:
+def relevances(db: Connection, agent: int | None, limit: int) -> Sequence[tuple[float, bool]]:
     query = (
         f"SELECT schema, record, success FROM receipts r WHERE {rows.owned(agent, 'r.agent')} AND success IS NOT NULL"
         " ORDER BY n DESC LIMIT :limit"
@@ -112,14 +112,14 @@ def relevances(db: sqlite3.Connection, agent: int | None, limit: int) -> Sequenc
     return tuple((score, success) for receipt, success in recalls for score in receipt.lessons.values())
 
 
-def put(db: sqlite3.Connection, agent: int, lesson: int, counted: Worth) -> None:
+def put(db: Connection, agent: int, lesson: int, counted: Worth) -> None:
     """Stores what was counted elsewhere of a lesson, unless something is counted of it here."""
     if not db.execute("SELECT 1 FROM worth WHERE lesson = ? AND agent = ?", (lesson, agent)).fetchone():
         _keep(db, agent, lesson, counted.tally)
         db.execute("UPDATE worth SET since = ? WHERE lesson = ? AND agent = ?", (counted.since, lesson, agent))
 
 
-def untold(db: sqlite3.Connection, agent: int | None) -> Mapping[str, str]:
+def untold(db: Connection, agent: int | None) -> Mapping[str, str]:
     """The lessons that were retired for harm since this was asked last, with the reason."""
     found = db.execute(
         "SELECT w.lesson, l.id, v.detail FROM worth w JOIN lessons l ON l.n = w.lesson JOIN log v ON v.seq = l.version"
@@ -133,14 +133,14 @@ def untold(db: sqlite3.Connection, agent: int | None) -> Mapping[str, str]:
     )
 
 
-def tell(db: sqlite3.Connection, agent: int | None) -> Mapping[str, str]:
+def tell(db: Connection, agent: int | None) -> Mapping[str, str]:
     """As `untold`, and from now on told."""
     found = untold(db, agent)
-    db.execute(f"UPDATE worth SET told = 1 WHERE NOT told AND {rows.owned(agent, 'agent')}", {"agent": agent})
+    db.execute(f"UPDATE worth SET told = TRUE WHERE NOT told AND {rows.owned(agent, 'agent')}", {"agent": agent})
     return found
 
 
-def _tally(db: sqlite3.Connection, agent: int, lesson: int) -> tuple[Tally, float]:
+def _tally(db: Connection, agent: int, lesson: int) -> tuple[Tally, float]:
     """What is counted of it, and since when. What cannot be read begins anew."""
     found = db.execute(
         "SELECT schema, record, since FROM worth WHERE lesson = ? AND agent = ?", (lesson, agent)
@@ -151,20 +151,21 @@ def _tally(db: sqlite3.Connection, agent: int, lesson: int) -> tuple[Tally, floa
     return Tally(), 0.0
 
 
-def _keep(db: sqlite3.Connection, agent: int, lesson: int, tally: Tally) -> None:
+def _keep(db: Connection, agent: int, lesson: int, tally: Tally) -> None:
     text, positive = encoded(tally, "What a lesson is worth"), tally.uplift.positive if tally.uplift else None
     db.execute(
-        "INSERT INTO worth (lesson, agent, schema, record, positive) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
-        " SET schema = excluded.schema, record = excluded.record, positive = excluded.positive",
+        "INSERT INTO worth (lesson, agent, schema, record, positive) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (lesson, agent) DO UPDATE SET schema = excluded.schema, record = excluded.record,"
+        " positive = excluded.positive",
         (lesson, agent, SCHEMA, text, positive),
     )
 
 
-def _retire(db: sqlite3.Connection, agent: int, n: int, tally: Tally) -> None:
+def _retire(db: Connection, agent: int, n: int, tally: Tally) -> None:
     """Retires a lesson that does harm, unless a person pinned it; its history says why, with the figures."""
     lesson, uplift = rows.read(db, n), tally.uplift
     if lesson.state != "active" or lesson.pinned or uplift is None:
         return
     detail: Json = {"why": f"it did harm: {tally}", "uplift": to_json(uplift)}
     rows.update(db, agent, n, replace(lesson, state="retired"), "retired", detail)
-    db.execute("UPDATE worth SET told = 0 WHERE lesson = ? AND agent = ?", (n, agent))
+    db.execute("UPDATE worth SET told = FALSE WHERE lesson = ? AND agent = ?", (n, agent))

@@ -1,0 +1,63 @@
+"""Checks that every record can be read. PostgreSQL itself holds to types, references and uniqueness.
+
+Nothing is mended here: what is damaged comes back from a copy of the database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.core.errors import InvalidInput, OutOfOrder, Unreadable
+from mulligan.core.lessons import Account, Fault, Receipt
+from mulligan.core.records import Lesson
+from mulligan.core.worth import Tally
+from mulligan.store.sqlite import episodes
+from mulligan.store.sqlite.engine import Connection
+from mulligan.store.sqlite.rows import broken, json_in, record_of
+
+_RECORDS: Sequence[tuple[type[Any], str, str]] = (
+    (Lesson, "Line {} of the log", "SELECT seq, schema, record FROM log WHERE record IS NOT NULL"),
+    (Receipt, "The receipt {}", "SELECT id, schema, record FROM receipts"),
+    (Account, "The account of {}", "SELECT id, schema, record FROM accounts"),
+    (Tally, "What lesson number {} is worth", "SELECT lesson, schema, record FROM worth"),
+    (BenchRun, "Benchmark run {}", "SELECT id, schema, record FROM bench_runs"),
+    (CaseResult, "The result of case {} of a benchmark run", "SELECT position, schema, record FROM bench_cases"),
+)
+_JSON = (
+    ("The payload of work {}", "SELECT w.id, p.payload FROM work w JOIN payloads p ON p.n = w.n"),
+    ("The result of work {}", "SELECT id, result FROM work"),
+)
+
+
+def verify(db: Connection) -> Sequence[Fault]:
+    """What is wrong, of what this role sees; empty when all is well."""
+    found = [Fault(f"{why} Restore it from a copy.") for why in _unreadable(db)]
+    lost = db.execute("SELECT l.id FROM lessons l WHERE NOT EXISTS (SELECT 1 FROM log v WHERE v.seq = l.version)")
+    found += [Fault(f"Lesson {id} has lost what it says. Restore it from a copy.", id=id) for (id,) in lost]
+    for table, one in (("texts", "text"), ("images", "image")):
+        for sha256, content in db.execute(f"SELECT sha256, content FROM {table}"):
+            if hashlib.sha256(content).hexdigest() != sha256:
+                found.append(Fault(f"The {one} {sha256[:12]} does not match its hash. Restore it from a copy."))
+    return found
+
+
+def _record(cls: type[Any], what: str, row: tuple[Any, ...]) -> object:
+    return record_of(cls, what.format(row[0]), *row[1:])
+
+
+def _unreadable(db: Connection) -> Iterator[str]:
+    for cls, what, query in _RECORDS:
+        yield from (why for _, why in broken(db.execute(query).fetchall(), partial(_record, cls, what)))
+    for what, query in _JSON:
+        yield from (why for _, why in broken(db.execute(query).fetchall(), json_in(what)))
+    for (id,) in db.execute("SELECT id FROM episodes ORDER BY n").fetchall():
+        try:
+            episodes.load(db, id, None)
+            episodes.steps(db, id)
+            episodes.files(db, id)
+        except (Unreadable, InvalidInput, OutOfOrder) as error:
+            yield str(error).partition(" See:")[0]
