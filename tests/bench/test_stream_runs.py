@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,38 @@ def test_at_equal_tokens_only_cases_of_both_arms_count_and_an_error_takes_its_to
     assert (equal.tokens, equal.reference_tokens) == (125, 100)
     assert (equal.finished, equal.reference_finished) == (0.5, 1.0)
     assert (equal.difference.value, equal.difference.n) == (-1.0, 1)
+
+
+class FirstAlone(Learner):
+    """Solves the first case by itself, and the others once their prompt holds the word."""
+
+    def _answer(self, question: Question, sampling: Sampling) -> Any:
+        text = "\n".join(message.text for message in question.messages)
+        schema: Mapping[str, Any] = question.schema or {}
+        if "lessons" in schema.get("properties", {}):
+            return super()._answer(question, sampling)
+        self.asked.append(text)
+        return "ant-old" if ("ant/1-1" not in text and "ant/1-2" not in text) or "ant-old" in text else "no idea"
+
+
+async def test_the_shipped_arms_show_trajectories_and_workflows_of_what_was_solved(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mulligan.toml").write_text('[memory]\nembedder = "none"\n')
+    monkeypatch.chdir(tmp_path)
+    model = FirstAlone()
+    run = await ran(store, tasks(tmp_path, ("ant",), 3), model, "trajectories", "workflows", orders=1)
+    report = await read_stream(store, run.id)
+    assert {arm.arm: scores(report, arm.arm) for arm in report.arms} == {
+        "none": [1, 0, 0],
+        "trajectories": [1, 1, 1],
+        "workflows": [1, 1, 1],
+    }
+    none, trajectories, workflows = report.arms
+    assert none.memory_tokens == trajectories.memory_tokens == 0, "no model is asked for what is shown as it was"
+    assert workflows.memory_tokens
+    induced = [text for text in model.asked if "write down the workflows" in text]
+    assert len(induced) == 3
 
 
 async def test_equal_requests_are_paid_once(store: Store, tmp_path: Path) -> None:
