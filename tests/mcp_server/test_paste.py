@@ -182,7 +182,7 @@ def test_an_environment_for_a_while_is_made_again(monkeypatch: pytest.MonkeyPatc
     python = str(Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}")
     assert uvx == [str(tmp_path / "uvx"), "--python", python, "--from"]
     assert (again, dash, name) == ("python", "-m", "mulligan")
-    assert re.match(r"mulligan\[[\w,]*serve[\w,]*\]( @ |==)", spec)
+    assert re.match(r"mulligan\[[\w,-]*serve[\w,-]*\]( @ |==)", spec)
     assert "all," not in spec, "its parts are named, of which one may be missing"
     monkeypatch.setenv("UV", "/opt/uv")
     assert program()[:3] == ("/opt/uv", "tool", "run")
