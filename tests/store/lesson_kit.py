@@ -37,6 +37,12 @@ def _opener(address: Callable[[Path], str]) -> Callable[[Path], Memory]:
 STORES: dict[str, Callable[[Path], Memory]] = {name: _opener(address) for name, address in ADDRESSES.items()}
 """Lessons and queued work of each kind of store."""
 
+OPENERS = [
+    pytest.param(opened, id=name, marks=[pytest.mark.slow] if name == "postgresql" else [])
+    for name, opened in STORES.items()
+]
+"""As parameters of a test. PostgreSQL takes seconds to start, and a second for each example of a property."""
+
 
 def vectors(id: str) -> dict[Part, bytes]:
     """16 bytes each, of the lesson and of its task."""

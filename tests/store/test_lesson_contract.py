@@ -1,4 +1,4 @@
-"""What every store of lessons keeps to, through the protocol alone. A new store is one more line of `STORES`."""
+"""What every store of lessons keeps to, through the protocol alone. A new store is one more line of `ADDRESSES`."""
 
 import time
 from collections.abc import Mapping

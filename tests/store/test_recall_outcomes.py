@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from lesson_kit import STORES, entry
+from lesson_kit import KINDS, STORES, entry
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
 from mulligan.core.lessons import Memory, Receipt, TaskOutcome
 from mulligan.store import open_store
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=KINDS)
 async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Memory]:
     opened = STORES[request.param](tmp_path)
     for agent in ("a", "b"):

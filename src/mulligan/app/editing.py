@@ -35,7 +35,7 @@ def person() -> str:
     """The name of the user of this machine; "" if it has none."""
     try:
         return getpass.getuser()
-    except (OSError, KeyError):
+    except (OSError, KeyError, ImportError):  # Windows has no list of users to look in
         return ""
 
 
