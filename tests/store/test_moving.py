@@ -18,7 +18,7 @@ from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Feedback, Image, Stop, Task
 from mulligan.store import moving, open_store
 from mulligan.store.moving import move
-from mulligan.store.sqlite.schema import MIGRATIONS
+from mulligan.store.sqlite.schema import MIGRATIONS, expected
 
 PICTURE = Image("image/png", b"bytes")
 
@@ -157,3 +157,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with pytest.raises(InvalidInput, match=said):
             run(*words)
+
+
+def test_every_table_is_copied() -> None:
+    assert set(moving.TABLES) == {name for name, one in expected().items() if one.columns} - {"bank"}

@@ -6,6 +6,7 @@ those of the GenAI conventions where these have one, else they begin with `mulli
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -144,7 +145,7 @@ class _Spans:
         by_model = done.kind == "model" and done.name.partition(":")[0] in OWN_KINDS
         kind = SpanKind.SERVER if done.kind == "call" else SpanKind.CLIENT if by_model else SpanKind.INTERNAL
         context, links = None, list[Link]()
-        if done.kind == "upkeep":  # of a task in the background, which whoever came first has started
+        if done.kind == "upkeep":  # a background task inherits the context of the call that started it
             before = get_current_span().get_span_context()
             context, links = Context(), [Link(before)] if before.is_valid else []
         with self._tracer.start_as_current_span(
@@ -155,13 +156,17 @@ class _Spans:
             if self._content:
                 span.set_attributes(
                     {
-                        _ATTRIBUTES.get((done.kind, name), f"mulligan.{name}"): mask(text)
-                        for name, text in done.content.items()
+                        _ATTRIBUTES.get((done.kind, name), f"mulligan.{name}"): mask(_text(said))
+                        for name, said in done.content.items()
                     }
                 )
             if done.error:
                 span.set_attribute("error.type", done.error)
                 span.set_status(Status(StatusCode.ERROR))
+
+
+def _text(said: Json) -> str:
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
 
 
 def _name(done: Operation, by_model: bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import re
@@ -155,8 +154,7 @@ class EpisodeToolbox:
             await self._bring()
         if known.changes:
             self._here = None
-        content = {"arguments": json.dumps(dict(arguments), ensure_ascii=False, default=str)}
-        with operation("tool", tool, content=content) as done:
+        with operation("tool", tool, content={"arguments": dict(arguments)}) as done:
             text, failed = await self._answer(source, tool, arguments)
             done.content["result"] = text
             done.error = "ToolError" if failed else ""

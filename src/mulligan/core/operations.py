@@ -36,8 +36,8 @@ class Operation:
 
     Attributes:
         name: what is called: a tool, a model; "" for the other kinds.
-        facts: figures, names and ids, without content. Whoever does the operation adds to them.
-        content: texts of the user's or of a model's, by name.
+        facts: figures, names and ids, without content; the code inside the block may add some.
+        content: what a user or a model wrote, by name: a text, or the arguments of a tool.
         error: the name of the exception's class; "cancelled" for a cancellation; "" while all is well.
         seconds: how long it took, once it has ended.
         usage: the tokens and the cost of a model call.
@@ -46,7 +46,7 @@ class Operation:
     kind: Kind
     name: str = ""
     facts: dict[str, Json] = field(default_factory=dict[str, Json])
-    content: dict[str, str] = field(default_factory=dict[str, str])
+    content: dict[str, Json] = field(default_factory=dict[str, Json])
     error: str = ""
     seconds: float = 0.0
     usage: Usage = Usage()
@@ -70,7 +70,7 @@ def watched_by(watcher: Watcher) -> Generator[None]:
 
 @contextmanager
 def operation(
-    kind: Kind, name: str = "", facts: Mapping[str, Json] = {}, content: Mapping[str, str] = {}
+    kind: Kind, name: str = "", facts: Mapping[str, Json] = {}, content: Mapping[str, Json] = {}
 ) -> Generator[Operation]:
     """An operation that lasts as long as the block. What a watcher raises is logged, and changes nothing."""
     done = Operation(kind, name, dict(facts), dict(content))

@@ -222,7 +222,7 @@ async def until_valid(
 def correction(message: Any, problem: str) -> list[BaseMessage]:
     """Return the message and what is wrong with it as turns of the conversation. Each tool call gets an answer.
 
-    Of arguments that are not JSON only the beginning is kept: a model that reads its own repetition goes on with it.
+    Arguments that are not JSON are cut to their beginning: a model that sees its own repetition repeats it again.
     """
     if invalid := getattr(message, "invalid_tool_calls", ()):
         kept = [{**call, "args": (call.get("args") or "")[:KEPT]} for call in invalid]

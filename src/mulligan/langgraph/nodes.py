@@ -128,8 +128,8 @@ class Parts:
         judge: Judges each result, the last one included, before anything is revised; `passed`, `settles` and `goes_on`
             then say nothing. `revise` gets the critique as the last message, and its score does not count. None: the
             revision judges.
-        conclude: Called before the run ends, with the question and the tool's message of the answer that counts. What
-            it asks a model is a part of the record; a run that was cut off in it goes on with it.
+        conclude: Called before the run ends, with the question and the tool's message of the answer that counts. The
+            record keeps what it asks a model, so that a resumed run does not ask again.
 
     A loop that `goes_on` or `settles` ends, and that `passed` does not call good, ends as "unconfirmed".
     """

@@ -15,34 +15,30 @@ from mulligan.store.sqlite.store import SqliteStore
 BATCH = 500
 """Rows that one transaction copies."""
 
-_KEYS = {
-    **dict.fromkeys(("agents", "embedders", "episodes", "steps", "lessons", "receipts", "work"), ("n",)),
-    **dict.fromkeys(
-        ("accounts", "arms", "bench_runs", "found_kinds", "uses", "vectors", "query_vectors", "payloads"), ("n",)
-    ),
-    "log": ("seq",),
+TABLES = {
+    **dict.fromkeys(("agents", "embedders", "episodes"), ("n",)),
     "events": ("episode", "seq"),
     "leases": ("episode",),
+    "steps": ("n",),
     "results": ("step",),
     "texts": ("sha256",),
     "files": ("episode", "name"),
     "images": ("sha256",),
     "shown": ("episode", "sha256"),
+    "lessons": ("n",),
+    "log": ("seq",),
+    **dict.fromkeys(("uses", "vectors", "query_vectors"), ("n",)),
     "links": ("a", "b", "embedder"),
     "keys": ("key", "lesson"),
+    **dict.fromkeys(("receipts", "work", "payloads"), ("n",)),
     "outcomes": ("receipt", "work"),
+    **dict.fromkeys(("accounts", "found_kinds"), ("n",)),
     "worth": ("lesson", "agent"),
+    **dict.fromkeys(("arms", "bench_runs"), ("n",)),
     "bench_cases": ("run", "position"),
     "bench_leases": ("run",),
 }
-"""What the rows of each table are told apart by, in the order of which they are copied."""
-
-_ORDER = (
-    *("agents", "embedders", "episodes", "events", "leases", "steps", "results", "texts", "files", "images", "shown"),
-    *("lessons", "log", "uses", "vectors", "query_vectors", "links", "keys", "receipts", "work", "payloads"),
-    *("outcomes", "accounts", "found_kinds", "worth", "arms", "bench_runs", "bench_cases", "bench_leases"),
-)
-"""A table stands behind those that it refers to."""
+"""Each table with the columns that tell its rows apart. A table stands behind those that it refers to."""
 
 _TRUTHS = frozenset({"success", "fact", "pair", "borrowed", "told"})
 """Columns that are numbers in SQLite, and true or false in PostgreSQL."""
@@ -67,13 +63,13 @@ async def move(source: Store, target: Store, done: Callable[[Moved], None] = lam
         StoreError: A row could not be stored, or differs afterwards.
     """
     here, there = _engine(source), _engine(target)
-    for table in _ORDER:
+    for table in TABLES:
         await _refuse_strangers(here, there, table)
-    copied = {table: await _copy(here, there, table) for table in _ORDER}
+    copied = {table: await _copy(here, there, table) for table in TABLES}
     (generation,) = await here.read(lambda db: db.execute("SELECT generation FROM bank").fetchone())
     await there.write(lambda db: db.execute("UPDATE bank SET generation = ?", (generation,)).rowcount)
     found: list[Moved] = []
-    for table in _ORDER:
+    for table in TABLES:
         found.append(Moved(table, copied[table], await _compare(here, there, table)))
         done(found[-1])
     return found
@@ -100,22 +96,22 @@ async def _refuse_strangers(here: Engine, there: Engine, table: str) -> None:
 
 
 async def _last(engine: Engine, table: str) -> tuple[Any, ...] | None:
-    keys = ", ".join(f"{key} DESC" for key in _KEYS[table])
-    query = f"SELECT {', '.join(_KEYS[table])} FROM {table} ORDER BY {keys} LIMIT 1"
+    keys = ", ".join(f"{key} DESC" for key in TABLES[table])
+    query = f"SELECT {', '.join(TABLES[table])} FROM {table} ORDER BY {keys} LIMIT 1"
     return await engine.read(lambda db: db.execute(query).fetchone())
 
 
 async def _batch(engine: Engine, table: str, after: tuple[Any, ...] | None, *, at: bool = False) -> list[Any]:
     """The next rows behind this key, in order; at: the row of this key alone."""
-    keys = ", ".join(_KEYS[table])
-    places = ", ".join("?" * len(_KEYS[table]))
+    keys = ", ".join(TABLES[table])
+    places = ", ".join("?" * len(TABLES[table]))
     where = "" if after is None else f" WHERE ({keys}) {'=' if at else '>'} ({places})"
     query = f"SELECT {', '.join(_columns(table))} FROM {table}{where} ORDER BY {keys} LIMIT {BATCH}"
     return await engine.read(lambda db: db.execute(query, after or ()).fetchall())
 
 
 async def _rows(engine: Engine, table: str, after: tuple[Any, ...] | None = None) -> AsyncIterator[list[Any]]:
-    places = [_columns(table).index(key) for key in _KEYS[table]]
+    places = [_columns(table).index(key) for key in TABLES[table]]
     while rows := await _batch(engine, table, after):
         yield rows
         after = tuple(rows[-1][place] for place in places)
@@ -137,8 +133,8 @@ async def _copy(here: Engine, there: Engine, table: str) -> int:
     async for rows in _rows(here, table, await _last(there, table)):
         await there.write(put(rows))
         copied += len(rows)
-    if copied and _KEYS[table][0] in ("n", "seq") and len(_KEYS[table]) == 1:
-        await there.numbered(table, _KEYS[table][0])
+    if copied and TABLES[table][0] in ("n", "seq") and len(TABLES[table]) == 1:
+        await there.numbered(table, TABLES[table][0])
     return copied
 
 
@@ -149,7 +145,7 @@ async def _compare(here: Engine, there: Engine, table: str) -> int:
         wrong = next((n for n, row in enumerate(rows) if n >= len(found) or tuple(found[n]) != tuple(row)), None)
         if wrong is not None or len(found) > len(rows):
             key = dict(zip(_columns(table), rows[wrong or 0], strict=True))
-            which = ", ".join(f"{name} {key[name]}" for name in _KEYS[table])
+            which = ", ".join(f"{name} {key[name]}" for name in TABLES[table])
             raise StoreError(f"The row of {table} with {which} differs after copying. Did something write meanwhile?")
         compared += len(rows)
     if await anext(theirs, none):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.lessons import QUOTA
 from mulligan.core.protocols import Store
 from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.store import SqliteStore
@@ -28,7 +30,7 @@ class State:
     """Attributes:
     engine: what only this kind of store says, such as its version and its size, by name.
     totals: how much there is of each, of what this role sees.
-    queue: pieces of work by their status.
+    queue: pieces of work that are not done, by their status.
     leases: episodes that are being driven.
     expired: those of them whose lease has run out.
     advice: what to do, in sentences.
@@ -48,19 +50,21 @@ async def state(store: Store) -> State:
         raise InvalidInput(f"A {type(store).__name__} has no state to show.")
     database, now = store.memory.database, time.time()
 
-    def work(db: Connection) -> tuple[dict[str, int], dict[str, int], tuple[Any, ...], float | None]:
+    def work(db: Connection) -> tuple[dict[str, int], tuple[Any, ...], float | None]:
         totals = {name: db.execute(query).fetchone()[0] for name, query in _TOTALS.items()}
-        queue = dict(db.execute("SELECT status, count(*) FROM work GROUP BY status ORDER BY status").fetchall())
         oldest = db.execute("SELECT min(created) FROM work WHERE status = 'queued'").fetchone()[0]
-        return totals, queue, db.execute(_LEASES, (now,)).fetchone(), oldest
+        return totals, db.execute(_LEASES, (now,)).fetchone(), oldest
 
-    totals, queue, (leases, expired), oldest = await database.read(work)
+    totals, (leases, expired), oldest = await database.read(work)
+    queue = Counter[str]()
+    for kind, depth in (await store.memory.queue.depth()).items():
+        queue.update(depth if kind != QUOTA else {})
     advice: list[str] = []
     if oldest is not None and now - oldest > _OLD:
         hours = (now - oldest) / 3600
         advice.append(f"Work has been queued for {hours:.0f} h: serve with a model, or do it: mulligan memory work")
     if queue.get("failed"):
-        advice.append("Work has failed: mulligan memory work lists it with the reasons.")
+        advice.append("Work has failed: mulligan memory pending lists it with the reasons.")
     if expired:
         advice.append("Leases ran out: their processes are gone. mulligan runs list shows the runs, resume goes on.")
     return State(await database.about(), totals, queue, leases, expired or 0, tuple(advice))

@@ -207,7 +207,7 @@ class Groups:
                 await self._queue.waits(claim, failed)
                 return Closed(work.id, len(episodes), alike=tuple(alike), question=question, failed=failed)
             payload["best"] = best
-            await self._queue.keep(claim, payload)  # whoever closes it after a crash does not compare again
+            await self._queue.keep(claim, payload)  # so that closing it again after a crash does not compare again
         chosen = episodes[payload["best"] - 1].trials[-1]
         learned, failed = await self._lessons(lambda: self._learn(episodes, background=self._background), episodes)
         result: dict[str, Json] = {
