@@ -43,7 +43,7 @@ def restore(file: Path, replace: bool) -> None:
         erased = f"{count(done.lessons, 'lesson')} and {count(done.episodes, 'episode')}"
         say(f"Erased again, as they were erased after the back-up: {erased}")
     if done.replaced:
-        say(f"The store of before is {done.replaced}; it holds what it held, so remove it once you need it no more.")
+        say(f"The earlier store was renamed to {done.replaced}: remove it once you no longer need it.")
     emit(str(load().store))
 
 
