@@ -128,7 +128,7 @@ async def test_what_cannot_be_backed_up_or_restored(
         await restore(load(), tmp_path / "text.db", replace=True)
     assert await titles("anna") == ["one"]
     assert not list(file.parent.glob("*.restoring*"))
-    monkeypatch.setenv("MULLIGAN_DATABASE", "memory:x")
+    monkeypatch.setenv("MULLIGAN_STORE", "memory:x")
     with pytest.raises(InvalidInput, match="in no file"):
         back_up(load(), tmp_path / "b.db")
 

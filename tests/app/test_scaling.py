@@ -305,7 +305,7 @@ def test_killed_in_the_middle_of_a_group_no_trajectory_is_repeated(tmp_path: Pat
     """Five trajectories of two trials; the process is killed at each of its calls in turn, and resumed."""
     for at in range(1, int(os.environ.get("MULLIGAN_KILLS", 13)) + 1):
         home, log = tmp_path / str(at), tmp_path / f"{at}.log"
-        env = {**os.environ, "MULLIGAN_HOME": str(home), "MULLIGAN_DATABASE": ""}
+        env = {**os.environ, "MULLIGAN_HOME": str(home), "MULLIGAN_STORE": ""}
         killed = run_forked([sys.executable, str(MORTAL), str(log), str(at)], env=env, cwd=tmp_path)
         if killed.returncode == 0:  # all was done before that call
             continue

@@ -309,7 +309,7 @@ async def test_a_later_task_gets_its_kind_and_the_lessons_of_that_kind_come_firs
 ) -> None:
     (tmp_path / "mulligan.toml").write_text('[memory]\nembedder = "hash"\n[kinds]\n"by hand" = "manual"\n')
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MULLIGAN_DATABASE", f"{tmp_path}/m.db")
+    monkeypatch.setenv("MULLIGAN_STORE", f"{tmp_path}/m.db")
     new, notes = "Parse the date nine with the calendar of the office.", list[str]()
     async with Bank.open("a", model="none", settings={"threshold": 0, "top_k": 1}) as bank:
 

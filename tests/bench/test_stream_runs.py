@@ -315,7 +315,7 @@ async def test_a_stream_that_was_cut_off_ends_as_one_that_was_not(store: Store, 
     file, whole = tasks(tmp_path, FAMILIES, 2), Learner()
     expected = await read_stream(store, (await ran(store, file, whole, arm(tmp_path))).id)
     async with open_store(tmp_path / "other.db") as other:
-        os.environ["MULLIGAN_DATABASE"] = str(tmp_path / "other.db")
+        os.environ["MULLIGAN_STORE"] = str(tmp_path / "other.db")
         try:
             mortal = Mortal(dies)
             with pytest.raises(Cut):
@@ -328,7 +328,7 @@ async def test_a_stream_that_was_cut_off_ends_as_one_that_was_not(store: Store, 
             await resume_stream(first.id, model=mortal, store=other)
             assert len(mortal.asked) == again
         finally:
-            del os.environ["MULLIGAN_DATABASE"]
+            del os.environ["MULLIGAN_STORE"]
 
 
 async def test_a_stream_is_no_run(store: Store, tmp_path: Path) -> None:

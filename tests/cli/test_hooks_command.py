@@ -26,7 +26,7 @@ def place(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project's folder, which is the working folder, with a home of its own."""
     monkeypatch.setenv("MULLIGAN_HOME", str(here / "data"))
     monkeypatch.setenv("HOME", str(here / "home"))
-    for name in ("MULLIGAN_DATABASE", "MULLIGAN_MODEL", "CLAUDE_PROJECT_DIR", "CLAUDE_CONFIG_DIR", "XDG_RUNTIME_DIR"):
+    for name in ("MULLIGAN_STORE", "MULLIGAN_MODEL", "CLAUDE_PROJECT_DIR", "CLAUDE_CONFIG_DIR", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
     project = here / "project"
     project.mkdir()

@@ -39,7 +39,7 @@ CONTENT = "fails: make\n  make: *** No rule to make target 'all'. Stop.\nworks: 
 def sessions(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(here / "data"))
     monkeypatch.setenv("HOME", str(here / "home"))
-    for name in ("MULLIGAN_DATABASE", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "CODEX_HOME"):
+    for name in ("MULLIGAN_STORE", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
     folder = here / "home/.claude/projects/p"
     folder.mkdir(parents=True)

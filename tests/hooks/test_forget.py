@@ -23,7 +23,7 @@ BANK = "project:p"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project's folder, which is the working folder, and a journal with a session that taught a lesson."""
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("MULLIGAN_DATABASE", raising=False)
+    monkeypatch.delenv("MULLIGAN_STORE", raising=False)
     (tmp_path / "p").mkdir()
     monkeypatch.chdir(tmp_path / "p")
 

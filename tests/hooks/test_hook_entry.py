@@ -76,7 +76,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
-    for name in ("MULLIGAN_DATABASE", "MULLIGAN_HOOKS", "XDG_RUNTIME_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"):
+    for name in ("MULLIGAN_STORE", "MULLIGAN_HOOKS", "XDG_RUNTIME_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"):
         monkeypatch.delenv(name, raising=False)
     folder = tmp_path / "project"
     folder.mkdir()
@@ -333,14 +333,14 @@ def test_a_broken_payload_is_passed_over_and_noted(
 
 def test_a_store_that_another_process_is_making_has_no_lessons_yet(place: Place, tmp_path: Path) -> None:
     (tmp_path / "new.db").touch()
-    assert place.run(place.failure(), MULLIGAN_DATABASE=str(tmp_path / "new.db")).stdout == b""
+    assert place.run(place.failure(), MULLIGAN_STORE=str(tmp_path / "new.db")).stdout == b""
     with Journal() as journal:
         assert journal.errors() == []
 
 
 def test_a_broken_store_or_setting_is_passed_over_and_noted(place: Place, tmp_path: Path) -> None:
     (tmp_path / "broken.db").write_bytes(b"no database" * 100)
-    assert place.run(place.failure(), MULLIGAN_DATABASE=str(tmp_path / "broken.db")).stdout == b""
+    assert place.run(place.failure(), MULLIGAN_STORE=str(tmp_path / "broken.db")).stdout == b""
     with Journal() as journal:
         assert "not a database" in journal.errors()[0].what
         journal.set("withhold", "a lot")
@@ -354,7 +354,7 @@ def test_a_store_that_hangs_is_left_in_time_and_status_says_so(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "hangs.db")  # who opens it to read waits for a writer
-    monkeypatch.setenv("MULLIGAN_DATABASE", str(tmp_path / "hangs.db"))
+    monkeypatch.setenv("MULLIGAN_STORE", str(tmp_path / "hangs.db"))
     assert place.run(place.failure(), MULLIGAN_HOOKS_SECONDS="0.5").stdout == b""
     monkeypatch.setattr(status, "ANSWERING", 0.2)
     said = status_of(str(place.folder))
@@ -509,9 +509,9 @@ def test_an_agent_whose_answer_nobody_reads_is_not_asked(agent: str, event: str)
 def test_a_store_that_is_another_file_in_each_folder_is_not_used(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.learn("python: No module named 'yaml'")
     for given in ("mine.db", "sqlite:///mine.db", "memory:"):
-        assert "yaml" in place.text(place.failure(session=given), MULLIGAN_DATABASE=given)
-        monkeypatch.setenv("MULLIGAN_DATABASE", given)
+        assert "yaml" in place.text(place.failure(session=given), MULLIGAN_STORE=given)
+        monkeypatch.setenv("MULLIGAN_STORE", given)
         assert (status_of(str(place.folder)).candidates, status_of(".").trouble) == (1, "")
     elsewhere = str(place.folder / "mine.db")
     for given in (elsewhere, f"sqlite:///{elsewhere}"):
-        assert place.text(place.failure(session="s2"), MULLIGAN_DATABASE=given) == ""
+        assert place.text(place.failure(session="s2"), MULLIGAN_STORE=given) == ""

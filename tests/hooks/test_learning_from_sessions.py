@@ -56,7 +56,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder, with a user's data and home of its own."""
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("MULLIGAN_DATABASE", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
+    for name in ("MULLIGAN_STORE", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "project").mkdir()
     return tmp_path / "project"

@@ -65,7 +65,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / ".cache").mkdir()
     monkeypatch.setenv("ASKED", str(tmp_path / ".cache" / "asked"))
     monkeypatch.setenv("MULLIGAN_HOOKS_SECONDS", "30")
-    monkeypatch.delenv("MULLIGAN_DATABASE", raising=False)
+    monkeypatch.delenv("MULLIGAN_STORE", raising=False)
     project(tmp_path / "p")
     (tmp_path / "agent.py").write_text(AGENT)
     (tmp_path / "teach.py").write_text(

@@ -45,9 +45,9 @@ async def test_where_the_store_hangs_and_a_setting_is_broken_the_agent_goes_on_a
         await at.mulligan("hooks", "install", "claude", "--yes")
         (at.project / "mulligan.toml").write_text("[memory\n")
         os.mkfifo(tmp_path / "hangs.db")  # who opens it to read waits for a writer
-        at.env |= {"MULLIGAN_DATABASE": str(tmp_path / "hangs.db"), "MULLIGAN_HOOKS_SECONDS": "1"}
+        at.env |= {"MULLIGAN_STORE": str(tmp_path / "hangs.db"), "MULLIGAN_HOOKS_SECONDS": "1"}
         assert len(await at.session("Write the report.", [FAILS, MENDS, FAILS])) == 4
-        del at.env["MULLIGAN_DATABASE"], at.env["MULLIGAN_HOOKS_SECONDS"]
+        del at.env["MULLIGAN_STORE"], at.env["MULLIGAN_HOOKS_SECONDS"]
         said = await at.mulligan("hooks", "status")
         assert "claude PostToolUseFailure: TimeoutError: took longer than 1.0 seconds" in said
         await at.mulligan("learn", "--since", "1d")

@@ -19,7 +19,7 @@ def test_no_finished_try_is_made_again(where: str, tmp_path: Path) -> None:
     chance = random.Random(3)
     for number in range(int(os.environ.get("MULLIGAN_KILLS", 34))):
         home, log = tmp_path / str(number), tmp_path / f"{number}.log"
-        env = {**os.environ, "MULLIGAN_HOME": str(home), "MULLIGAN_DATABASE": ""}
+        env = {**os.environ, "MULLIGAN_HOME": str(home), "MULLIGAN_STORE": ""}
         at = f"{chance.uniform(0, 0.02):.4f}" if where == "any" else where
         killed = run_forked([sys.executable, str(SCRIPT), str(log), at], env=env, cwd=tmp_path)
         assert killed.returncode == -9 or where == "any", killed.stderr

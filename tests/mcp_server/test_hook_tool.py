@@ -29,7 +29,7 @@ OUTPUT = "ModuleNotFoundError: No module named 'yaml'"
 def failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Json]:
     """The arguments of a failed command in this folder, with a home of its own."""
     monkeypatch.setenv("MULLIGAN_HOME", str(folder / "home"))
-    for name in ("MULLIGAN_DATABASE", "CLAUDE_PROJECT_DIR"):
+    for name in ("MULLIGAN_STORE", "CLAUDE_PROJECT_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(folder)
     return {

@@ -105,7 +105,7 @@ async def test_the_queue_and_what_a_model_took(tmp_path: Path) -> None:
     async with open_store(store) as kept:
         await kept.memory.queue.enqueue("merge", "a", {"lessons": []}, waiting=True)
     model = f"scripted:{tmp_path / 'answers.json'}"
-    with served("--metrics", "--tools", "all,solve", "--model", model, env={"MULLIGAN_DATABASE": store}) as server:
+    with served("--metrics", "--tools", "all,solve", "--model", model, env={"MULLIGAN_STORE": store}) as server:
         async with Client(over(server.url), mode="legacy") as client:
             done = await client.call_tool("solve", {"task": "What is six times seven?", "expected": "42", "trials": 2})
             assert not done.is_error, done

@@ -184,7 +184,7 @@ async def test_a_strategy_without_lessons_is_refused_before_anything_is_called()
 def test_without_a_terminal_it_is_refused_before_anything_is_called(tmp_path: Path) -> None:
     (tmp_path / "script.txt").write_text("tea")
     command = ("solve", "x", "--evaluator", "contains:y", "--model", "scripted:script.txt", "--edit-reflections")
-    env = {**os.environ, "MULLIGAN_HOME": str(tmp_path), "MULLIGAN_DATABASE": ""}
+    env = {**os.environ, "MULLIGAN_HOME": str(tmp_path), "MULLIGAN_STORE": ""}
     ran = subprocess.run(
         [sys.executable, "-m", "mulligan", *command],
         env=env,
@@ -234,7 +234,7 @@ def test_killed_while_it_asks_it_does_not_ask_again_for_what_was_answered(tmp_pa
         pid, person = pty.fork()
         if pid == 0:
             os.chdir(tmp_path)
-            env = {**os.environ, "MULLIGAN_HOME": str(tmp_path), "MULLIGAN_DATABASE": ""}
+            env = {**os.environ, "MULLIGAN_HOME": str(tmp_path), "MULLIGAN_STORE": ""}
             os.execve(sys.executable, [sys.executable, "-c", PLAYED, str(log), *arguments], env)
         return pid, person
 

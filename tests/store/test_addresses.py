@@ -63,8 +63,10 @@ def test_an_address_is_shown_without_its_password(address: str, shown: str) -> N
     assert shown_address(address) == shown
 
 
-async def test_the_new_name_of_the_variable_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_older_name_of_the_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_DATABASE", "memory:old")
+    with pytest.raises(InvalidInput, match="MULLIGAN_STORE now: rename it"):
+        assert load().store
     monkeypatch.setenv("MULLIGAN_STORE", "memory:new")
     assert load().store == "memory:new"
 
@@ -98,12 +100,12 @@ async def test_a_failed_write_to_memory_changes_nothing() -> None:
 
 
 async def test_the_environment_names_the_store_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MULLIGAN_DATABASE", f"sqlite:///{tmp_path}/other.db")
+    monkeypatch.setenv("MULLIGAN_STORE", f"sqlite:///{tmp_path}/other.db")
     episode = await solve("Name a drink.", evaluator="contains:water", model=ScriptedModel(["water"]))
     async with open_store(tmp_path / "other.db") as store:
         assert await store.load(episode.id) == episode
     assert not load().database.exists()
-    monkeypatch.setenv("MULLIGAN_DATABASE", "memory:tests")
+    monkeypatch.setenv("MULLIGAN_STORE", "memory:tests")
     async with open_store("memory:tests") as store:
         episode = await solve("Name a drink.", evaluator="contains:water", model=ScriptedModel(["water"]))
         assert await store.load(episode.id) == episode

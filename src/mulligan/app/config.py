@@ -19,6 +19,7 @@ from mulligan.text.files import read_text
 from mulligan.text.toml_lines import line_of
 
 FILE = "mulligan.toml"
+OLD_NAME = "MULLIGAN_DATABASE"
 TAMA = "tama.toml"
 """The project file of tama. Its models are read under their names where no mulligan.toml is beside it."""
 MODELS = ("model", "reflect_model", "judge_model")
@@ -53,8 +54,11 @@ class Config:
 
     @property
     def store(self) -> str | Path:
-        """The address of the store: `MULLIGAN_STORE`, else `MULLIGAN_DATABASE`, else the file `database`."""
-        return os.environ.get("MULLIGAN_STORE") or os.environ.get("MULLIGAN_DATABASE") or self.database
+        """The address of the store: `MULLIGAN_STORE`, else the file `database`. Raises `InvalidInput` for the
+        variable's older name, which would otherwise be passed over without a word."""
+        if not (address := os.environ.get("MULLIGAN_STORE")) and os.environ.get(OLD_NAME):
+            raise InvalidInput(f"{OLD_NAME} is called MULLIGAN_STORE now: rename it. Its values are the same.")
+        return address or self.database
 
     def table(self, key: str) -> Mapping[str, Json]:
         """A setting that has to be a table. Raises `InvalidInput` when it is something else."""

@@ -115,7 +115,10 @@ def _bank_of_project(agent_id: str | None) -> str:
     if agent_id is not None:
         raise InvalidInput("Give either --agent-id or --project: a project's bank has an id of its own.")
     folder = os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("GEMINI_CWD") or os.getcwd()
-    os.environ.setdefault("MULLIGAN_DATABASE", f"sqlite:///{store_file()}")  # not that of a project's mulligan.toml
+    given, file = os.environ.get("MULLIGAN_STORE", ""), store_file()
+    if given and given.removeprefix("sqlite:///") != file:
+        click.echo(f"Hooks keep their banks in {file}, so --project does not use MULLIGAN_STORE.", err=True)
+    os.environ["MULLIGAN_STORE"] = f"sqlite:///{file}"  # whatever a project's mulligan.toml says
     with Journal() as journal:
         return journal.bank_of(project_id(folder))
 

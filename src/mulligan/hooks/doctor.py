@@ -23,6 +23,7 @@ from mulligan.hooks.install import PROGRAM, installed, settings_file, user_folde
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.recall import store_file
 from mulligan.hooks.signature import digest, signature
+from mulligan.store import shown_address
 
 _ABOUT = "No module named 'orders_schema'"
 ERROR = digest(signature(f"ModuleNotFoundError: {_ABOUT}"))
@@ -69,7 +70,7 @@ def fire(of: Agent, given: Mapping[str, tuple[str, int]], home: Path) -> Iterato
     transcript = home / "transcript.jsonl"
     lines = recorded[of.NAME].get("transcript", ())
     transcript.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    kept = {name: value for name, value in os.environ.items() if name != "MULLIGAN_DATABASE"}
+    kept = {name: value for name, value in os.environ.items() if name != "MULLIGAN_STORE"}
     tried = {**kept, "MULLIGAN_HOME": str(home), SWITCH: RECALL}  # a worker would outlive the folder
     for payload in recorded[of.NAME]["calls"]:
         event = payload.get("event") or payload["hook_event_name"]
@@ -133,8 +134,9 @@ def troubles(of: Agent, given: Mapping[str, tuple[str, int]], folder: Path) -> I
     """What keeps an agent's hooks from running, or from running as they should."""
     yield from _switched_off(of, folder)
     yield from gone(of, given)
-    if (store := os.environ.get("MULLIGAN_DATABASE", "")) and not store.endswith(store_file()):
-        yield f"MULLIGAN_DATABASE is {store}, which is not one file for all folders: hooks use {store_file()}."
+    if (store := os.environ.get("MULLIGAN_STORE", "")) and not store.endswith(store_file()):
+        store = shown_address(store)
+        yield f"MULLIGAN_STORE is {store}, which is not one file for all folders: hooks use {store_file()}."
     for event, (command, limit) in given.items():
         hook = _hook(of, event)
         if hook is None:

@@ -95,7 +95,7 @@ class Known(NamedTuple):
 def store_file() -> str:
     """The file of the bank that hooks use: one for all folders, so no project's own settings move it, and neither does
     a relative path, which is another file in each."""
-    given = os.environ.get("MULLIGAN_DATABASE", "").removeprefix("sqlite:///")
+    given = os.environ.get("MULLIGAN_STORE", "").removeprefix("sqlite:///")
     return given if os.path.isabs(given) else os.path.join(home_path(), "mulligan.db")
 
 

@@ -331,7 +331,7 @@ class Proof:
             self._furnish(home, place, run)
             environment = {
                 "MULLIGAN_HOME": str(home),
-                "MULLIGAN_DATABASE": str(home / _STORE),
+                "MULLIGAN_STORE": str(home / _STORE),
                 "MULLIGAN_MODELS": str(weights.folder().resolve()),
                 SWITCH: RECALL,
             }
