@@ -142,7 +142,9 @@ async def test_a_server_that_is_idle_finishes_what_another_left_behind(
             server.stop(signal.SIGKILL)
         plays(wire, range(1), delay=0)
         async with asyncio.timeout(60):
-            while not (lessons := await kept("me")):
+            while True:
+                if lessons := await kept("me"):
+                    break
                 await asyncio.sleep(0.05)
         assert (await service.store.memory.queue.look("me", task.removeprefix("extract_"))).attempts == 2
     there_once(lessons, range(1))
