@@ -167,14 +167,15 @@ class Siege:
             except Exception as error:
                 self._note(error)
 
-    def _note(self, error: Exception) -> None:
+    def _note(self, error: Any) -> None:
         """A connection that was lost; another error is a fault."""
-        several: Any = error.exceptions if isinstance(error, ExceptionGroup) else ()
-        for one in several:
-            self._note(one)
-        if not several and not isinstance(error, httpx2.TransportError | MCPError | TimeoutError):
+        if isinstance(error, ExceptionGroup):
+            for one in error.exceptions:  # pyright: ignore
+                self._note(one)
+        elif isinstance(error, httpx2.TransportError | MCPError | TimeoutError):
+            self.lost[type(error).__name__] += 1
+        else:
             raise error
-        self.lost[type(error).__name__] += not several
 
     async def _round(self, client: Client, who: str, begun: dict[str, Any]) -> bool:
         """Does a round of calls, from where it was lost; False: a call was lost."""
