@@ -63,7 +63,7 @@ def test_who_merges_and_who_undoes_it_is_named(mulligan: Mulligan, monkeypatch: 
     monkeypatch.setattr(getpass, "getuser", lambda: "anna")
     ids = [added(mulligan, f"Title {n}") for n in range(2)]
     monkeypatch.setattr(getpass, "getuser", lambda: "ben")
-    answer = {
+    answer: Any = {
         "title": "Both",
         "description": "d",
         "content": "Do both.",

@@ -207,11 +207,10 @@ class PostgresDatabase:
 
     def _begun(self, db: psycopg.Connection[Any], begin: _Begin, work: Callable[[Connection], T], agent: str | None):
         db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if begin.reads else "BEGIN")
-        begun = db.execute(
-            begin.sql.encode(), (self._every if agent is None else f"={agent}", *begin.values)
-        ).fetchone()
+        values = self._every if agent is None else f"={agent}", *begin.values
+        begun = db.execute(begin.sql.encode(), values).fetchone()
         if begun and begun[1] > NEWEST:  # the tables were brought up to date since this connection was opened
-            raise newer(self.name, *(db.execute(_VERSION.encode()).fetchone() or ()), NEWEST)
+            every(db, self.name)
         return work(PostgresConnection(db))
 
     def _connection(self) -> psycopg.Connection[Any]:
@@ -278,13 +277,14 @@ def every(db: psycopg.Connection[Any], name: str) -> str:
         version = bound = None
     if version is None or bound is None:
         raise StoreError(f"{name}: the role {role} may not serve this store. To let it: {setup_command(role)}")
-    if version[0] < NEWEST:
+    number, readable = version
+    if number < NEWEST:
         raise StoreError(
-            f"{name} is of version {version[0]}, and this Mulligan works with version {NEWEST}. "
+            f"{name} is of version {number}, and this Mulligan works with version {NEWEST}. "
             f"To bring it up to date: {setup_command()}"
         )
-    if version[1] > NEWEST:
-        raise newer(name, *version, NEWEST)
+    if readable > NEWEST:
+        raise newer(name, number, readable, NEWEST)
     return "*" if bound[0] is None else f"={bound[0]}"
 
 

@@ -312,8 +312,8 @@ def _change(
     if change == "restored" or _text(there) != _text(after):
         worth.begin_anew(db, agent, n, time.time())
     if (there.state, after.state) == ("quarantined", "active"):
-        into: Change = "merged" if after.origin.kind == "merged" else "superseded"
-        _supersede(db, agent, after.origin.parents, after.id, into, by)
+        how: Change = "merged" if after.origin.kind == "merged" else "superseded"
+        _supersede(db, agent, after.origin.parents, after.id, how, by)
     elif (there.state, after.state) == ("active", "quarantined"):
         rows.reactivate_parents(db, agent, after.id, by)
 
