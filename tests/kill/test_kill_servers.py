@@ -301,14 +301,8 @@ class Siege:
 
 @pytest.fixture
 def postgres() -> Generator[PostgresServer]:
-    """A server of its own, to be killed."""
-    from mulligan.store.postgresql.schema import setup
-
-    postgres_server.needed()
-    made = PostgresServer()
-    setup(made.owner, postgres_server.ROLE)
-    yield made
-    made.stop()
+    with postgres_server.mortal() as made:
+        yield made
 
 
 @asynccontextmanager

@@ -371,14 +371,8 @@ asyncio.run(main())
 
 @pytest.fixture
 def mortal() -> Iterator[PostgresServer]:
-    """A server of its own, to be killed."""
-    from mulligan.store.postgresql.schema import setup
-
-    postgres_server.needed()
-    made = PostgresServer()
-    setup(made.owner, postgres_server.ROLE)
-    yield made
-    made.stop()
+    with postgres_server.mortal() as made:
+        yield made
 
 
 def test_nothing_acknowledged_is_lost_when_postgresql_is_killed(mortal: PostgresServer) -> None:
