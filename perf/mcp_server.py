@@ -2,11 +2,13 @@
 
 One run, one light client (`mcp_parts/client.py`; the official ones would dominate the figures), the servers in turns.
 Parts: `start` (from start to the first tools/list), `calls` (reflexion-thinking, and the nearest that the others have),
-`recall` (retrieve_memory in a bank of many lessons). The load of the machine is printed: with more than about 0.5 of
-anything else running, read the minima and the CPU time only.
+`recall` (retrieve_memory in a bank of many lessons), and, only when it is asked for, `shared` (several servers on one
+PostgreSQL store, asked by turns, beside one server on SQLite; needs the extra postgres-server). The load of the machine
+is printed: with more than about 0.5 of anything else running, read the minima and the CPU time only.
 
     python perf/mcp_server.py [--parts start,calls,recall] [--starts 10] [--calls 2000] [--lessons 10000]
                                [--no-http] [--no-npm] [--only TEXT]
+    python perf/mcp_server.py --parts shared [--servers 3] [--clients 1,10,25,50,100] [--seconds 20]
 
 sequential-thinking is fetched by npm into a temporary folder. The file is not called mcp.py, which every script of this
 folder would import in the place of the SDK.
@@ -169,6 +171,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="of calls, for each server, in turns")
     parser.add_argument("--recalls", type=int, default=400)
     parser.add_argument("--lessons", type=int, default=10_000)
+    parser.add_argument("--servers", type=int, default=3, help="of the part shared")
+    parser.add_argument("--clients", default="1,10,25,50,100", help="of the part shared: a row for each number")
+    parser.add_argument("--seconds", type=float, default=20, help="for each row of the part shared")
     parser.add_argument("--only", default="", help="cases whose name holds this text")
     parser.add_argument("--no-http", action="store_true", help="leave our HTTP transport out")
     parser.add_argument("--no-npm", action="store_true", help="leave sequential-thinking out")
@@ -180,8 +185,10 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
-        node = None if asked.no_npm or parts == ["recall"] else sequential_thinking(Path(folder) / "npm")
-        print(load() + ("" if node else "; without sequential-thinking"))
+        node = (
+            None if asked.no_npm or not {"start", "calls"} & set(parts) else sequential_thinking(Path(folder) / "npm")
+        )
+        print(load() + ("" if node or parts == ["shared"] else "; without sequential-thinking"))
         if "start" in parts:
             start(chosen(start_cases(home, node)), asked.starts)
         if "calls" in parts:
@@ -195,6 +202,10 @@ def main() -> None:
             print(f"\nretrieve_memory, {asked.lessons:,} lessons of one agent")
             for callers in (1, 8):
                 calls(chosen(recall_cases(full)), asked.recalls, callers, asked.rounds)
+        if "shared" in parts:
+            from mcp_parts.shared import shared
+
+            shared(asked.servers, [int(count) for count in asked.clients.split(",")], asked.seconds, Path(folder))
         print("\n" + load())
 
 

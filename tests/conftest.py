@@ -1,7 +1,7 @@
 import gc
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ if sys.dont_write_bytecode and not sys.pycache_prefix:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import hypothesis
+import postgres_server
 
 # A busy machine changes no verdict: no deadline for an example, and none for drawing it.
 hypothesis.settings.register_profile(
@@ -55,6 +56,13 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _postgres() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Ends the PostgreSQL server with the session, if a test started one."""
+    yield
+    postgres_server.stop_all()
 
 
 @pytest.fixture(scope="session")

@@ -7,20 +7,35 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Generator, Sequence
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from mcp_parts.wires import Wire
 
 Revision = Literal["2025-06-18", "2026-07-28"]
 Caller = Generator[dict[str, Any], dict[str, Any]]
 """Yields the arguments of its next call, and is sent the result of the last one."""
+Visitor = Generator[tuple[str, dict[str, Any]], dict[str, Any]]
+"""As a caller, of several tools: yields a tool and its arguments."""
 
 ABOUT = {"name": "mulligan-perf", "version": "1"}
 
 
-class Opens(Protocol):
-    def __call__(self) -> Wire: ...
+@dataclass
+class Visited:
+    """What a visit came to.
+
+    Attributes:
+        walls: the seconds of each call that was answered, by its tool.
+        errors: how often each error was answered.
+        seconds: how long the visit lasted.
+    """
+
+    walls: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    errors: Counter[str] = field(default_factory=Counter[str])
+    seconds: float = 0.0
 
 
 class Client:
@@ -69,6 +84,31 @@ class Client:
                 call(lane, callers[lane].send(result["structuredContent"]))
         return walls
 
+    def visit(self, visitors: Sequence[Visitor], seconds: float) -> Visited:
+        """Lets each visitor have one call under way until the time is up. An answer that is an error ends no visit:
+        the visitor is sent an empty result."""
+        asked, visited = dict[int, tuple[int, str, float]](), Visited()
+
+        def call(lane: int, tool: str, arguments: dict[str, Any]) -> None:
+            since = time.perf_counter()
+            asked[self._send("tools/call", {"name": tool, "arguments": arguments}, lane)] = lane, tool, since
+
+        began = time.perf_counter()
+        for lane, visitor in enumerate(visitors):
+            call(lane, *next(visitor))
+        while asked:
+            message = self._next()
+            lane, tool, since = asked.pop(message["id"])
+            result: dict[str, Any] = message.get("result", {})
+            if "error" in message or result.get("isError"):
+                visited.errors[str(message.get("error") or result["content"])[:200]] += 1
+            else:
+                visited.walls.setdefault(tool, []).append(time.perf_counter() - since)
+            if time.perf_counter() - began < seconds:
+                call(lane, *visitors[lane].send(result.get("structuredContent") or {}))
+        visited.seconds = time.perf_counter() - began
+        return visited
+
     def _send(self, method: str, params: dict[str, Any], lane: int) -> int:
         if self.revision == "2026-07-28":
             params = {**params, "_meta": ENVELOPE}
@@ -77,12 +117,17 @@ class Client:
         return self._number
 
     def _receive(self) -> tuple[int, dict[str, Any]]:
+        message = self._next()
+        if "error" in message:
+            raise RuntimeError(f"answered with an error: {message['error']}")
+        return message["id"], message["result"]
+
+    def _next(self) -> dict[str, Any]:
+        """The next answer; what a server says meanwhile is passed over."""
         while True:
-            message = json.loads(self.wire.receive())
-            if "result" in message:
-                return message["id"], message["result"]
-            if "error" in message:
-                raise RuntimeError(f"answered with an error: {message['error']}")
+            message: dict[str, Any] = json.loads(self.wire.receive())
+            if "result" in message or "error" in message:
+                return message
 
 
 ENVELOPE = {

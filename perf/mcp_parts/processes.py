@@ -30,10 +30,11 @@ class Command:
 
 
 class Running:
-    """A server that runs, with its client. `started` is the wall clock's reading before it was started."""
+    """A server that runs, with its client. `started` is the wall clock's reading before it was started; `port` is 0
+    unless it speaks HTTP."""
 
     def __init__(self, command: Command, revision: Revision, log: IO[bytes]) -> None:
-        port = free_port() if command.http else 0
+        self.port = port = free_port() if command.http else 0
         words = [word.replace("{port}", str(port)) for word in command.words]
         self.started = time.perf_counter()
         self.process = subprocess.Popen(
@@ -46,7 +47,7 @@ class Running:
         try:
             if command.http:
                 self._await_port(port)
-            wire = Posts(port, "/mcp", revision) if command.http else Pipes(self.process)
+            wire = Posts([port], "/mcp", revision) if command.http else Pipes(self.process)
             self.client = Client(wire, revision)
             self.tools = self.client.hello()
         except BaseException:

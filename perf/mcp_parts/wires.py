@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import select
 import socket
 import subprocess
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 PATIENCE = 120
@@ -53,20 +55,23 @@ class Pipes:
 
 
 class Posts:
-    """Streamable HTTP, a kept-alive connection for each caller."""
+    """Streamable HTTP to one server, or to several by turns: each request goes to the next one, whoever sends it.
 
-    def __init__(self, port: int, path: str, revision: str) -> None:
-        self._port, self._path, self._revision = port, path, revision
+    A caller has a kept-alive connection to each server. A response whose status is not 2xx is an error of its request.
+    """
+
+    def __init__(self, ports: Sequence[int], path: str, revision: str) -> None:
+        self._ports, self._path, self._revision = itertools.cycle(ports), path, revision
         self._session = ""
-        self._sockets = dict[int, socket.socket]()
-        self._asked = set[socket.socket]()
+        self._sockets = dict[tuple[int, int], socket.socket]()
+        self._asked = dict[socket.socket, int]()
         self._ready = list[bytes]()
 
     def send(self, message: dict[str, Any], lane: int) -> None:
-        body = json.dumps(message).encode()
+        body, port = json.dumps(message).encode(), next(self._ports)
         lines = [
             f"POST {self._path} HTTP/1.1",
-            f"Host: 127.0.0.1:{self._port}",
+            f"Host: 127.0.0.1:{port}",
             "Content-Type: application/json",
             "Accept: application/json, text/event-stream",
             f"Content-Length: {len(body)}",
@@ -79,21 +84,21 @@ class Posts:
                 lines.append(f"Mcp-Name: {message['params']['name']}")
         if self._session:
             lines.append(f"Mcp-Session-Id: {self._session}")
-        connection = self._connection(lane)
+        connection = self._connection(lane, port)
         connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
         if "id" in message:
-            self._asked.add(connection)
+            self._asked[connection] = message["id"]
         else:
             self._response(connection)
 
-    def _connection(self, lane: int) -> socket.socket:
+    def _connection(self, lane: int, port: int) -> socket.socket:
         """The caller's; a new one where the server has closed it, having heard nothing for a while."""
-        held = self._sockets.get(lane)
+        held = self._sockets.get((lane, port))
         if held is not None and select.select([held], [], [], 0)[0]:
             held.close()
             held = None
         if held is None:
-            held = self._sockets[lane] = socket.create_connection(("127.0.0.1", self._port), PATIENCE)
+            held = self._sockets[lane, port] = socket.create_connection(("127.0.0.1", port), PATIENCE)
             held.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return held
 
@@ -104,7 +109,7 @@ class Posts:
                 raise TimeoutError(f"no answer within {PATIENCE} s")
             for one in readable:
                 self._ready += self._response(one)
-                self._asked.discard(one)
+                self._asked.pop(one)
         return self._ready.pop()
 
     def _response(self, connection: socket.socket) -> list[bytes]:
@@ -124,7 +129,8 @@ class Posts:
             while len(body) < int(headers.get("content-length", 0)):
                 body += _more(connection)
         if not status.startswith("HTTP/1.1 2"):
-            raise RuntimeError(f"{status}: {body.decode(errors='replace')[:500]}")
+            error = {"message": f"{status}: {body.decode(errors='replace')[:500]}"}
+            return [json.dumps({"jsonrpc": "2.0", "id": self._asked[connection], "error": error}).encode()]
         if headers.get("content-type", "").startswith("text/event-stream"):
             found = [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:")]
             return [line for line in found if line]

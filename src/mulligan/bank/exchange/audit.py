@@ -18,7 +18,7 @@ class Decided:
 
     Attributes:
         at: seconds since the epoch.
-        by: who changed it, such as "cli anna"; the model of a merged lesson; "" where the history does not say.
+        by: who changed it, such as "cli anna"; "" where the history does not say.
         why: the reason, if one was given.
         title: of the lesson after the change.
     """
@@ -51,6 +51,5 @@ def _of_lesson(agent_id: str, id: str, versions: Sequence[Version]) -> Iterable[
         written = version.change == "added" and lesson is not None and lesson.origin.kind == "written"
         if version.change in DECIDED or written:
             detail: Mapping[str, Json] = version.detail or {}
-            model = lesson.origin.by if lesson and version.change == "merged" else ""
-            by, why = str(detail.get("by") or model), str(detail.get("why") or "")
+            by, why = str(detail.get("by") or ""), str(detail.get("why") or "")
             yield Decided(version.at, version.change, by, why, agent_id, id, title)

@@ -32,6 +32,8 @@ class Listening:
         drain: seconds that calls in flight may take once the server is told to stop.
         metrics: whether to count and to answer GET /metrics.
         metrics_token: reads metrics, and nothing else.
+        sessions: whether clients of the older revisions get sessions over "http"; None: unless servers on other
+            machines may share the store.
     """
 
     transport: str = "http"
@@ -44,6 +46,7 @@ class Listening:
     drain: float = 10.0
     metrics: bool = False
     metrics_token: Token | None = None
+    sessions: bool | None = None
 
 
 async def serve_http(

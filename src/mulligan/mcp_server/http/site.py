@@ -21,6 +21,7 @@ from mulligan.mcp_server.http.guard import Guard, RateLimit, RequestLog, only_ht
 from mulligan.mcp_server.http.metrics import CountedResponses, Metrics, MetricsPage
 from mulligan.mcp_server.http.transports import Endpoints, sse_site, streamable_site
 from mulligan.mcp_server.tokens import Verifier
+from mulligan.store import is_local
 from mulligan.web.hosts import Bound, HostPolicy
 from mulligan.web.server import Server
 from mulligan.web.signals import stop_requested
@@ -41,8 +42,11 @@ class Site:
         self._listening, self._bound = listening, bound
         self._url = f"{bound.url}{PATHS[listening.transport]}"
         self._admission = Admission(listening.concurrency)
-        transport = sse_site if listening.transport == "sse" else streamable_site
-        endpoints = transport(service, which, self._admission)
+        if listening.transport == "sse":
+            endpoints = sse_site(service, which, self._admission)
+        else:
+            keep = is_local(service.config.store) if listening.sessions is None else listening.sessions
+            endpoints = streamable_site(service, which, self._admission, keep_sessions=keep)
         metrics = self._metrics(endpoints) if listening.metrics else None
         self._guard = Guard(self._layers(endpoints.router, service, metrics), HostPolicy(bound, listening.origins))
         self._app, self._watched = RequestLog(self._guard), contextlib.nullcontext()

@@ -82,6 +82,13 @@ class Sessions(ByToken):
         self._states.forget(session)
 
 
+class NoSessions(Sessions):
+    """No state, whatever id of a session a request names: another server may have given it."""
+
+    def state(self, context: Any) -> ConnectionState | None:
+        return None
+
+
 IDLE_SECONDS = 30 * 60.0
 """When a session without requests ends."""
 
@@ -94,16 +101,27 @@ class Endpoints:
     sessions: Callable[[], int]
 
 
-def streamable_site(service: Service, which: str, admission: Admission) -> Endpoints:
-    """Streamable HTTP: one endpoint, with sessions in the older protocol revisions and without in the newest.
+def streamable_site(service: Service, which: str, admission: Admission, *, keep_sessions: bool = True) -> Endpoints:
+    """Streamable HTTP: one endpoint, without sessions in the newest protocol revision.
 
     It is served while the router's lifespan is entered.
+
+    Args:
+        service: what the tools work on.
+        which: the tools, as in `select_tools`.
+        admission: counts the requests in flight.
+        keep_sessions: whether clients of the older revisions get a session, which only this process knows; without
+            one, each of their requests stands alone, and any server of the same store may answer it (design/111).
     """
-    sessions = Sessions(service.served.agent_id)
+    sessions = Sessions(service.served.agent_id) if keep_sessions else NoSessions(service.served.agent_id)
     server: Server[Any] = make_server(service, which, lambda _: nullcontext(sessions))
     server.middleware += [hold_slot, log_requests]
     manager = StreamableHTTPSessionManager(
-        server, max_request_body_size=messages.MAX_BYTES, session_idle_timeout=IDLE_SECONDS, max_sessions=MAX_SESSIONS
+        server,
+        stateless=not keep_sessions,
+        max_request_body_size=messages.MAX_BYTES,
+        session_idle_timeout=IDLE_SECONDS,
+        max_sessions=MAX_SESSIONS,
     )
 
     async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:

@@ -27,6 +27,7 @@ from mulligan.store.postgresql.dialect import PostgresConnection
 from mulligan.store.postgresql.schema import NEWEST, SCHEMA, setup_command
 from mulligan.store.postgresql.verify import verify
 from mulligan.store.sqlite.engine import Connection
+from mulligan.store.sqlite.schema import described, newer
 
 T = TypeVar("T")
 
@@ -40,14 +41,16 @@ _ALL = 0x4D554C4C
 """The lock that every write shares, and that a write has alone which concerns more than one agent or episode."""
 
 _SESSION = f"-c search_path={SCHEMA} -c statement_timeout={SECONDS:.0f}s -c idle_in_transaction_session_timeout=60s"
-_NAMED = "SELECT set_config('mulligan.agent', %s, TRUE)"
+_NAMED = "SELECT set_config('mulligan.agent', %s, TRUE), (SELECT readable_from FROM version)"
+_VERSION = "SELECT number, coalesce(CAST(to_jsonb(v) ->> 'readable_from' AS integer), number) FROM version v"
+"""Stores of before version 3 have no column of this name."""
 _SHARED = f", pg_advisory_xact_lock_shared({_ALL})"
 _LOCKED = f"{_SHARED}, pg_advisory_xact_lock(hashtextextended(%s, {_ALL}))"
 _ALONE = f", pg_advisory_xact_lock({_ALL})"
 
 _ABOUT = (
     "SELECT current_user, current_setting('server_version'), pg_database_size(current_database()),"
-    " (SELECT number FROM version)"
+    " (SELECT number FROM version), (SELECT readable_from FROM version)"
 )
 _MINE = "FROM pg_stat_activity WHERE usename = current_user AND datname = current_database()"
 _SLOW = (
@@ -132,8 +135,8 @@ class PostgresDatabase:
 
     async def about(self) -> Mapping[str, str]:
         def work(db: Connection) -> Mapping[str, str]:
-            role, server, size, version = db.execute(_ABOUT).fetchone()
-            said = {"store": self.name, "version": str(version), "server": f"PostgreSQL {server}"}
+            role, server, size, *version = db.execute(_ABOUT).fetchone()
+            said = {"store": self.name, "version": described(*version), "server": f"PostgreSQL {server}"}
             serves = "all agents" if self._every == "*" else f"the agent {self._every[1:]!r}"
             said |= {"role": f"{role}, for {serves}", "size": f"{size / 1e6:.1f} MB"}
             said["connections"] = str(db.execute(f"SELECT count(*) {_MINE}").fetchone()[0])
@@ -141,6 +144,9 @@ class PostgresDatabase:
             return {**said, **{f"slow now {n}": f"{ms:.0f} s, {text}" for n, (ms, text) in enumerate(slow, 1)}}
 
         return await self.read(work)
+
+    async def knows_all(self) -> bool:
+        return await self.read(lambda db: db.execute("SELECT number FROM version").fetchone()[0] <= NEWEST)
 
     async def numbered(self, table: str, column: str) -> None:
         """The table and the column are ours, never a user's."""
@@ -201,7 +207,10 @@ class PostgresDatabase:
 
     def _begun(self, db: psycopg.Connection[Any], begin: _Begin, work: Callable[[Connection], T], agent: str | None):
         db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if begin.reads else "BEGIN")
-        db.execute(begin.sql.encode(), (self._every if agent is None else f"={agent}", *begin.values))
+        values = self._every if agent is None else f"={agent}", *begin.values
+        begun = db.execute(begin.sql.encode(), values).fetchone()
+        if begun and begun[1] > NEWEST:  # the tables were brought up to date since this connection was opened
+            every(db, self.name)
         return work(PostgresConnection(db))
 
     def _connection(self) -> psycopg.Connection[Any]:
@@ -262,15 +271,20 @@ def every(db: psycopg.Connection[Any], name: str) -> str:
     if not there:
         raise StoreError(f"{name} holds no store of Mulligan. To make one: {setup_command(role)}")
     try:
-        version = db.execute("SELECT number FROM version").fetchone()
+        version = db.execute(_VERSION.encode()).fetchone()
         bound = db.execute("SELECT agent FROM servers").fetchone()
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         version = bound = None
     if version is None or bound is None:
         raise StoreError(f"{name}: the role {role} may not serve this store. To let it: {setup_command(role)}")
-    if version[0] != NEWEST:
-        what = f"To bring it up to date: {setup_command()}" if version[0] < NEWEST else "Upgrade Mulligan."
-        raise StoreError(f"{name} is of version {version[0]}, and this Mulligan works with version {NEWEST}. {what}")
+    number, readable = version
+    if number < NEWEST:
+        raise StoreError(
+            f"{name} is of version {number}, and this Mulligan works with version {NEWEST}. "
+            f"To bring it up to date: {setup_command()}"
+        )
+    if readable > NEWEST:
+        raise newer(name, number, readable, NEWEST)
     return "*" if bound[0] is None else f"={bound[0]}"
 
 

@@ -12,6 +12,7 @@ import psycopg
 from psycopg import sql
 
 from mulligan.core.errors import InvalidInput, StoreError
+from mulligan.store.sqlite.schema import expands, readable_from
 
 SCHEMA = "mulligan"
 """Where the tables stand in the database."""
@@ -21,6 +22,8 @@ OLDEST = 16
 
 _FILES = sorted((Path(__file__).parent / "migrations").glob("*.sql"), key=lambda file: int(file.name.partition("_")[0]))
 NEWEST = len(_FILES)
+EXPANDING = frozenset(number for number, file in enumerate(_FILES, 1) if expands(file))
+"""The numbers of the migrations that only add: see `expands`."""
 
 
 def setup_command(role: str = "") -> str:
@@ -70,7 +73,9 @@ def _migrate(db: psycopg.Connection[Any]) -> int:
         raise StoreError(f"The store is of version {done}, and this Mulligan works with version {NEWEST}: upgrade it.")
     for file in _FILES[done:]:
         db.execute(file.read_bytes())
-    db.execute("UPDATE version SET number = %s" if version else "INSERT INTO version VALUES (%s)", (NEWEST,))
+    if not version:
+        db.execute("INSERT INTO version (number) VALUES (0)")
+    db.execute("UPDATE version SET number = %s, readable_from = %s", (NEWEST, readable_from(NEWEST, EXPANDING)))
     return NEWEST - done
 
 

@@ -32,7 +32,16 @@ from urllib.parse import quote
 from mulligan.core.errors import RecordLost, StoreError
 from mulligan.core.lessons import Fault
 from mulligan.recording.holders import Watch
-from mulligan.store.sqlite.schema import MIGRATIONS, migrate, missing, missing_table, read_with_missing_tables
+from mulligan.store.sqlite.schema import (
+    MIGRATIONS,
+    check_readable,
+    described,
+    migrate,
+    missing,
+    missing_table,
+    read_with_missing_tables,
+    version_of,
+)
 from mulligan.store.sqlite.verify import Damaged, verify
 
 LEAST = 1 << 16
@@ -198,7 +207,7 @@ class _OutdatedFile(sqlite3.OperationalError):
 
 
 def _check(db: sqlite3.Connection) -> None:
-    if db.execute("PRAGMA user_version").fetchone()[0] < len(MIGRATIONS):
+    if version_of(db)[0] < len(MIGRATIONS):
         raise _OutdatedFile("the file is of an older version")
 
 
@@ -279,12 +288,14 @@ class Database:
 
     async def about(self) -> Mapping[str, str]:
         def work(db: sqlite3.Connection) -> Mapping[str, str]:
-            pages, size, version = (
-                db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size", "user_version")
-            )
-            return {"store": str(self.path), "version": str(version), "size": f"{pages * size / 1e6:.1f} MB"}
+            pages, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+            version = described(*version_of(db))
+            return {"store": str(self.path), "version": version, "size": f"{pages * size / 1e6:.1f} MB"}
 
         return await self.read(work)
+
+    async def knows_all(self) -> bool:
+        return await self.read(lambda db: version_of(db)[0] <= len(MIGRATIONS))
 
     async def numbered(self, table: str, column: str) -> None:
         """SQLite does this by itself."""
@@ -509,6 +520,7 @@ class Lane:
     def _once(self, db: sqlite3.Connection, work: Work[T]) -> T:
         db.execute(self._begin)
         with db:  # commits, or rolls back
+            check_readable(db, self._path)  # another process may have brought the file up to date since
             return work(db)
 
 

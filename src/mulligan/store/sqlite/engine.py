@@ -74,6 +74,10 @@ class Engine(Protocol):
         """What only this engine knows of itself, such as its version and its size, by name."""
         ...
 
+    async def knows_all(self) -> bool:
+        """Whether this program knows all tables and columns: a newer one may have added some."""
+        ...
+
     async def numbered(self, table: str, column: str) -> None:
         """Has the next row of a table get a number above those that rows were stored with."""
         ...

@@ -1,7 +1,8 @@
 """Brings a file's tables up to date by the numbered scripts of `migrations/`, and says which tables are missing.
 
 `user_version` of the file is the number of migrations that it has seen. A migration is never changed once released:
-the next change is the next migration.
+the next change is the next migration. One that only adds says so in its first line, `-- expands`, and a program that
+does not know it goes on with the store (design/112).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
@@ -45,10 +46,71 @@ _FILES = sorted((Path(__file__).parent / "migrations").glob("*.sql"), key=lambda
 
 MIGRATIONS: tuple[Migration, ...] = tuple(statements(file) for file in _FILES)
 
+_ADDS = re.compile(
+    r"CREATE (TABLE|INDEX) |CREATE POLICY |ALTER TABLE \S+ ENABLE ROW LEVEL SECURITY|"
+    r"ALTER TABLE \S+ ADD COLUMN (?!.*(,|\b(NOT NULL|UNIQUE|PRIMARY|REFERENCES|CHECK)\b))",
+    re.DOTALL,
+)
+"""What older programs do not notice: they name the columns that they write, and leave new ones empty."""
 
-def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
-    """Bring the file up to date. Raises `StoreError` for a newer file and for one that is not ours."""
-    if _version(db, path, migrations) == len(migrations):
+
+def expands(script: Path) -> bool:
+    """Whether programs that do not know this migration go on with the store after it.
+
+    Raises `ValueError` for a script that says so and does more than add tables, indexes and columns that may be empty.
+    """
+    if not script.read_text(encoding="utf-8").startswith("-- expands"):
+        return False
+    for statement in statements(script):
+        if not _ADDS.match(statement):
+            raise ValueError(f"{script.name} says that it expands, and does more: {statement}")
+    return True
+
+
+EXPANDING = frozenset(number for number, file in enumerate(_FILES, 1) if expands(file))
+"""The numbers of the migrations that only add."""
+
+
+def readable_from(migrations: int, expanding: Collection[int]) -> int:
+    """The least number of migrations that a program has to know to use a store that has seen so many."""
+    return max((number for number in range(1, migrations + 1) if number not in expanding), default=0)
+
+
+def newer(name: object, version: int, readable: int, known: int) -> StoreError:
+    """The error for a store that this program must not use. known: migrations that it knows."""
+    return StoreError(
+        f"{name} was changed by a newer Mulligan: it is of version {described(version, readable)}, and this one knows "
+        f"version {known}. Upgrade Mulligan, or name another store."
+    )
+
+
+def described(version: int, readable: int) -> str:
+    """The version of a store as messages name it."""
+    return f"{version}" if version == readable else f"{version}, for programs that know version {readable}"
+
+
+def version_of(db: sqlite3.Connection) -> tuple[int, int]:
+    """The version of the file, and the least that a program has to know: where they differ, the upper half of
+    `user_version`."""
+    held = int(db.execute("PRAGMA user_version").fetchone()[0])
+    return held & 0xFFFF, held >> 16 or held
+
+
+def check_readable(db: sqlite3.Connection, path: Path) -> None:
+    """Raises `StoreError` if a newer program has changed the file so that this one must not go on with it."""
+    version, readable = version_of(db)
+    if readable > len(MIGRATIONS):
+        raise newer(path, version, readable, len(MIGRATIONS))
+
+
+def migrate(
+    db: sqlite3.Connection,
+    path: Path,
+    migrations: tuple[Migration, ...] = MIGRATIONS,
+    expanding: Collection[int] = EXPANDING,
+) -> None:
+    """Bring the file up to date. Raises `StoreError` for one that is not ours, or that only newer programs may use."""
+    if _version(db, path, migrations) >= len(migrations):
         return
     mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode not in ("wal", "memory"):  # in memory, where there is no disk to write to
@@ -56,11 +118,14 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...
     db.execute("BEGIN IMMEDIATE")
     try:
         # read again: another process may have been faster
-        for migration in migrations[_version(db, path, migrations) :]:
-            for statement in migration:
-                db.execute(statement)
-        db.execute(f"PRAGMA application_id = {APPLICATION}")
-        db.execute(f"PRAGMA user_version = {len(migrations)}")
+        version, readable = _version(db, path, migrations), readable_from(len(migrations), expanding)
+        if version < len(migrations):
+            for migration in migrations[version:]:
+                for statement in migration:
+                    db.execute(statement)
+            held = len(migrations) if readable == len(migrations) else readable << 16 | len(migrations)
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+            db.execute(f"PRAGMA user_version = {held}")
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
@@ -69,27 +134,24 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...
 
 
 def _version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...]) -> int:
-    version, ours, empty = _file_state(db)
+    version, readable, ours, empty = _file_state(db)
     if not ours and (version or not empty):
         raise StoreError(f"{path} is the database of another program. Name another file for Mulligan's store.")
-    if version > len(migrations):
-        raise StoreError(
-            f"{path} was written by a newer Mulligan (version {version} of the store; this one reads up to "
-            f"{len(migrations)}). Upgrade Mulligan, or name another file."
-        )
+    if readable > len(migrations):
+        raise newer(path, version, readable, len(migrations))
     return version
 
 
-def _file_state(db: sqlite3.Connection) -> tuple[int, bool, bool]:
-    """The version, whether the file is ours, and whether it is empty, read at one moment: another connection may be
-    making the file just now."""
+def _file_state(db: sqlite3.Connection) -> tuple[int, int, bool, bool]:
+    """The two numbers of `version_of`, whether the file is ours, and whether it is empty, read at one moment: another
+    connection may be making the file just now."""
     within = db.in_transaction
     if not within:
         db.execute("BEGIN")
     try:
-        version = int(db.execute("PRAGMA user_version").fetchone()[0])
+        version, readable = version_of(db)
         ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
-        return version, ours, db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+        return version, readable, ours, db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
     finally:
         if not within and db.in_transaction:
             db.execute("ROLLBACK")

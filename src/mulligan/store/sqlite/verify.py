@@ -436,7 +436,7 @@ def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     )
     for agent, id in db.execute(held).fetchall():
         if mend:
-            reactivate_parents(db, agent, id)
+            reactivate_parents(db, agent, id, {})
         what = f"Lesson {id} is quarantined, and those that it was merged from are not recalled either."
         yield Fault(f"{what} Mended, they are active again.", mend, id)
     for _, id, successor in rows:

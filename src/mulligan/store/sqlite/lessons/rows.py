@@ -198,12 +198,12 @@ def run_removed(db: Connection, episode: str) -> None:
             update(db, agent, n, replace(lesson, origin=origin), "edited", {"run": "removed"})
 
 
-def reactivate_parents(db: Connection, agent: int, id: str) -> tuple[str, ...]:
+def reactivate_parents(db: Connection, agent: int, id: str, by: Mapping[str, str]) -> tuple[str, ...]:
     """Makes the lessons that were merged into the lesson `id` active again; their ids."""
     numbers = db.execute("SELECT n FROM lessons WHERE agent = ? AND superseded_by = ? ORDER BY n", (agent, id))
     parents = {n: read(db, n) for (n,) in numbers.fetchall()}
     for n, lesson in parents.items():
-        update(db, agent, n, replace(lesson, state="active", superseded_by=None), "unmerged", {"from": id})
+        update(db, agent, n, replace(lesson, state="active", superseded_by=None), "unmerged", {"from": id, **by})
     return tuple(lesson.id for lesson in parents.values())
 
 

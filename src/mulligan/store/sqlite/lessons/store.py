@@ -31,6 +31,7 @@ from mulligan.core.lessons import (
     Version,
     Worth,
 )
+from mulligan.core.operations import detail_of, signature
 from mulligan.core.records import Json, Lesson
 from mulligan.store.sqlite import queue
 from mulligan.store.sqlite.engine import Connection, Engine
@@ -63,11 +64,11 @@ class SqliteLessons:
         claim: Claim | None = None,
         result: Json = None,
     ) -> Sequence[Added]:
-        ready = [rows.as_added(agent_id, entry) for entry in entries]
+        ready, detail = [rows.as_added(agent_id, entry) for entry in entries], detail_of()
 
         def work(db: Connection) -> Sequence[Added]:
             agent = rows.writer(db, agent_id)
-            kept = tuple(_add(db, agent, entry, text, fold) for entry, text in ready)
+            kept = tuple(_add(db, agent, entry, text, fold, detail) for entry, text in ready)
             folded = list(dict.fromkeys(one.id for one in kept if one.folded))
             table = {"folded": folded} if folded else {}
             queue.settle(db, agent, claim, {**result, **table} if isinstance(result, dict) else result)
@@ -78,8 +79,9 @@ class SqliteLessons:
     async def change(
         self, agent_id: str, lesson: Lesson, change: Change, *, entry: Addition | None = None, detail: Json = None
     ) -> None:
+        by = signature()
         await self._db.write(
-            lambda db: _change(db, rows.reader(db, agent_id), lesson, change, entry, detail), agent=agent_id
+            lambda db: _change(db, rows.reader(db, agent_id), lesson, change, entry, detail, by), agent=agent_id
         )
 
     async def merge(
@@ -88,11 +90,12 @@ class SqliteLessons:
         merged, text = rows.as_added(agent_id, entry)
         if not parents or merged.lesson.id in parents or merged.lesson.state == "superseded":
             raise StoreError(f"Lesson {merged.lesson.id} can only be merged from others, and must not be superseded.")
-        unique = tuple(dict.fromkeys(parents))
-        await self._settling(agent_id, claim, result, lambda db, agent: _merge(db, agent, merged, text, unique))
+        unique, by = tuple(dict.fromkeys(parents)), signature()
+        await self._settling(agent_id, claim, result, lambda db, agent: _merge(db, agent, merged, text, unique, by))
 
     async def unmerge(self, agent_id: str, id: str) -> Sequence[str]:
-        return await self._db.write(lambda db: _unmerge(db, rows.reader(db, agent_id), id), agent=agent_id)
+        by = signature()
+        return await self._db.write(lambda db: _unmerge(db, rows.reader(db, agent_id), id, by), agent=agent_id)
 
     async def link(
         self, agent_id: str, links: Sequence[Link], *, claim: Claim | None = None, result: Json = None
@@ -242,7 +245,7 @@ class SqliteLessons:
         return await self._db.read(lambda db: archive.archive(db, agent_id), agent=agent_id)
 
 
-def _add(db: Connection, agent: int, entry: Addition, text: str, fold: bool) -> Added:
+def _add(db: Connection, agent: int, entry: Addition, text: str, fold: bool, detail: Json) -> Added:
     """Adds the lesson, or folds it into an exact duplicate, an active one before others (a merged lesson may say what
     one of its parents did).
 
@@ -251,12 +254,12 @@ def _add(db: Connection, agent: int, entry: Addition, text: str, fold: bool) -> 
     """
     twin = fold and db.execute(_DUPLICATE, (agent, entry.fingerprint, entry.lesson.state)).fetchone()
     if not twin:
-        rows.insert(db, agent, entry, text)
+        rows.insert(db, agent, entry, text, detail)
         if entry.lesson.nature == "fact" and entry.lesson.state == "active":
-            _supersede(db, agent, entry.lesson.origin.parents, entry.lesson.id, "superseded")
+            _supersede(db, agent, entry.lesson.origin.parents, entry.lesson.id, "superseded", detail or {})
         return Added(entry.lesson.id)
     there, new = rows.read(db, twin[0]), entry.lesson
-    detail = {
+    twice = {
         "id": new.id,
         "experience": new.experience,
         "query": new.query,
@@ -267,12 +270,18 @@ def _add(db: Connection, agent: int, entry: Addition, text: str, fold: bool) -> 
     after = replace(there, support=there.support + new.support, to_check="")
     if new.confirmed and not there.confirmed:
         after = replace(after, confirmed=True, outcome=new.outcome)
-    rows.update(db, agent, twin[0], after, "folded", detail)
+    rows.update(db, agent, twin[0], after, "folded", twice)
     return Added(there.id, folded=True)
 
 
 def _change(
-    db: Connection, agent: int | None, lesson: Lesson, change: Change, entry: Addition | None, detail: Json
+    db: Connection,
+    agent: int | None,
+    lesson: Lesson,
+    change: Change,
+    entry: Addition | None,
+    detail: Json,
+    by: Mapping[str, str],
 ) -> None:
     n = rows.number(db, agent, lesson.id)
     assert agent is not None
@@ -303,11 +312,10 @@ def _change(
     if change == "restored" or _text(there) != _text(after):
         worth.begin_anew(db, agent, n, time.time())
     if (there.state, after.state) == ("quarantined", "active"):
-        _supersede(
-            db, agent, after.origin.parents, after.id, "merged" if after.origin.kind == "merged" else "superseded"
-        )
+        how: Change = "merged" if after.origin.kind == "merged" else "superseded"
+        _supersede(db, agent, after.origin.parents, after.id, how, by)
     elif (there.state, after.state) == ("active", "quarantined"):
-        rows.reactivate_parents(db, agent, after.id)
+        rows.reactivate_parents(db, agent, after.id, by)
 
 
 def _text(lesson: Lesson) -> tuple[str, str, str]:
@@ -315,18 +323,22 @@ def _text(lesson: Lesson) -> tuple[str, str, str]:
     return lesson.title, lesson.description, lesson.content
 
 
-def _merge(db: Connection, agent: int, entry: Addition, text: str, parents: Sequence[str]) -> None:
+def _merge(
+    db: Connection, agent: int, entry: Addition, text: str, parents: Sequence[str], by: Mapping[str, str]
+) -> None:
     """A merged lesson that is held back supersedes its parents when it is released (see `_change`)."""
     for parent in parents:
         there = rows.read(db, rows.number(db, agent, parent))
         if there.state != "active":
             raise StoreError(f"Lesson {there.id} is {there.state} by now, so it is not merged: only active ones are.")
-    rows.insert(db, agent, entry, text, {"parents": list(parents)})
+    rows.insert(db, agent, entry, text, {"parents": list(parents), **by})
     if entry.lesson.state == "active":
-        _supersede(db, agent, parents, entry.lesson.id, "merged")
+        _supersede(db, agent, parents, entry.lesson.id, "merged", by)
 
 
-def _supersede(db: Connection, agent: int, parents: Sequence[str], id: str, change: Change) -> None:
+def _supersede(
+    db: Connection, agent: int, parents: Sequence[str], id: str, change: Change, by: Mapping[str, str]
+) -> None:
     """Marks those of the parents that are still active as superseded by the lesson `id`; their vectors go."""
     for parent in parents:
         found = db.execute(
@@ -335,10 +347,10 @@ def _supersede(db: Connection, agent: int, parents: Sequence[str], id: str, chan
         if found:
             rows.drop_vectors(db, found[0])
             after = replace(rows.read(db, found[0]), state="superseded", superseded_by=id, embedder=None)
-            rows.update(db, agent, found[0], after, change, {"into": id})
+            rows.update(db, agent, found[0], after, change, {"into": id, **by})
 
 
-def _unmerge(db: Connection, agent: int | None, id: str) -> Sequence[str]:
+def _unmerge(db: Connection, agent: int | None, id: str, by: Mapping[str, str]) -> Sequence[str]:
     n = rows.number(db, agent, id)
     assert agent is not None
     merged = rows.read(db, n)
@@ -349,10 +361,10 @@ def _unmerge(db: Connection, agent: int | None, id: str) -> Sequence[str]:
             f"Lesson {id} is held back, so the lessons that it was merged from are active: there is nothing to bring "
             "back. Release it, and it takes their place; purge it to be rid of it."
         )
-    ids = rows.reactivate_parents(db, agent, id)
+    ids = rows.reactivate_parents(db, agent, id, by)
     if not ids:
         raise StoreError(f"Lesson {id} is not a merged lesson, or its merge was undone already.")
-    rows.update(db, agent, n, replace(merged, state="retired"), "unmerged", {"parents": list(ids)})
+    rows.update(db, agent, n, replace(merged, state="retired"), "unmerged", {"parents": list(ids), **by})
     return ids
 
 
