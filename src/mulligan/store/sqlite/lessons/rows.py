@@ -439,9 +439,12 @@ def get(db: Connection, agent: int | None, ids: Sequence[str]) -> Sequence[Lesso
 
 
 def _named(agent: int | None) -> str:
-    """The lessons whose ids are in the parameter `ids`, a JSON list, each looked up by its id: see `number`."""
+    """The lessons whose ids are in the parameter `ids`, a JSON list, each looked up by its id: see `number`.
+
+    `OFFSET 0` keeps PostgreSQL from comparing the numbers with those of the whole bank.
+    """
     one = f"SELECT s.n FROM lessons s WHERE s.id = j.value AND {owned(agent, 's.agent')} ORDER BY s.n LIMIT 1"
-    return f"(SELECT ({one}) AS n FROM json_each(:ids) j) f JOIN lessons l ON l.n = f.n"
+    return f"(SELECT ({one}) AS n FROM json_each(:ids) j /*! OFFSET 0 */) f JOIN lessons l ON l.n = f.n"
 
 
 def there(db: Connection, agent: int | None, ids: Sequence[str]) -> Sequence[Lesson]:
