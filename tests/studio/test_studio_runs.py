@@ -23,6 +23,7 @@ from mulligan.core.records import (
     Feedback,
     Head,
     Image,
+    Json,
     Lesson,
     Plan,
     Quality,
@@ -71,8 +72,9 @@ async def test_an_episode_is_told_trial_by_trial() -> None:
 
 async def test_a_question_to_a_graph_has_its_answer_in_a_sentence() -> None:
     sentence = "EOMES regulates <b>VHL</b>."
+    kinds: tuple[dict[str, Json], ...] = ({"led_by": "langgraph", ASKED: {}}, {})
     async with open_store(load().store) as store:
-        for n, settings in enumerate(({"led_by": "langgraph", ASKED: {}}, {})):
+        for n, settings in enumerate(kinds):
             await store.create(Episode(f"e{n}", Task("Which genes?"), run=f"r{n}", head=Head(settings=settings)))
             lease = await store.acquire(f"e{n}", "test", 60)
             await store.begin_step(lease, f"trial.1/evaluate/{SENTENCE}#1", {}, "hash")
