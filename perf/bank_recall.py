@@ -17,7 +17,7 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,13 @@ from mulligan.store import open_store
 
 EMBEDDER, DIM, VOCABULARY = "stub-384", 384, 30_000
 _chance = np.random.default_rng(1)
-_odds = 1 / (np.arange(VOCABULARY) + 5.0)
-_odds /= _odds.sum()
+_odds = np.cumsum(1 / (np.arange(VOCABULARY) + 5.0))
+_odds /= _odds[-1]
 _numbers = itertools.count(1)
 
 
 def words(count: int) -> str:
-    return " ".join(f"w{n}" for n in _chance.choice(VOCABULARY, count, p=_odds))
+    return " ".join(f"w{n}" for n in np.searchsorted(_odds, _chance.random(count), side="right").tolist())
 
 
 def vectors(count: int) -> Any:
@@ -46,11 +46,12 @@ def vectors(count: int) -> Any:
     return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
-def entries(agent: str, count: int) -> list[Addition]:
+def entries(agent: str, made: Any, subjects: Iterable[str] = itertools.repeat("")) -> list[Addition]:
+    """A lesson for each of these vectors; a word for its subject, if there is one, begins its title."""
     found: list[Addition] = []
-    for vector in vectors(count):
+    for vector, subject in zip(made, subjects, strict=False):
         number = next(_numbers)
-        title, text, query = words(7), words(60), words(12)
+        title, text, query = f"{subject} {words(7)}".strip(), words(60), words(12)
         lesson = Lesson(
             f"{number:012x}",
             title,
@@ -69,7 +70,7 @@ def entries(agent: str, count: int) -> list[Addition]:
 
 async def grow(memory: Memory, agent: str, count: int) -> None:
     for first in range(0, count, 1000):
-        await memory.lessons.add(agent, entries(agent, min(1000, count - first)), fold=False)
+        await memory.lessons.add(agent, entries(agent, vectors(min(1000, count - first))), fold=False)
 
 
 async def measured(what: str, calls: list[Callable[[], Awaitable[object]]]) -> None:
@@ -103,7 +104,7 @@ async def one_agent(memory: Memory, agent: str, rounds: int) -> None:
         await measured(f"recall, query of {length} words", [recall(indexes, agent, length) for _ in range(rounds)])
     again: list[float] = []
     for _ in range(min(rounds, 30)):
-        await memory.lessons.add(agent, entries(agent, 3), fold=False)
+        await memory.lessons.add(agent, entries(agent, vectors(3)), fold=False)
         call = recall(indexes, agent, 20)
         cpu = time.process_time()
         await call()

@@ -3,8 +3,10 @@ from pathlib import Path
 
 import pytest
 from bolt_server import BoltServer
+from library_graph import tables
 from sample_graphs import a_ladybug, a_server, opened
 
+from mulligan.graphs.loading import load
 from mulligan.graphs.protocol import Graph
 
 
@@ -30,6 +32,15 @@ def ladybug(kg: Path) -> Iterator[Graph]:
 @pytest.fixture(scope="module")
 def bolt(server: BoltServer) -> Iterator[Graph]:
     with opened(server.access) as graph:
+        yield graph
+
+
+@pytest.fixture(scope="module")
+def ladybug_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
+    """The library of `library_graph` in a Ladybug file."""
+    path = tmp_path_factory.mktemp("library") / "kg"
+    load(tables(), path)
+    with opened(path) as graph:
         yield graph
 
 

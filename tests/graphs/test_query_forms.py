@@ -1,25 +1,13 @@
 """The forms of query that a question is shown: made of its own graph, they run and give what the question asks for."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from library_graph import tables
-from sample_graphs import opened
 
-from mulligan.graphs.loading import load
 from mulligan.graphs.protocol import Graph, GraphSchema
 from mulligan.graphs.query_forms import forms_of
 from mulligan.graphs.question_checks import Asked
 from mulligan.graphs.values import link_values
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    path = tmp_path_factory.mktemp("library") / "kg"
-    load(tables(), path)
-    with opened(path) as graph:
-        yield graph
 
 
 async def asked(library: Graph, question: str) -> Asked:
@@ -45,14 +33,14 @@ async def asked(library: Graph, question: str) -> Asked:
     ],
 )
 async def test_a_form_gives_what_the_question_asks_for(
-    library: Graph, question: str, kind: str, right: list[Any]
+    ladybug_library: Graph, question: str, kind: str, right: list[Any]
 ) -> None:
-    forms = dict(form.split(": ", 1) for form in forms_of(await asked(library, question)))
-    rows = (await library.run(forms[kind])).rows
+    forms = dict(form.split(": ", 1) for form in forms_of(await asked(ladybug_library, question)))
+    rows = (await ladybug_library.run(forms[kind])).rows
     assert sorted({value for row in rows for value in row.values()}, key=str) == right, forms
 
 
 @pytest.mark.parametrize("question", ["Which books did Austen write?", "Is there anything without a name?", "1,900?"])
-async def test_a_question_of_no_such_kind_is_shown_none(library: Graph, question: str) -> None:
-    assert forms_of(await asked(library, question)) == []
+async def test_a_question_of_no_such_kind_is_shown_none(ladybug_library: Graph, question: str) -> None:
+    assert forms_of(await asked(ladybug_library, question)) == []
     assert forms_of(Asked(question, GraphSchema())) == []

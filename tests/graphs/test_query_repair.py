@@ -14,7 +14,6 @@ from sample_graphs import NEEDS_BOLT, hostile, opened
 
 from mulligan.core.errors import QueryError
 from mulligan.graphs._guard import read_only
-from mulligan.graphs.loading import load
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
 from mulligan.graphs.repair import LONGEST, mended_query, repair_query
 from mulligan.graphs.repair._text import CLAUSES
@@ -33,14 +32,6 @@ SCHEMA = GraphSchema(
     ),
     exact=True,
 )
-
-
-@pytest.fixture(scope="module")
-def ladybug_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    path = tmp_path_factory.mktemp("library") / "kg"
-    load(tables(), path)
-    with opened(path) as graph:
-        yield graph
 
 
 @pytest.fixture(scope="module")

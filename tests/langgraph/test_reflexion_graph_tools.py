@@ -221,6 +221,11 @@ def test_a_rule_of_the_end_is_for_a_graph_without_a_judge(tool: Any) -> None:
         a_graph(chat(1), tool, until="rows", judge=judge)
 
 
+def test_a_rule_of_the_end_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="until must be 'rows' or 'judged', not 'maybe'"):
+        a_graph(chat(1), Genes(), until="maybe")
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [({"rows": [1]}, '{"rows": [1]}'), (Other(text="x"), '{"text": "x"}'), ("text", "text"), (None, "null")],

@@ -121,6 +121,18 @@ def test_every_table_with_something_of_an_agent_has_a_wall(place: str) -> None:
     assert {name for (name,) in open_to_all} == shared
 
 
+@pytest.mark.parametrize("table", ["uses", "vectors", "query_vectors", "keys"])
+def test_what_belongs_to_lessons_is_seen_without_a_look_at_those_of_others(place: str, table: str) -> None:
+    """An index answers the wall of a table without a column for the agent (design/113)."""
+    import psycopg
+
+    with psycopg.connect(server().address(place), autocommit=True) as db:
+        db.execute("SET search_path = mulligan; SET enable_seqscan = off; SET mulligan.agent = '=a'")
+        plan = "\n".join(line for (line,) in db.execute(f"EXPLAIN SELECT count(*) FROM {table}".encode()))
+    assert "on lessons l" in plan, plan
+    assert "Index Cond: ((agent >= " in plan, plan
+
+
 @pytest.mark.parametrize(
     ("role", "why"),
     [

@@ -21,7 +21,9 @@ from mulligan.core.records import (
     Edit,
     Episode,
     Feedback,
+    Head,
     Image,
+    Json,
     Lesson,
     Plan,
     Quality,
@@ -33,6 +35,7 @@ from mulligan.core.records import (
     Task,
     Usage,
 )
+from mulligan.recording.drivers import ASKED, SENTENCE
 from mulligan.store import open_store
 from mulligan.studio.rendering import PAGE_ROWS
 from mulligan.studio.serving import serve_studio
@@ -65,6 +68,22 @@ async def test_an_episode_is_told_trial_by_trial() -> None:
     assert page.count("<ins>") == 1
     assert by_run == page
     assert "data-live" not in page
+
+
+async def test_a_question_to_a_graph_has_its_answer_in_a_sentence() -> None:
+    sentence = "EOMES regulates <b>VHL</b>."
+    kinds: tuple[dict[str, Json], ...] = ({"led_by": "langgraph", ASKED: {}}, {})
+    async with open_store(load().store) as store:
+        for n, settings in enumerate(kinds):
+            await store.create(Episode(f"e{n}", Task("Which genes?"), run=f"r{n}", head=Head(settings=settings)))
+            lease = await store.acquire(f"e{n}", "test", 60)
+            await store.begin_step(lease, f"trial.1/evaluate/{SENTENCE}#1", {}, "hash")
+            await store.finish_step(lease, f"trial.1/evaluate/{SENTENCE}#1", sentence)
+            await store.release(lease)
+    async with studio_client() as client:
+        asked, other = [(await client.get(f"/runs/e{n}")).text for n in range(2)]
+    assert '<h2 id="h-answer">Answer</h2>\n<pre>EOMES regulates &lt;b&gt;VHL&lt;/b&gt;.</pre>' in asked
+    assert "h-answer" not in other, "a step of this name of another kind of run is no answer"
 
 
 async def test_the_journal_of_an_episode_has_a_page_for_each_step() -> None:

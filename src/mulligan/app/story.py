@@ -11,7 +11,7 @@ from mulligan.app.workspaces import stop_reason, unjudged
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.protocols import Brief, Store
 from mulligan.core.records import Attempt, Check, Episode, Feedback, Outcome, Trial, Usage
-from mulligan.recording.drivers import led_by_client, may_wait
+from mulligan.recording.drivers import asked_by_name, led_by_client, may_wait, sentence_in
 from mulligan.store.export import each_readable
 from mulligan.text.formatting import check_text, kind_text, layers_text
 from mulligan.text.lessons import condensed_by
@@ -25,15 +25,24 @@ LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
 
 async def markdown(store: Store, episodes: Sequence[str]) -> str:
     """The story of these episodes. Raises `NotFound`."""
-    found = await each_readable(episodes, store.load)
-    return page([block for _, episode in found for block in story(episode)])
+    return page([block for episode in await _readable(store, episodes) for block in await _whole(store, episode)])
 
 
 async def web_page(store: Store, episodes: Sequence[str]) -> str:
     """The same as one file of HTML, which runs and loads nothing. Raises `NotFound`."""
-    found = await each_readable(episodes, store.load)
-    title = f"Run {found[0][1].run}" if found else "No run"
-    return html(title, [block for _, episode in found for block in story(episode)])
+    found = await _readable(store, episodes)
+    title = f"Run {found[0].run}" if found else "No run"
+    return html(title, [block for episode in found for block in await _whole(store, episode)])
+
+
+async def _readable(store: Store, episodes: Sequence[str]) -> Sequence[Episode]:
+    return [episode for _, episode in await each_readable(episodes, store.load)]
+
+
+async def _whole(store: Store, episode: Episode) -> Sequence[Block]:
+    """The story, with what only the journal has: the answer to a question to a graph in a sentence."""
+    sentence = sentence_in(await store.steps(episode.id)) if asked_by_name(episode) else ""
+    return [*story(episode), *([Heading(2, "Answer"), Fence(sentence)] if sentence else [])]
 
 
 def beginning(episode: Episode, most: int) -> str:

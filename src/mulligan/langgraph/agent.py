@@ -26,7 +26,7 @@ from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
 from mulligan.langgraph.asking import ResponderWithRetries, queries_in, reading_in, recalled
-from mulligan.langgraph.defaults import OwnBank, store_of
+from mulligan.langgraph.defaults import OwnBank, bank_of, store_of
 from mulligan.langgraph.graph_texts import result_in
 from mulligan.langgraph.journalled import journalled
 from mulligan.langgraph.nodes import STEPS, Parts
@@ -265,7 +265,7 @@ class ReflexionAgent(ABC):
         self.good_score = good_score
         self._given_store, self._agent_id = store, agent_id
         self._opened: Store | None = None
-        self._bank = OwnBank(bank) if isinstance(bank, str) else bank
+        self._bank = bank_of(bank)
         self._learn = learn
 
     # --- implemented by a subclass ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from mulligan.app.prompts import FilePrompts
 from mulligan.app.teaching import memory_command, summary
 from mulligan.app.workspaces import Notice
 from mulligan.core.errors import MulliganError
-from mulligan.core.protocols import Learned, Model, Store
+from mulligan.core.protocols import Bank, Learned, Model, Store
 from mulligan.core.records import Episode, Lesson, Recall, Task
 from mulligan.recording.bridge import portal
 from mulligan.store import open_store
@@ -79,6 +79,11 @@ class OwnBank:
         bank, self._opened = self._opened, None
         if bank is not None:
             await portal.within(bank.close())
+
+
+def bank_of(given: Bank | str | None) -> Bank | None:
+    """Return the given bank; for an agent_id, that agent's own."""
+    return OwnBank(given) if isinstance(given, str) else given
 
 
 class _OwnPairs:

@@ -41,7 +41,7 @@ from mulligan.langgraph.graph_texts import record_in, schema_text, tool_message
 from mulligan.langgraph.judging import RowsJudge, redraft_messages
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.pairs import with_pairs
-from mulligan.langgraph.querying import ROWS, Querying, Until, rows_settle
+from mulligan.langgraph.querying import ROWS, Querying, Until, check_until, rows_settle
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
 from mulligan.langgraph.working import Reading, here, last
 from mulligan.recording.bridge import both_ways, run, settled
@@ -51,8 +51,6 @@ T = TypeVar("T")
 
 CYPHER = "Cypher"
 """The default query language; the database's own name for its dialect replaces it."""
-DRAFTS = 5
-"""The most first drafts."""
 SLOTS = ("language", "rows", "graph", "notes", "lessons")
 
 
@@ -372,16 +370,6 @@ class _RedraftResponder(_QueryResponder):
     @both_ways
     async def arespond(self, state: Sequence[BaseMessage]) -> Any:
         return await super().arespond(redraft_messages(state))
-
-
-def check_until(until: str, drafts: int) -> None:
-    """Raise `InvalidInput` for a rule that does not exist, and for drafts that nobody compares."""
-    if until not in ("rows", "judged"):
-        raise InvalidInput(f"until must be 'rows' or 'judged', not {until!r}.")
-    if isinstance(drafts, bool) or not isinstance(drafts, int) or not 1 <= drafts <= DRAFTS:
-        raise InvalidInput(f"drafts must be a whole number from 1 to {DRAFTS}, not {drafts!r}.")
-    if drafts > 1 and until == "rows":
-        raise InvalidInput("drafts are compared where rows are judged: give until='judged', or leave drafts out.")
 
 
 def query_prompts(prompts: Prompts) -> Mapping[str, Prompt]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from langchain_core.messages import ToolMessage
 
-from mulligan.core.errors import QueryError
+from mulligan.core.errors import InvalidInput, QueryError
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import Graph, GraphSchema, Rows
 from mulligan.graphs.query_forms import forms_of
@@ -26,6 +26,8 @@ from mulligan.text.truncate import truncate_text
 
 ROWS = 30
 """The rows of an answer that are kept, and the limit that the prompt gives the model."""
+DRAFTS = 5
+"""The most first drafts."""
 QUERIES = 5
 """The queries of one draft or revision that are tried."""
 ERROR_TOKENS = 1000
@@ -39,6 +41,16 @@ FORMS = "Queries of the kinds that the question asks for, in the words of this g
 
 Until: TypeAlias = Literal["rows", "judged"]
 """What ends a run before its limit: rows with a value, or rows that are judged to answer the question."""
+
+
+def check_until(until: str, drafts: int = 1) -> None:
+    """Raise `InvalidInput` for a rule that does not exist, and for drafts that nobody compares."""
+    if until not in ("rows", "judged"):
+        raise InvalidInput(f"until must be 'rows' or 'judged', not {until!r}.")
+    if isinstance(drafts, bool) or not isinstance(drafts, int) or not 1 <= drafts <= DRAFTS:
+        raise InvalidInput(f"drafts must be a whole number from 1 to {DRAFTS}, not {drafts!r}.")
+    if drafts > 1 and until == "rows":
+        raise InvalidInput("drafts are compared where rows are judged: give until='judged', or leave drafts out.")
 
 
 class Querying:

@@ -30,13 +30,13 @@ from mulligan.core.records import Json
 from mulligan.graphs.protocol import Graph
 from mulligan.langgraph.asking import Draft, Revision, SchemaResponder, answer_in, check_schemas, fields_of, reading_of
 from mulligan.langgraph.chat import chat_model
-from mulligan.langgraph.defaults import OwnBank, prompts_of, store_of
+from mulligan.langgraph.defaults import bank_of, prompts_of, store_of
 from mulligan.langgraph.graph_texts import tool_message
 from mulligan.langgraph.journalled import journalled, jsonable, models_in
 from mulligan.langgraph.judging import RowsJudge
 from mulligan.langgraph.nodes import STEPS, Nodes, Parts, ask_person, episode_head
 from mulligan.langgraph.pairs import with_pairs
-from mulligan.langgraph.querying import ROWS, Querying, Until, rows_settle
+from mulligan.langgraph.querying import ROWS, Querying, Until, check_until, rows_settle
 from mulligan.langgraph.working import (
     DRAFT,
     EXECUTE_TOOL,
@@ -367,8 +367,10 @@ def create_reflexion_graph(
         raise InvalidInput(f"max_steps must be at least 1, not {max_steps}. It limits drafts and revisions.")
     if learn and bank is None:
         raise InvalidInput("learn=True needs a bank to teach: give bank=…")
-    if until is not None and (judge is not None or not isinstance(tool, Graph)):
-        raise InvalidInput("until is for a graph database without a judge of your own: leave it out.")
+    if until is not None:
+        check_until(until)
+        if judge is not None or not isinstance(tool, Graph):
+            raise InvalidInput("until is for a graph database without a judge of your own: leave it out.")
     judged = isinstance(tool, Graph) and judge is None and until != "rows"
     check_schemas(draft, revise, judge is not None or judged)
     model = chat_model(model) if isinstance(model, str) else model
@@ -399,8 +401,7 @@ def create_reflexion_graph(
     settings = {"tool": executing.name, "good_score": None if judge else good_score, "approve": approve}
     settings |= {"until": until or "judged"} if judged or until else {}
     settings |= {"graph": name, "max_steps": max_steps, "instructions": instructions}
-    own_bank = OwnBank(bank) if isinstance(bank, str) else bank
-    own_bank = with_pairs(own_bank, executing.querying) if executing.querying else own_bank
+    own_bank = with_pairs(bank_of(bank), executing.querying) if executing.querying else bank_of(bank)
     models, record = {"draft": drafter.model, "revise": reviser.model}, Recorder(store_of(store))
     graph = assembled(parts, record, max_steps, models, texts.texts, settings, agent_id, own_bank, learn, name)
     before, after = _names(interrupt_before), _names(interrupt_after)

@@ -40,7 +40,7 @@ class PostgresConnection:
         self._db = db
 
     def execute(self, sql: str, values: Mapping[str, Any] | tuple[Any, ...] = (), /) -> Cursor:
-        return self._db.execute(translated(sql).encode(), values)
+        return self._db.execute(translated(sql).encode(), values, binary=True)
 
     def executemany(self, sql: str, values: Iterable[Any], /) -> Cursor:
         cursor = self._db.cursor()

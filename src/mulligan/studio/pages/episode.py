@@ -19,7 +19,14 @@ from mulligan.core.errors import NotFound
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import StepRow
 from mulligan.core.records import Episode, Image, Trial, Usage
-from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
+from mulligan.recording.drivers import (
+    asked_by_name,
+    driver,
+    led_by_client,
+    led_by_function,
+    led_by_graph,
+    sentence_in,
+)
 from mulligan.studio.diffs import Line, diff
 from mulligan.studio.marks import kind_of_state, kind_of_verdict, verdict
 from mulligan.studio.rendering import Studio, pretty, render, studio_of
@@ -92,6 +99,7 @@ async def episode(request: Request) -> Response:
         recall_calls=[call for call in calls if not call.trial],
         trials=[_shown(found, trial, rows, calls) for trial in found.trials],
         under_way=_under_way(found, rows, calls),
+        sentence=sentence_in(rows) if asked_by_name(found) else "",
         image_numbers={id(image): number for number, image in enumerate(_images(found), 1)},
         most=0 if request.query_params.get("full") else MOST,
         live="" if over else f"/runs/{found.id}/live",

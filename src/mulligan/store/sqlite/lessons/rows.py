@@ -34,10 +34,14 @@ NO_AGENT = -1
 TABLES: Mapping[Part, str] = {"lesson": "vectors", "query": "query_vectors"}
 
 _WHOLE = (
-    "SELECT l.id, r.schema, r.record, u.uses, u.last_used, e.id FROM lessons l LEFT JOIN log r ON r.seq = l.version"
-    " LEFT JOIN uses u ON u.n = l.n LEFT JOIN embedders e ON e.n = l.embedder WHERE "
+    "SELECT l.id, r.schema, r.record, u.uses, u.last_used, e.id FROM {source} LEFT JOIN log r ON r.seq = l.version"
+    " LEFT JOIN uses u ON u.n = l.n LEFT JOIN embedders e ON e.n = l.embedder"
 )
-
+_LINE = "INSERT INTO log (agent, lesson, at, change, schema, detail, record) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_USED = (
+    "INSERT INTO uses (n, uses, last_used) VALUES (?, 1, ?)"
+    " ON CONFLICT (n) DO UPDATE SET uses = uses.uses + 1, last_used = excluded.last_used"
+)
 
 log = logging.getLogger("mulligan")
 _NUMBERS = " AND ".join(
@@ -98,7 +102,11 @@ def numbers(db: Connection, agent: int | None, id: str) -> Sequence[int]:
 
 def read(db: Connection, n: int) -> Lesson:
     """The current lesson of this number, which is the agent's own. Raises `Unreadable`."""
-    id, schema, record, uses, last_used, embedder = db.execute(f"{_WHOLE} l.n = ?", (n,)).fetchone()
+    return _whole(db.execute(f"{_WHOLE.format(source='lessons l')} WHERE l.n = ?", (n,)).fetchone())
+
+
+def _whole(row: tuple[Any, ...]) -> Lesson:
+    id, schema, record, uses, last_used, embedder = row
     if record is None:
         raise unreadable(f"Lesson {id}", "what it says is gone")
     lesson = lesson_of(id, schema, record)
@@ -217,12 +225,12 @@ def append(
     at: float | None = None,
 ) -> int:
     """A line of the log; its number."""
-    added = db.execute(
-        "INSERT INTO log (agent, lesson, at, change, schema, detail, record) VALUES (?, ?, ?, ?, ?, ?, ?)"
-        " RETURNING seq",
-        (agent, n, at or time.time(), change, SCHEMA, None if detail is None else json_text(detail), text),
-    )
-    return added.fetchone()[0]
+    line = _line(agent, n, change, text, detail, at or time.time())
+    return db.execute(f"{_LINE} RETURNING seq", line).fetchone()[0]
+
+
+def _line(agent: int, n: int, change: str, text: str | None, detail: Json, at: float) -> tuple[Any, ...]:
+    return agent, n, at, change, SCHEMA, None if detail is None else json_text(detail), text
 
 
 def tip(db: Connection, agent: int | None) -> int:
@@ -304,6 +312,9 @@ def delta(db: Connection, agent: int | None, embedder: str | None, since: int, q
         else:
             purged.append(row[0])
             log.warning("left out: %s", unreadable(f"What lesson {row[1]} is found by", "a value is of the wrong kind"))
+    rows.sort(
+        key=lambda row: row.n
+    )  # here, as a database would put the vectors of a large bank on its disk to sort them
     return Delta(tip(db, agent), _generation(db, agent), rows, purged)
 
 
@@ -427,9 +438,37 @@ def get(db: Connection, agent: int | None, ids: Sequence[str]) -> Sequence[Lesso
     return tuple(read(db, number(db, agent, id)) for id in ids)
 
 
+def _named(agent: int | None) -> str:
+    """The lessons whose ids are in the parameter `ids`, a JSON list, each looked up by its id: see `number`.
+
+    `OFFSET 0` keeps PostgreSQL from comparing the numbers with those of the whole bank.
+    """
+    one = f"SELECT s.n FROM lessons s WHERE s.id = j.value AND {owned(agent, 's.agent')} ORDER BY s.n LIMIT 1"
+    return f"(SELECT ({one}) AS n FROM json_each(:ids) j /*! OFFSET 0 */) f JOIN lessons l ON l.n = f.n"
+
+
 def there(db: Connection, agent: int | None, ids: Sequence[str]) -> Sequence[Lesson]:
-    found = [n for id in ids for n in numbers(db, agent, id)]
-    return tuple(readable(found, lambda n: read(db, n)))
+    rows = db.execute(_WHOLE.format(source=_named(agent)), {"ids": json_text(list(ids)), "agent": agent})
+    found = {row[0]: row for row in rows}
+    return tuple(readable([found[id] for id in ids if id in found], _whole))
+
+
+def count_uses(db: Connection, agent: int | None, receipt: Receipt) -> None:
+    """Writes into the history of each lesson of the receipt that it was used or withheld. Raises `NotFound`."""
+    given = {**receipt.lessons, **receipt.withheld}
+    query = f"SELECT l.id, l.n, l.agent FROM {_named(agent)}"
+    found = {id: rest for id, *rest in db.execute(query, {"ids": json_text(list(given)), "agent": agent})}
+    lines, uses, now = list[tuple[Any, ...]](), list[tuple[int, float]](), time.time()
+    for id, score in given.items():
+        if id not in found:
+            raise missing(id)
+        n, whose = found[id]
+        change = "withheld" if id in receipt.withheld else "used"
+        lines.append(_line(whose, n, change, None, {"receipt": receipt.id, "score": score}, now))
+        if change == "used":
+            uses.append((n, now))
+    db.executemany(_LINE, lines)
+    db.executemany(_USED, uses)
 
 
 def history(db: Connection, agent: int | None, id: str) -> Sequence[Version]:

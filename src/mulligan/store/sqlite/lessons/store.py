@@ -400,17 +400,5 @@ def _recalled(db: Connection, receipt: Receipt, text: str) -> None:
         "INSERT INTO receipts (id, agent, schema, record) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (receipt.id, agent or 0, SCHEMA, text),
     )
-    if not kept.rowcount:
-        return
-    now = time.time()
-    for id, score in {**receipt.lessons, **receipt.withheld}.items():
-        n, change = rows.number(db, agent, id), "withheld" if id in receipt.withheld else "used"
-        whose = agent or db.execute("SELECT agent FROM lessons WHERE n = ?", (n,)).fetchone()[0]
-        rows.append(db, whose, n, change, detail={"receipt": receipt.id, "score": score}, at=now)
-        if change == "withheld":
-            continue
-        db.execute(
-            "INSERT INTO uses (n, uses, last_used) VALUES (?, 1, ?)"
-            " ON CONFLICT (n) DO UPDATE SET uses = uses.uses + 1, last_used = excluded.last_used",
-            (n, now),
-        )
+    if kept.rowcount:
+        rows.count_uses(db, agent, receipt)
