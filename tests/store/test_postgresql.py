@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lesson_kit import ALL, entry
 from postgres_server import PostgresServer, database, server
 
+import mulligan
 from mulligan.app.doctor import report
 from mulligan.cli.main import cli
 from mulligan.core.episode import Acted
@@ -176,6 +177,34 @@ async def test_a_database_without_a_store_and_one_of_an_older_version(place: str
     assert setup(server().owner_of(place)) == 1
     async with open_store(server().address(place)) as store:
         assert await store.list() == ()
+
+
+async def test_the_tables_of_each_earlier_version_become_those_of_a_new_store(place: str) -> None:
+    from mulligan.store.postgresql.schema import NEWEST, setup
+
+    migrations = Path(mulligan.__file__).parent / "store/postgresql/migrations"
+    scripts = sorted(migrations.glob("*.sql"), key=lambda file: int(file.name.partition("_")[0]))
+    for version in range(1, NEWEST):
+        older = f"{place}_{version}"
+        server().sql(f"CREATE DATABASE {older}")
+        made = "".join(script.read_text("utf-8") for script in scripts[:version])
+        done = f"INSERT INTO version (number) VALUES ({version});"
+        server().sql(f"CREATE SCHEMA mulligan; SET search_path = mulligan; {made} {done}", older)
+        assert setup(server().owner_of(older), postgres_server.ROLE) == NEWEST - version
+        assert described(older) == described(place)
+
+
+def described(place: str) -> list[list[tuple[object, ...]]]:
+    """The columns, indexes, policies and functions of a store."""
+    queries = (
+        "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
+        " WHERE table_schema = 'mulligan'",
+        "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'mulligan'",
+        "SELECT tablename, policyname, qual, with_check FROM pg_policies WHERE schemaname = 'mulligan'",
+        "SELECT proname, pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_namespace s ON s.oid = p.pronamespace"
+        " WHERE s.nspname = 'mulligan'",
+    )
+    return [server().sql(f"{query} ORDER BY 1, 2", place) for query in queries]
 
 
 async def test_an_address_that_cannot_be_read_or_reached(tmp_path: Path) -> None:
