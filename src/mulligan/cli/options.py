@@ -95,6 +95,13 @@ scale_option = click.option(
     help="K trajectories: parallel:5 (the bank learns from what tells them apart), vanilla:5 (from each alone), "
     "sequential:3 (checked and refined). With :judge behind it, a model chooses among equally good ones.",
 )
+parallel_option = click.option("--parallel", type=int, metavar="N", help="Cases at once (default: 1).")
+on_option = click.option(
+    "--on",
+    metavar="PLACE",
+    help="Work on the cases there: ray (a Ray on this machine, started for the run), ray://HOST:10001 or "
+    "ray:HOST:6379 (a cluster). Default: in this process.",
+)
 edit_option = click.option(
     "--edit-reflections", is_flag=True, help="Ask at the terminal about each lesson before the next trial is shown it."
 )
