@@ -52,7 +52,7 @@ def export_options(json_is: str) -> Callable[[F], F]:
     )
 
 
-player_options = together(
+role_options = together(
     click.option("--method", metavar="NAME", help="One of the benchmark's bundles of roles: mulligan bench list."),
     click.option(
         "--strategy",
@@ -64,9 +64,15 @@ player_options = together(
     click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model)."),
     click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests (default: --model)."),
     click.option("--agent", metavar="NAME", help="An agent kept as files acts, instead of the method's actor."),
-    click.option("--data", "--data-root", metavar="PATH", help="The data: a file, or the folder that it is in."),
+)
+episode_options = together(
     click.option("--trials", "-n", type=int, metavar="N", help="The most attempts of an episode, the first included."),
     budget_options,
+)
+player_options = together(
+    role_options,
+    click.option("--data", "--data-root", metavar="PATH", help="The data: a file, or the folder that it is in."),
+    episode_options,
 )
 """Who plays in the episodes of a benchmark, and within which limits."""
 memory_options = together(

@@ -37,6 +37,8 @@ SHARES = 8
 """The most cases that share a CPU. A worker is a process of about 150 MB, and mostly waits for models."""
 ENDING = 10.0
 """Seconds in which cases that are interrupted may record how far they came."""
+REACHED = 10.0
+"""Seconds within which a cluster has to take a connection."""
 _OBJECTS = 80 * 2**20
 """Bytes of shared memory of a Ray that we start: results are small."""
 _FOLDERS = "mulligan-ray-"
@@ -247,6 +249,7 @@ async def _connected(ray: Any, address: str) -> AsyncGenerator[None]:
     options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": logging.ERROR}
     with _room() if address == "local" else nullcontext(dict[str, Any]()) as more:
         try:
+            await asyncio.to_thread(_reach, address)
             with _own_signals():
                 await asyncio.to_thread(ray.init, address, **options, **more)
         except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -257,6 +260,13 @@ async def _connected(ray: Any, address: str) -> AsyncGenerator[None]:
             yield
         finally:
             await asyncio.to_thread(ray.shutdown)
+
+
+def _reach(address: str) -> None:
+    """Raises `OSError` where nobody listens at the address; Ray would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host, int(port)), timeout=REACHED).close()
 
 
 @contextmanager
