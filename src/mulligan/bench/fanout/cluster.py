@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -274,9 +275,7 @@ def _room() -> Generator[dict[str, Any]]:
     """For a Ray that is started here: a folder for its logs and sockets, no reports to its makers, and a token of
     its own instead of one in the user's home. Gives the options for starting it.
     """
-    own = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    if (Path.home() / ".ray" / "auth_token").is_file() or "RAY_AUTH_TOKEN_PATH" in os.environ:
-        del own["RAY_AUTH_TOKEN"]
+    own = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": _token()}
     own = {name: value for name, value in own.items() if name not in os.environ}
     os.environ.update(own)
     top = "/tmp" if os.name == "posix" else tempfile.gettempdir()  # the path of a socket must be short
@@ -290,6 +289,12 @@ def _room() -> Generator[dict[str, Any]]:
         for name in own:
             del os.environ[name]
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _token() -> str:
+    """What processes of a Ray that we start show each other. Ray remembers the first one of a process."""
+    return secrets.token_hex(32)
 
 
 @contextmanager
