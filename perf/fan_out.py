@@ -19,6 +19,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -99,8 +100,9 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         while not self.over.wait(self._seconds):
-            os.kill(int(self._log.read_text().split()[-1]), signal.SIGKILL)
-            self.kills += 1
+            with suppress(ProcessLookupError):  # it may be the last one that was killed
+                os.kill(int(self._log.read_text().split()[-1]), signal.SIGKILL)
+                self.kills += 1
 
 
 async def measured(asked: argparse.Namespace, at_once: int, on: str | None, folder: Path, kill: float = 0) -> None:
@@ -146,7 +148,7 @@ async def main() -> None:
         print(f"{asked.episodes} episodes of {TRIALS} calls of {asked.seconds:g} s, {os.cpu_count()} cores")
         for at_once in numbers:
             await measured(asked, at_once, None, folder)
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
         ray: Any = import_module("ray")
         began = time.perf_counter()
         options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}

@@ -18,6 +18,7 @@ CPUS = 2
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_TOKEN": "0123456789abcdef" * 4,
+    "RAY_worker_niceness": "0",
     "OPENAI_API_KEY": "none",  # workers have keys from where Ray was started
 }
 

@@ -11,7 +11,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -248,11 +248,13 @@ async def _connected(ray: Any, address: str) -> AsyncGenerator[None]:
         yield
         return
     options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": logging.ERROR}
-    with _room() if address == "local" else nullcontext(dict[str, Any]()) as more:
+    with ExitStack() as stack:
+        more = stack.enter_context(_room()) if address == "local" else dict[str, Any]()
         try:
             await asyncio.to_thread(_reach, address)
             with _own_signals():
                 await asyncio.to_thread(ray.init, address, **options, **more)
+            stack.enter_context(_own_stdout())
         except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
             await asyncio.to_thread(ray.shutdown)
             what = "could not be started here" if more else f"could not be reached at {address}"
@@ -272,10 +274,10 @@ def _reach(address: str) -> None:
 
 @contextmanager
 def _room() -> Generator[dict[str, Any]]:
-    """For a Ray that is started here: a folder for its logs and sockets, no reports to its makers, and a token of
-    its own instead of one in the user's home. Gives the options for starting it.
+    """For a Ray that is started here: a folder for its logs and sockets, no reports to its makers, a token of its own
+    instead of one in the user's home, and workers as urgent as this process. Gives the options for starting it.
     """
-    own = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": _token()}
+    own = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": _token(), "RAY_worker_niceness": "0"}
     own = {name: value for name, value in own.items() if name not in os.environ}
     os.environ.update(own)
     top = "/tmp" if os.name == "posix" else tempfile.gettempdir()  # the path of a socket must be short
@@ -306,6 +308,18 @@ def _own_signals() -> Generator[None]:
     finally:
         if signal.getsignal(signal.SIGTERM) is not before:
             signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _own_stdout() -> Generator[None]:
+    """Ray prints on standard output when a worker dies, in the middle of our results. It is logged here."""
+    worker: Any = import_module("ray._private.worker")
+    before = worker.print_to_stdstream
+    worker.print_to_stdstream = lambda data, ignore_prefix: log.debug("Ray: %s", "\n".join(data["lines"]))
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = before
 
 
 def _first_line(error: BaseException) -> str:
