@@ -8,7 +8,9 @@ import re
 import signal
 import sys
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,13 @@ from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput
+from mulligan.models import weights
 from mulligan.recording.holders import birth
 from mulligan.store import open_store
 
 pytestmark = pytest.mark.slow
 
-LONG = 400.0
+LONG = 120.0
 """Seconds that a run may take where many processes start on few cores."""
 WISHES = ["easy", "hard", "easy", "hard", "hard", "easy"]
 CALLS = ["easy 1", "hard 1", "hard 2"]
@@ -161,6 +164,34 @@ async def test_the_limit_of_a_provider_holds_over_all_workers(
     assert provider.script.most == 2
     keys = {request.headers["authorization"] for request in provider.script.received}
     assert keys == {f"Bearer {ray_here.ENVIRONMENT['OPENAI_API_KEY']}"}
+
+
+def loaders() -> list[int]:
+    """The processes of our Ray that have llama.cpp in them."""
+    found: list[int] = []
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with suppress(OSError):
+            found += [int(maps.parent.name)] if "xllamacpp" in maps.read_text() and is_ours(maps.parent) else []
+    return found
+
+
+def is_ours(process: Path) -> bool:
+    """Whether it was started by this process, or by one that was."""
+    parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    return parent == os.getpid() or (parent > 1 and is_ours(process.parent / str(parent)))
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not find_spec("xllamacpp"), reason="needs Linux, and the extra local")
+async def test_weights_are_loaded_once_for_all_workers(
+    here: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = os.environ.get("MULLIGAN_TEST_MODELS") or str(tmp_path_factory.mktemp("models"))
+    monkeypatch.setenv("MULLIGAN_MODELS", folder)
+    options: dict[str, Any] = {"method": "simple", "model": "local:smollm2-135m"}
+    finished = await ran(cases(here, "one word.", "a word.", "few words."), parallel=3, on="ray", **options)
+    assert "error" not in statuses(finished)
+    assert "smollm2-135m" in weights.installed()
+    assert len(loaders()) == 1
 
 
 async def test_cases_that_work_in_folders_stay_on_this_machine(here: Path) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import os
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -120,15 +120,20 @@ class Slots(Idle):
 
 
 class Weights(Idle):
-    """The local models that one machine holds for all workers there."""
+    """The local models that one machine holds for all workers there.
 
-    def __init__(self) -> None:
+    Args:
+        variables: settings in the environment, of the worker that made it.
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
         super().__init__()
+        os.environ.update(variables)
         self._models: dict[str, Model] = {}
         self._asked = 0
 
     async def ask(self, name: str, question: Question, sampling: Sampling) -> dict[str, Json]:
-        """The answer, or what went wrong, as `_answer_in` reads it. name: of a local model."""
+        """The answer, or what went wrong, as `answer_in` reads it. name: of a local model."""
         self.needed()
         self._asked += 1
         try:
@@ -146,19 +151,20 @@ class Weights(Idle):
         return self._asked > 0
 
 
-def _answer_in(row: dict[str, Any]) -> Answer:
+def answer_in(row: dict[str, Any]) -> Answer:
+    """The answer in a row that `Weights.ask` gave. Raises what the model raised."""
     if "failed" in row:
         raise (InvalidInput if row["input"] else ModelError)(row["failed"])
     return read_result(row, Usage(**row["usage"]))
 
 
-def _actor(cls: type[Idle], name: str, node: str | None = None) -> Any:
+def _actor(made: Callable[..., Idle], name: str, arguments: Sequence[Any], node: str | None) -> Any:
     """The actor of this name, which is made where there is none. node: the id of the machine that it has to be on."""
     ray: Any = import_module("ray")
     options: dict[str, Any] = {"name": name, "namespace": NAMESPACE, "get_if_exists": True, "lifetime": "detached"}
     if node is not None:
         options["scheduling_strategy"] = on_node(node)
-    return ray.remote(cls).options(**options, num_cpus=0, max_concurrency=WAITING).remote()
+    return ray.remote(made).options(**options, num_cpus=0, max_concurrency=WAITING).remote(*arguments)
 
 
 def on_node(node: str) -> Any:
@@ -170,8 +176,8 @@ def on_node(node: str) -> Any:
 class _Shared:
     """An actor as one worker calls it: found or made at the first call, and again when it has ended."""
 
-    def __init__(self, cls: type[Idle], name: str, node: str | None = None) -> None:
-        self._make: Callable[[], Any] = lambda: _actor(cls, name, node)
+    def __init__(self, made: Callable[..., Idle], name: str, *arguments: Any, node: str | None = None) -> None:
+        self._make: Callable[[], Any] = lambda: _actor(made, name, arguments, node)
         self._found: Any = None
 
     async def call(self, ask: Callable[[Any], Awaitable[T]]) -> T:
@@ -229,15 +235,18 @@ class SharedModel:
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Raises as the model itself does."""
         row = await self._weights.call(lambda weights: weights.ask.remote(self.name, question, sampling))
-        return _answer_in(row)
+        return answer_in(row)
 
 
 class SharedModels:
-    """Opens models for a worker: local weights in the process that holds them on this machine, others as ever."""
+    """Opens models for a worker: local weights in the process that holds them on this machine, others as ever.
 
-    def __init__(self) -> None:
+    variables: see `Weights`.
+    """
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
         node: str = import_module("ray").get_runtime_context().get_node_id()
-        self._weights = _Shared(Weights, f"mulligan-weights-{node}", node)
+        self._weights = _Shared(Weights, f"mulligan-weights-{node}", dict(variables), node=node)
 
     def __call__(self, name: str, **how: Any) -> Model:
         model = open_model(name, **how)  # loads no weights yet

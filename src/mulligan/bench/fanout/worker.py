@@ -79,7 +79,7 @@ class _Opened:
         async with AsyncExitStack() as stack:
             stack.enter_context(slots_from(ClusterSlots().slot))
             store = await stack.enter_async_context(open_store(job.store))
-            opener = Opener(job.config, Models(job.config, SharedModels()), store, hooks=hooks, wait=WAIT)
+            opener = Opener(job.config, Models(job.config, SharedModels(job.variables)), store, hooks=hooks, wait=WAIT)
             opened = await stack.enter_async_context(opener.resumed(job.run))
             self._stack = stack.pop_all()
         return opened

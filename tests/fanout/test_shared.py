@@ -1,13 +1,19 @@
-"""The slots of a provider that workers of a cluster share, without a cluster: who gets one, and when it is free again."""
+"""What workers of a cluster share, without a cluster: who gets a slot of a provider, and answers from another process."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import pickle
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
-from mulligan.bench.fanout.shared import SILENT, Slots
+from mulligan.bench.fanout.shared import SILENT, Slots, Weights, answer_in
+from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.questions import Answer, Message, Question, Sampling
+from mulligan.models.failures import NotJson
 
 
 class Clock:
@@ -91,3 +97,32 @@ async def test_the_slots_of_a_silent_worker_are_free(door: Door) -> None:
     await door.slots.give("c")
     await door.slots.give("d")
     assert not door.slots.look()
+
+
+class Elsewhere:
+    """A model of another process, with these answers."""
+
+    def __init__(self, folder: Path, *answers: str) -> None:
+        file = folder / "said.json"
+        file.write_text(json.dumps(answers))
+        self.name = f"scripted:{file}"
+        self.weights = Weights({})
+
+    async def ask(self, schema: object = None) -> Answer:
+        question = pickle.loads(pickle.dumps(Question((Message("user", "Well?"),), schema)))
+        return answer_in(pickle.loads(pickle.dumps(await self.weights.ask(self.name, question, Sampling()))))
+
+
+async def test_answers_and_errors_of_a_model_cross_over(tmp_path: Path) -> None:
+    model = Elsewhere(tmp_path, "right", "{broken")
+    answer = await model.ask()
+    assert (answer.content, answer.usage.calls, answer.usage.output_tokens) == ("right", 1, 1)
+    with pytest.raises(NotJson) as bad:
+        await model.ask({"type": "object"})
+    assert (bad.value.text, bad.value.usage.calls) == ("{broken", 1)
+    with pytest.raises(ModelError, match="has 2 answers and was asked for number 3"):
+        await model.ask()
+    model.name = "local:nothing"
+    with pytest.raises(InvalidInput, match="'nothing'"):
+        await model.ask()
+    assert not model.weights.look()
