@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -148,6 +150,51 @@ async def test_a_driver_is_killed_and_the_next_one_resumes(here: Path) -> None:
     calls = ["c1: easy, 1", "c2: stuck, 1", "c2: stuck, 2", "c2: stuck, 2", "c3: easy, 1"]
     assert paid(here) == Counter(calls), "only the call that was cut off is made again"
     assert not birth(worker), "the worker outlived its driver"
+
+
+async def test_an_interrupted_run_is_recorded_as_such_and_resumes(here: Path) -> None:
+    os.mkfifo(here / "stuck")
+    run = asyncio.create_task(ran(cases(here, "easy", "stuck"), on="ray"))
+    await stuck(here / "stuck")
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    async with open_store(os.environ["MULLIGAN_STORE"]) as store:
+        (begun,) = await store.benches.runs()
+        left = await store.load(f"{begun.id}.2.1")
+        assert left.stop is not None
+        assert left.stop.reason == "interrupted"
+    async with asyncio.timeout(LONG):
+        finished = await resume_benchmark(begun.id, on="ray")
+    assert statuses(finished) == ["solved"] * 2
+
+
+def test_a_list_of_tasks_through_rays_client(here: Path) -> None:
+    """Standard output has the results alone, whatever Ray says."""
+    lines = [{"id": str(n), "prompt": f"The capital of Australia? {n}", "contains": "Canberra"} for n in range(6)]
+    (here / "tasks.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (here / "said.json").write_text(json.dumps(["Canberra"] * 6))
+    command = [
+        sys.executable,
+        "-m",
+        "mulligan",
+        "fan-out",
+        "tasks.jsonl",
+        "-m",
+        "scripted:said.json",
+        "--parallel",
+        "2",
+    ]
+    with ray_here.head(here) as address:
+        environment = {**os.environ, **ray_here.ENVIRONMENT, "RAY_AUTH_MODE": "token"}
+        ran = subprocess.run(
+            [*command, "--on", address], env=environment, capture_output=True, text=True, timeout=LONG, check=False
+        )
+    assert ran.returncode == 0, ran.stderr + (here / "head.log").read_text()
+    results = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert sorted(result["id"] for result in results) == [str(n) for n in range(6)]
+    assert {(result["status"], result["output"]) for result in results} == {("solved", "Canberra")}
+    assert f"On {address}: this machine, 2 CPUs, 2 cases at once." in ran.stderr
 
 
 async def test_the_limit_of_a_provider_holds_over_all_workers(
