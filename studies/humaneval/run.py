@@ -29,8 +29,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from cases import CASES, SEED, STRATEGIES, TRIALS
 
+from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import choice_of
-from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.harness.running import resume_benchmark, run_benchmark
 from mulligan.bench.report.figures import as_json, make_report, read_run
 from mulligan.bench.report.gallery import write_gallery
 from mulligan.bench.report.page import page

@@ -11,7 +11,8 @@ from banks import a_bank, lessons_of, mind
 from toy_bench import HERE, Obliging, cases
 
 from mulligan.bank.bank import Bank
-from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.harness.cases import Hooks
+from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.core.protocols import Learned
 from mulligan.store.sqlite import SqliteStore
 

@@ -12,9 +12,10 @@ from toy_bench import HERE, Obliging, cases
 
 import mulligan
 from mulligan.app.plugins import names
+from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.methods import choose_method
 from mulligan.bench.harness.plan import choice_of, open_benchmark
-from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.bench.report.figures import make_report, read_run
 from mulligan.core.errors import InvalidInput
 from mulligan.plugins import Decision, Episode, Past

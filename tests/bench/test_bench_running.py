@@ -13,7 +13,8 @@ import pytest
 from toy_bench import HERE, LESSON, Obliging, cases
 
 from mulligan.app.solve import resume
-from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.harness.cases import Hooks
+from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput, JournalDiverged, LeaseLost, NotFound
 from mulligan.core.records import Usage

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.harness.cases import Hooks
+from mulligan.bench.harness.running import resume_benchmark, run_benchmark
 from mulligan.core.errors import InvalidInput, JournalDiverged
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode

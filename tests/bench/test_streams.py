@@ -8,8 +8,9 @@ from statistics import mean
 
 import pytest
 
+from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import open_benchmark
-from mulligan.bench.harness.running import Finished, Hooks, run_benchmark
+from mulligan.bench.harness.running import Finished, run_benchmark
 from mulligan.bench.streams import _tarnwood
 from mulligan.bench.streams.environments.database import Database, inquiry, schema
 from mulligan.bench.streams.environments.game import Game, openings

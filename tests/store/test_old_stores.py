@@ -13,7 +13,7 @@ import mulligan
 from mulligan.app.client_led import ClientLed, ClientStep
 from mulligan.app.compose import changed
 from mulligan.app.memory import import_file, open_bank
-from mulligan.bench.harness.running import differences
+from mulligan.bench.harness.cases import differences
 from mulligan.core.errors import JournalDiverged
 from mulligan.core.records import Head
 from mulligan.models.scripted import ScriptedModel

@@ -18,7 +18,8 @@ from typing import Any
 
 from toy_bench import HERE
 
-from mulligan.bench.harness.running import Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.harness.cases import Hooks
+from mulligan.bench.harness.running import resume_benchmark, run_benchmark
 from mulligan.core.errors import MulliganError
 from mulligan.store.sqlite import SqliteStore
 

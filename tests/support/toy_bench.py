@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from mulligan.core.benchmarks import Method, Score, Source
 from mulligan.core.errors import ModelError
-from mulligan.core.protocols import World
+from mulligan.core.protocols import Journal, World
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Attempt, Case, Episode, Feedback, Past, Spec, Step, Task
 from mulligan.models.scripted import ScriptedModel
@@ -48,6 +49,7 @@ class Toy:
             "reflexion-ucs": Method(TEXT, judge, strategy=Spec("reflexion"), trials=9, hand_in="best", expansion=2),
             "world": world,
             "waits": Method(Spec("./waits.py"), judge, trials=1),
+            "paid": Method(Spec(f"{HERE}:Payer"), judge, trials=3),
         }
 
     def play(self, case: Case, method: Method) -> Method:
@@ -81,6 +83,37 @@ class Walker:
     async def act(self, episode: Episode, past: Past) -> Attempt:
         async with self._world.open() as world:
             return Attempt(await world.reset())
+
+
+class Payer:
+    """Writes each call that it makes into the file `paid` of its folder. An attempt is right if the prompt says `easy`, or
+    in the second trial. Where the folder has a FIFO `stuck`, the second attempt at a prompt with `stuck` writes the
+    number of its process there, takes the FIFO away, and never ends."""
+
+    def __init__(self, *, journal: Journal) -> None:
+        self._journal = journal
+
+    async def act(self, episode: Episode, past: Past) -> Attempt:
+        prompt, trial = episode.task.prompt, len(episode.trials) + 1
+
+        async def call() -> str:
+            if _pay(f"{prompt}, {trial}\n"):
+                await asyncio.Event().wait()
+            return "right" if "easy" in prompt or trial == 2 else "wrong"
+
+        return Attempt(await self._journal.step("call", [prompt, trial], call))
+
+
+def _pay(line: str) -> bool:
+    """Write the line of a call. Returns whether the second of a prompt with `stuck` gets stuck, and says so."""
+    with open("paid", "a") as paid:
+        paid.write(line)
+    fifo = Path("stuck")
+    if "stuck, 2" not in line or not fifo.is_fifo():
+        return False
+    fifo.write_text(str(os.getpid()))
+    fifo.unlink()
+    return True
 
 
 class Broken:

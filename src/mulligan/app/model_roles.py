@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -299,12 +299,21 @@ class Models:
     """Opens each model once, by its name or that of a role; a model given as an object answers to its own name.
 
     The table [calls] of mulligan.toml says how providers are called, and what a role says goes before it.
+
+    Args:
+        opens: called with the name of a model that is no role, and settings and key as `open_model` takes them.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, opens: Callable[..., Model] = open_model) -> None:
         self._config = config
+        self._opens = opens
         self._given: dict[str, Model] = {}
         self._opened: dict[tuple[str, CallSettings, str | None], Model] = {}
+
+    @property
+    def given(self) -> Sequence[str]:
+        """The names of the models that were given as objects."""
+        return tuple(self._given)
 
     def name(self, given: str | Model | None) -> str | None:
         if given is None or isinstance(given, str):
@@ -335,7 +344,7 @@ class Models:
         which = (name, settings, key)
         if which not in self._opened:
             try:
-                self._opened[which] = open_model(name, settings=settings, key=key)
+                self._opened[which] = self._opens(name, settings=settings, key=key)
             except MissingExtra as error:
                 if name.partition(":")[0] != _LOCAL:
                     raise

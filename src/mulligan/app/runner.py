@@ -40,7 +40,8 @@ OnStart: TypeAlias = Callable[[Episode, Limits], None]
 class Runner:
     """Drives episodes of one recipe on one store.
 
-    agent: the tenant whose record it is. known: see `StoredJournal`.
+    agent: the tenant whose record it is. known: see `StoredJournal`. wait: seconds to wait for whoever else drives an
+    episode.
     """
 
     store: Store
@@ -52,6 +53,7 @@ class Runner:
     notice: Notice = log.info
     agent: str = ""
     known: AnswerLookup | None = None
+    wait: float = 0.0
 
     async def run(self, task: Task, over: Sequence[Episode] = ()) -> Episode:
         """Run up to k restarts, none with memory of another (pass@k of Reflexion's code), until one solves the task.
@@ -232,7 +234,7 @@ class Runner:
         """The same, as the holder of the episode."""
         try:
             async with (
-                ledger.hold(episode.id) as entry,
+                ledger.hold(episode.id, wait=self.wait) as entry,
                 working_in(self.parts.workspace, entry.episode, self.notice) as workspace,
             ):
                 if all(isinstance(event, Forked) for event in entry.events):

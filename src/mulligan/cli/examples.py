@@ -12,6 +12,10 @@ EXAMPLES = {
     "bench report": ("mulligan bench report RUN", "mulligan bench report RUN OTHER --format html -o report.html"),
     "bench run": ("mulligan bench run humaneval --limit 5 -n 3", "mulligan bench run mine.toml -m ollama:qwen3"),
     "demo": ("mulligan demo", "mulligan demo -m ollama:qwen3", 'mulligan demo --actor "command:claude -p"'),
+    "fan-out": (
+        "mulligan fan-out tasks.jsonl -m ollama:qwen3",
+        "mulligan fan-out tasks.jsonl -m openai:gpt-5-mini --on ray://HOST:10001 --parallel 200",
+    ),
     "hooks": ("mulligan hooks install claude", "mulligan hooks status"),
     "memory": ('mulligan memory search "parse a date"', "mulligan memory list"),
     "models": ("mulligan models list", "mulligan models pull smollm2-135m"),

@@ -22,6 +22,7 @@ COMMANDS = {
     "demo": "Run the built-in example: write a function that passes its tests.",
     "runs": "List, show, resume, export and remove recorded runs.",
     "bench": "Benchmarks: cases with hidden targets, scored when the episode is over.",
+    "fan-out": "Solve each task of the file TASKS, several at once, on this machine or many.",
     "memory": "The bank: search, change, import and export the lessons that agents have learned.",
     "store": "The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL.",
     "strategies": "What strategies that learn have counted: show it, and forget it.",

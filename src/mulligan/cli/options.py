@@ -52,7 +52,7 @@ def export_options(json_is: str) -> Callable[[F], F]:
     )
 
 
-player_options = together(
+role_options = together(
     click.option("--method", metavar="NAME", help="One of the benchmark's bundles of roles: mulligan bench list."),
     click.option(
         "--strategy",
@@ -64,9 +64,15 @@ player_options = together(
     click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model)."),
     click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests (default: --model)."),
     click.option("--agent", metavar="NAME", help="An agent kept as files acts, instead of the method's actor."),
-    click.option("--data", "--data-root", metavar="PATH", help="The data: a file, or the folder that it is in."),
+)
+episode_options = together(
     click.option("--trials", "-n", type=int, metavar="N", help="The most attempts of an episode, the first included."),
     budget_options,
+)
+player_options = together(
+    role_options,
+    click.option("--data", "--data-root", metavar="PATH", help="The data: a file, or the folder that it is in."),
+    episode_options,
 )
 """Who plays in the episodes of a benchmark, and within which limits."""
 memory_options = together(
@@ -94,6 +100,13 @@ scale_option = click.option(
     metavar="KIND:K",
     help="K trajectories: parallel:5 (the bank learns from what tells them apart), vanilla:5 (from each alone), "
     "sequential:3 (checked and refined). With :judge behind it, a model chooses among equally good ones.",
+)
+parallel_option = click.option("--parallel", type=int, metavar="N", help="Cases at once (default: 1).")
+on_option = click.option(
+    "--on",
+    metavar="PLACE",
+    help="Work on the cases there: ray (a Ray on this machine, started for the run), ray://HOST:10001 or "
+    "ray:HOST:6379 (a cluster). Default: in this process.",
 )
 edit_option = click.option(
     "--edit-reflections", is_flag=True, help="Ask at the terminal about each lesson before the next trial is shown it."

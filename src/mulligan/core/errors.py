@@ -14,6 +14,7 @@ MulliganError
 ├── WorkspaceError      git or the disk failed where an agent works
 ├── GraphError          a graph database could not be reached, or died
 │   └── QueryError      a query that its writer can mend: wrong, refused, too slow, too much
+├── ClusterError        Ray could not be reached, or failed, where cases are worked on
 ├── StoreError          the store could not be read or written
 │   ├── NotFound        no such run or episode
 │   ├── RecordLost      its file was deleted or replaced while it was in use
@@ -122,6 +123,10 @@ class WorldError(MulliganError):
 
 class WorkspaceError(MulliganError):
     """git or the disk failed where an agent works. The message holds what they said."""
+
+
+class ClusterError(MulliganError):
+    """Ray could not be reached, or failed, where the cases of a run are worked on. What has ended is kept."""
 
 
 class GraphError(MulliganError):

@@ -14,8 +14,8 @@ from mulligan.app.model_roles import Models
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session
 from mulligan.bench.harness.banks import with_memory
+from mulligan.bench.harness.cases import handed_in
 from mulligan.bench.harness.plan import BenchPlan, Choice, choice_json, choice_of, chosen_method, make_plan
-from mulligan.bench.harness.running import handed_in
 from mulligan.core.benchmarks import Score
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Model, Observer

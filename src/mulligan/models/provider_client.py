@@ -10,9 +10,9 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from mulligan.core.errors import ModelError
@@ -134,10 +134,26 @@ def _wait(failure: Failure, attempt: int, settings: CallSettings, chance: float)
     return min(settings.first_wait * 2 ** (attempt - 1), settings.longest_wait) * (0.5 + chance / 2)
 
 
+Slots: TypeAlias = Callable[[str, int], AbstractAsyncContextManager[Any]]
+"""What to hold while a call to this provider is in flight, of which there may be so many."""
+
+_shared: list[Slots] = []
 _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, int], asyncio.Semaphore]] = WeakKeyDictionary()
 
 
-def _slot(provider: str, parallel: int) -> asyncio.Semaphore:
+@contextmanager
+def slots_from(shared: Slots) -> Generator[None]:
+    """Have calls take their slots from here, where several processes share them, until the block ends."""
+    _shared.append(shared)
+    try:
+        yield
+    finally:
+        _shared.remove(shared)
+
+
+def _slot(provider: str, parallel: int) -> AbstractAsyncContextManager[Any]:
     """To be held while a call is in flight: one for all models of a provider (per event loop, as locks are)."""
+    if _shared:
+        return _shared[-1](provider, parallel)
     ours = _slots.setdefault(asyncio.get_running_loop(), {})
     return ours.setdefault((provider, parallel), asyncio.Semaphore(parallel))

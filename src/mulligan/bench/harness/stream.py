@@ -21,8 +21,9 @@ from mulligan.app.memory_config import MemorySettings
 from mulligan.app.model_roles import Models
 from mulligan.app.recipe import read_file
 from mulligan.app.session import Session, opened_store
+from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import STREAM, Choice, choice_json, choice_of, make_plan
-from mulligan.bench.harness.running import Finished, Hooks, run_or_resume
+from mulligan.bench.harness.running import Finished, run_or_resume
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName

@@ -6,11 +6,12 @@ over. An `answer` is hidden: until then the model judges itself, unless the file
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -127,8 +128,10 @@ def _plain(table: Table, key: str, value: Any) -> None:
 
 
 def read_tables(file: Path) -> tuple[Table, list[Table]]:
-    """The file as a table, and its `[[task]]` tables in order. Raises `InvalidInput`."""
+    """The file as a table, and its `[[task]]` tables (of .jsonl: its lines) in order. Raises `InvalidInput`."""
     text = read_text(file, "file of tasks")
+    if file.suffix == ".jsonl":
+        return Table(file, "a file of tasks", {}, {}), list(_lines(file, text))
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -142,6 +145,23 @@ def read_tables(file: Path) -> tuple[Table, list[Table]]:
     if len(lines) != len(given):  # written as one list in one value
         lines = [{(): top.lines.get(("task",), 0)} for _ in given]
     return top, [Table(file, "a task", one, at) for one, at in zip(given, lines, strict=True)]
+
+
+def _lines(file: Path, text: str) -> Iterator[Table]:
+    """The tasks of JSON Lines: objects with the keys of a task, or prompts alone. Raises `InvalidInput`."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            value: Any = json.loads(line)
+        except ValueError as error:
+            raise InvalidInput(f"{file}:{number}: The line is not valid JSON: {error}.") from None
+        value = {"prompt": value} if isinstance(value, str) else value
+        if not isinstance(value, dict):
+            raise InvalidInput(
+                f'{file}:{number}: A task is an object such as {{"prompt": "…"}}, or a text: the prompt.'
+            )
+        yield Table(file, "a task", cast(dict[str, Any], value), {(): number})
 
 
 WAYS = ("tests", "check", "contains", "regex", "evaluator")
@@ -183,15 +203,23 @@ class Entry:
     family: str = ""
 
 
-def read_tasks(file: Path) -> list[Entry]:
-    """Read all tasks of a file. Raises `InvalidInput` for the first mistake, with file and line."""
+def read_tasks(file: Path, judge: Mapping[str, Json] | None = None) -> list[Entry]:
+    """Read all tasks of a file.
+
+    Args:
+        judge: in the place of the table [judge] that the file does not have.
+
+    Raises:
+        InvalidInput: for the first mistake, with file and line.
+    """
     top, tables = read_tables(file)
     top.only(TOP)
     if "name" in top.values:
         top.text("name")
     if not tables:
-        raise InvalidInput(f'{file} has no task: begin one with [[task]], then prompt = "…".')
-    default = top.table("judge") if "judge" in top.values else Table(file, "judge", {}, {})
+        begin = '{"prompt": "…"}' if file.suffix == ".jsonl" else '[[task]], then prompt = "…"'
+        raise InvalidInput(f"{file} has no task: begin one with {begin}.")
+    default = top.table("judge") if "judge" in top.values else Table(file, "the setting judge", judge or {}, {})
     default.only(JUDGE)
     found = dict[str, Entry]()
     for number, table in enumerate(tables, 1):

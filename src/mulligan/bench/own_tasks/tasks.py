@@ -18,7 +18,11 @@ ALONE = ("unit_tests", "command", "contains", "regex", "exact_match")
 
 
 class Tasks:
-    """A benchmark whose cases are the `[[task]]` tables of a file (format: `_task_file`)."""
+    """A benchmark whose cases are the `[[task]]` tables, or lines, of a file (format: `_task_file`).
+
+    Args:
+        judge: who judges tasks that name nobody, in the keys of the table [judge], where the file has no such table.
+    """
 
     title = "Your own tasks: mulligan bench run mine.toml"
     data = "tasks.toml"
@@ -27,13 +31,13 @@ class Tasks:
     where = "Write one: docs/benchmark-own-tasks.md says how"
     former: Mapping[str, str] = MappingProxyType({"none": "resample"})
 
-    def __init__(self, *, judges: Judges) -> None:
-        self._judges = judges
+    def __init__(self, *, judges: Judges, judge: Mapping[str, Json] | None = None) -> None:
+        self._judges, self._judge = judges, judge
         self._entries: dict[str, Entry] = {}
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
         (file,) = files
-        entries = read_tasks(file)
+        entries = read_tasks(file, self._judge)
         for entry in entries:
             self._check_judges(entry)
         self._entries = {entry.id: entry for entry in entries}

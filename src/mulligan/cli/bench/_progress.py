@@ -33,10 +33,14 @@ class Progress:
     Args:
         quiet: print only the result and how to resume.
         as_json: print the result as a JSON object.
+        command: the one that resumes the run.
+        stdout: whether the result goes there, and not beside the progress.
     """
 
-    def __init__(self, quiet: bool, as_json: bool = False) -> None:
-        self._json, self._shown = as_json, Counting(quiet)
+    def __init__(
+        self, quiet: bool, as_json: bool = False, *, command: str = "mulligan bench run", stdout: bool = True
+    ) -> None:
+        self._json, self._shown, self._command, self._stdout = as_json, Counting(quiet), command, stdout
         self._run: BenchRun | None = None
         self._began = time.monotonic()
         self._before = 0
@@ -67,7 +71,7 @@ class Progress:
             if len(self._errors) == SUSPICIOUS and self._errors[0] and len(set(self._errors)) == 1:
                 self._shown.say(
                     f"The first {SUSPICIOUS} cases all ended with the same error. The run continues. To fix the cause "
-                    f"first, stop it with Ctrl-C and resume it with: mulligan bench run --resume {run.id}"
+                    f"first, stop it with Ctrl-C and resume it with: {self._command} --resume {run.id}"
                 )
 
     def saw(self, episode: Episode, event: Event) -> None:
@@ -108,9 +112,9 @@ class Progress:
             emit(json.dumps({"run": run.id, "benchmark": run.benchmark, **numbers}))
         else:
             rest = ", ".join(f"{number} {name}" for name, number in numbers.items() if name not in ("n", "solved"))
-            emit(f"{run.id}: {counts['solved']} of {n} solved, {rest}")
+            (emit if self._stdout else self._shown.say)(f"{run.id}: {counts['solved']} of {n} solved, {rest}")
         if counts["error"]:
-            self._shown.say(f"run the cases with errors again: mulligan bench run --resume {run.id}")
+            self._shown.say(f"run the cases with errors again: {self._command} --resume {run.id}")
         self._shown.say(f"report: mulligan bench report {run.id}")
         self._shown.say(f"lessons of case N: mulligan runs show {run.id}.N")
         return UNFINISHED if counts["error"] else SOLVED if counts["solved"] == n else NOT_SOLVED
@@ -120,7 +124,7 @@ class Progress:
         if self._run is None:
             say("Interrupted before anything was started.")
         else:
-            say(f"Interrupted. Resume it with: mulligan bench run --resume {self._run.id}")
+            say(f"Interrupted. Resume it with: {self._command} --resume {self._run.id}")
         return UNFINISHED
 
     def _left(self, run: BenchRun, done: int) -> str:

@@ -8,7 +8,7 @@ import os
 
 import click
 
-from mulligan.bench.harness.running import Hooks
+from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.programming.replay.replay import Compared, Replayed, first_difference, replay_log
 from mulligan.cli.conduct import run
 from mulligan.cli.counting import Counting

@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from mulligan.app.config import load
+from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import Choice
-from mulligan.bench.harness.running import Finished, Hooks, resume_benchmark, run_benchmark
+from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.bench.harness.summary import check_summary, write_summary
 from mulligan.cli.bench._progress import Progress
 from mulligan.cli.conduct import run
@@ -20,6 +21,8 @@ from mulligan.cli.options import (
     foresight_options,
     given_options,
     limits_of,
+    on_option,
+    parallel_option,
     player_options,
     scale_option,
     setting_options,
@@ -51,7 +54,8 @@ pages_options = together(
 @click.option("--limit", type=int, metavar="N", help="Only the first N cases.")
 @click.option("--case", "cases", multiple=True, metavar="ID", help="Only this case; may be given again.")
 @click.option("--shuffle", is_flag=True, help="Shuffle the cases by the seed, before --limit.")
-@click.option("--parallel", type=int, metavar="N", help="Cases at once (default: 1).")
+@parallel_option
+@on_option
 @click.option(
     "--seed", type=int, default=0, metavar="N", help="For the order of cases, and for models that take a seed."
 )
@@ -73,6 +77,7 @@ def command(
     ctx: click.Context,
     name: str | None,
     resume: str | None,
+    on: str | None,
     form: str,
     output_dir: str | None,
     quiet: bool,
@@ -82,7 +87,7 @@ def command(
     if (name is None) == (resume is None):
         raise click.UsageError("Name a benchmark, or a run to resume: --resume RUN.")
     if resume is not None and (
-        fixed := given_options(ctx, besides=("resume", "parallel", "output_dir", "form", "quiet"))
+        fixed := given_options(ctx, besides=("resume", "parallel", "on", "output_dir", "form", "quiet"))
     ):
         raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or begin a new one.")
     progress = Progress(quiet, form == "json")
@@ -92,14 +97,14 @@ def command(
         if output_dir is not None:
             check_summary(await _benchmark_of(resume) if resume is not None else str(name))
         if resume is not None:
-            return await resume_benchmark(resume, parallel=given["parallel"], hooks=hooks)
+            return await resume_benchmark(resume, parallel=given["parallel"], hooks=hooks, on=on)
         fields = Choice.__dataclass_fields__
         options = {key: value for key, value in given.items() if key in fields and value is not None}
         limits = limits_of({**given, "trials": None})  # trials are a field of `Choice`
         options |= {"cases": list(given["cases"]), "limits": limits, **foresight_of(given)}
         options["settings"] = _with_pages(given)
         assert name is not None
-        return await run_benchmark(name, hooks=hooks, **options)
+        return await run_benchmark(name, hooks=hooks, on=on, **options)
 
     async def written(finished: Finished, folder: Path) -> None:
         async with open_store(load().store) as store:

@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from mulligan.app.config import load
+from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import Choice
-from mulligan.bench.harness.running import Finished, Hooks
+from mulligan.bench.harness.running import Finished
 from mulligan.bench.harness.stream import CONTROLS, Leg, StreamHooks, resume_stream, run_stream, shipped_arms
 from mulligan.bench.report.plot import check_installed, draw
 from mulligan.bench.report.stream import StreamReport, as_csv, learning_curves, read_stream, stream_page

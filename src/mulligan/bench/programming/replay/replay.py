@@ -24,8 +24,9 @@ from mulligan.app.model_roles import Models
 from mulligan.app.plugins import build
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import Session, opened_store
+from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import LOG, BenchPlan, Choice
-from mulligan.bench.harness.running import Finished, Hooks, run_plan
+from mulligan.bench.harness.running import Finished, run_plan
 from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput, ModelError, NotFound
 from mulligan.core.loop import path

@@ -1,0 +1,114 @@
+"""A process of Ray that works on cases: opens the run for the first one, and keeps it open for the next."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from mulligan.app.config import Config
+from mulligan.app.model_roles import Models
+from mulligan.bench.fanout.shared import ClusterSlots, SharedModels
+from mulligan.bench.harness.cases import Cases, Hooks, Opener
+from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.core.errors import JournalDiverged, MulliganError, StoreError
+from mulligan.models.provider_client import slots_from
+from mulligan.recording.leases import LEASE_SECONDS
+from mulligan.store import open_store
+
+WAIT = 2 * LEASE_SECONDS
+"""Seconds that a case waits for a worker that still drives it: one of an earlier process, which Ray is about to end."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is told of a run, besides the number of a case. All else it finds in the store, as a resume does.
+
+    Attributes:
+        store: the address of the store.
+        run: the id of the run.
+        config: that of the process that hands out the cases. It holds names of variables with keys, and no key.
+        folder: where that process works. A worker works there, too, if its machine has this folder.
+        variables: that process's settings in the environment: see `cluster.variables_for`.
+        version: of Mulligan over there.
+    """
+
+    store: str
+    run: str
+    config: Config
+    folder: str
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    version: str = field(default_factory=lambda: version("mulligan"))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What became of a case. failed: why the run cannot go on; lost: because of the store."""
+
+    result: CaseResult | None = None
+    notices: tuple[str, ...] = ()
+    failed: str = ""
+    lost: bool = False
+
+
+class _Opened:
+    """The run that this process works on, in an event loop that is there as long."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
+        self._notices: list[str] = []
+        self._run, self._cases = self._runner.run(self._open())
+
+    def work_on(self, position: int) -> Reply:
+        self._notices.clear()
+        result = self._runner.run(self._cases.work_on(self._run, position))
+        return Reply(result, tuple(self._notices))
+
+    def close(self) -> None:
+        self._runner.run(self._stack.aclose())
+        self._runner.close()
+
+    async def _open(self) -> tuple[BenchRun, Cases]:
+        job, hooks = self.job, Hooks(notice=self._notices.append)
+        async with AsyncExitStack() as stack:
+            stack.enter_context(slots_from(ClusterSlots().slot))
+            store = await stack.enter_async_context(open_store(job.store))
+            opener = Opener(job.config, Models(job.config, SharedModels(job.variables)), store, hooks=hooks, wait=WAIT)
+            opened = await stack.enter_async_context(opener.resumed(job.run))
+            self._stack = stack.pop_all()
+        return opened
+
+
+_opened: list[_Opened] = []
+
+
+def work_on(job: Job, position: int) -> Reply:
+    """Take the case at this position to its end. The task of Ray: what is here runs in a worker."""
+    here, own = socket.gethostname(), version("mulligan")
+    if job.version != own:
+        return Reply(failed=f"On {here} is Mulligan {own}, and {job.version} hands out the cases: install the same.")
+    try:
+        if not _opened or _opened[0].job != job:
+            while _opened:
+                _opened.pop().close()
+            os.environ.update(job.variables)
+            if os.path.isdir(job.folder):
+                os.chdir(job.folder)
+            _opened.append(_Opened(job))
+        return _opened[0].work_on(position)
+    except JournalDiverged as error:
+        what = "; ".join(error.changed)
+        return Reply(
+            failed=f"On {here}, what run {job.run} rests on is not the same: {what}. Each machine needs the same files "
+            "at the same paths, and the same models."
+        )
+    except StoreError as error:
+        return Reply(failed=f"On {here}: {error}", lost=True)
+    except MulliganError as error:  # what a machine lacks: a file, a package, a key
+        return Reply(failed=f"On {here}: {error}")
