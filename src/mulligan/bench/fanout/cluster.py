@@ -315,7 +315,11 @@ def _own_stdout() -> Generator[None]:
     """Ray prints on standard output when a worker dies, in the middle of our results. It is logged here."""
     worker: Any = import_module("ray._private.worker")
     before = worker.print_to_stdstream
-    worker.print_to_stdstream = lambda data, ignore_prefix: log.debug("Ray: %s", "\n".join(data["lines"]))
+
+    def logged(data: Mapping[str, Any], ignore_prefix: bool) -> None:
+        log.debug("Ray: %s", "\n".join(data["lines"]))
+
+    worker.print_to_stdstream = logged
     try:
         yield
     finally:
