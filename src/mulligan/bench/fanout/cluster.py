@@ -144,11 +144,11 @@ class _RayWorkers:
             self._flying.add(flying)
             reply: Reply = await flying
         except died as error:
-            why = f"each of {CRASHES + 1} workers died with it; the last: {_first_line(error)}"
+            why = f"each of {CRASHES + 1} workers died with it; the last: {_in_short(error)}"
             return self._broken(position, why)
         except (errors.RayError, ConnectionError) as error:
             raise ClusterError(
-                f"Ray at {self._place.on} failed: {_first_line(error)}. What has ended is kept: resume run {run.id}."
+                f"Ray at {self._place.on} failed: {_in_short(error)}. What has ended is kept: resume run {run.id}."
             ) from error
         self._flying.discard(flying)
         for notice in reply.notices:
@@ -258,7 +258,7 @@ async def _connected(ray: Any, address: str) -> AsyncGenerator[None]:
         except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
             await asyncio.to_thread(ray.shutdown)
             what = "could not be started here" if more else f"could not be reached at {address}"
-            raise ClusterError(f"Ray {what}: {_first_line(error)}") from error
+            raise ClusterError(f"Ray {what}: {_in_short(error)}") from error
         try:
             yield
         finally:
@@ -326,6 +326,7 @@ def _own_stdout() -> Generator[None]:
         worker.print_to_stdstream = before
 
 
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+def _in_short(error: BaseException) -> str:
+    """The first line of the message, and the last one where the first only announces it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
