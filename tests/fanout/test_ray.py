@@ -19,6 +19,7 @@ from typing import Any
 import postgres_server
 import pytest
 import ray_here
+from banks import lessons_of
 from provider_server import ProviderServer
 from toy_bench import HERE, cases
 
@@ -211,6 +212,24 @@ async def test_the_limit_of_a_provider_holds_over_all_workers(
     assert provider.script.most == 2
     keys = {request.headers["authorization"] for request in provider.script.received}
     assert keys == {f"Bearer {ray_here.ENVIRONMENT['OPENAI_API_KEY']}"}
+
+
+async def test_an_online_bank_learns_from_one_case_before_the_next(here: Path, provider: ProviderServer) -> None:
+    (here / "mulligan.toml").write_text(f'[calls]\nbase_url = "http://127.0.0.1:{provider.port}/v1"\n')
+    lesson = lessons_of(("How to say it in {case}", "Say the right thing, as {case} taught."))
+    learns = {"when": "You read the record of a task", "fill": {"case": r"(c\d): right thing"}, "answer": lesson}
+    provider.script.load([learns, {"when": "right thing", "answer": "right"}])
+    data, told = cases(here, *["right thing to say"] * 3), list[str]()
+    options: dict[str, Any] = {"model": "openai:gpt-test", "settings": {"memory": {"threshold": 0}}}
+    finished = await ran(
+        data, method="reflexion", on="ray", memory="online", hooks=Hooks(notice=told.append), **options
+    )
+    assert statuses(finished) == ["solved"] * 3
+    async with open_store(os.environ["MULLIGAN_STORE"]) as store:
+        episodes = [await store.load(result.episodes[0].episode) for result in finished.results]
+    shown = [{lesson.title for lesson in episode.recall.lessons} for episode in episodes if episode.recall]
+    assert shown == [set[str](), {"How to say it in c1"}, {"How to say it in c1", "How to say it in c2"}]
+    assert sum("1 lesson learned" in line for line in told) == 3, "what workers have to say is shown here"
 
 
 def loaders() -> list[int]:
