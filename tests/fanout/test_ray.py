@@ -170,6 +170,29 @@ async def test_an_interrupted_run_is_recorded_as_such_and_resumes(here: Path) ->
     assert statuses(finished) == ["solved"] * 2
 
 
+async def test_a_machine_is_lost_and_its_case_goes_on_on_another(here: Path) -> None:
+    """Two Rays on this machine; the one with the case that is stuck is killed with all its processes."""
+    os.mkfifo(here / "stuck")
+    data = str(cases(here, "easy", "stuck", "easy", "hard"))
+    command = [sys.executable, "-m", "mulligan", "bench", "run", HERE, "--data", data, "--method", "paid"]
+    with ray_here.cluster(here, machines=2) as ray:
+        options = ["--on", ray.address, "--parallel", "2", "-q"]
+        driver = await asyncio.create_subprocess_exec(*command, *options, env=ray.environment)
+        try:
+            os.kill(parent_of(await stuck(here / "stuck")), signal.SIGKILL)
+            async with asyncio.timeout(LONG):
+                assert await driver.wait() == 0
+        finally:
+            with suppress(ProcessLookupError):
+                driver.kill()
+            await driver.wait()
+    calls = ["c1: easy, 1", "c2: stuck, 1", "c2: stuck, 2", "c2: stuck, 2", "c3: easy, 1", "c4: hard, 1", "c4: hard, 2"]
+    assert set(calls) == set(paid(here))
+    twice = {call for call, n in paid(here).items() if n > 1}
+    assert "c2: stuck, 2" in twice
+    assert len(twice) <= 2, "at most the two calls that were in flight are made again"
+
+
 def test_a_list_of_tasks_through_rays_client(here: Path) -> None:
     """Standard output has the results alone, whatever Ray says."""
     lines = [{"id": str(n), "prompt": f"The capital of Australia? {n}", "contains": "Canberra"} for n in range(6)]
@@ -186,16 +209,20 @@ def test_a_list_of_tasks_through_rays_client(here: Path) -> None:
         "--parallel",
         "2",
     ]
-    with ray_here.head(here) as address:
-        environment = {**os.environ, **ray_here.ENVIRONMENT, "RAY_AUTH_MODE": "token"}
+    with ray_here.cluster(here) as ray:
         ran = subprocess.run(
-            [*command, "--on", address], env=environment, capture_output=True, text=True, timeout=LONG, check=False
+            [*command, "--on", ray.client],
+            env=ray.environment,
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+            check=False,
         )
-    assert ran.returncode == 0, ran.stderr + (here / "head.log").read_text()
+    assert ran.returncode == 0, ran.stderr
     results = [json.loads(line) for line in ran.stdout.splitlines()]
     assert sorted(result["id"] for result in results) == [str(n) for n in range(6)]
     assert {(result["status"], result["output"]) for result in results} == {("solved", "Canberra")}
-    assert f"On {address}: this machine, 2 CPUs, 2 cases at once." in ran.stderr
+    assert f"On {ray.client}: this machine, 2 CPUs, 2 cases at once." in ran.stderr
 
 
 async def test_the_limit_of_a_provider_holds_over_all_workers(
@@ -243,8 +270,12 @@ def loaders() -> list[int]:
 
 def is_ours(process: Path) -> bool:
     """Whether it was started by this process, or by one that was."""
-    parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    parent = parent_of(int(process.name))
     return parent == os.getpid() or (parent > 1 and is_ours(process.parent / str(parent)))
+
+
+def parent_of(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not find_spec("xllamacpp"), reason="needs Linux, and the extra local")

@@ -35,7 +35,7 @@ HERE = "ray"
 CRASHES = 16
 """How many workers may die with one case before it counts as an error."""
 SHARES = 8
-"""The most cases that share a CPU. A worker is a process of about 150 MB, and mostly waits for models."""
+"""The most cases that share a CPU. A worker is a process of about 170 MB, and mostly waits for models."""
 ENDING = 10.0
 """Seconds in which cases that are interrupted may record how far they came."""
 REACHED = 10.0
