@@ -38,6 +38,8 @@ SHARES = 8
 """The most cases that share a CPU. A worker is a process of about 170 MB, and mostly waits for models."""
 ENDING = 10.0
 """Seconds in which cases that are interrupted may record how far they came."""
+JOINS = 3
+"""How often a connection to a cluster is tried."""
 REACHED = 10.0
 """Seconds within which a cluster has to take a connection."""
 _OBJECTS = 80 * 2**20
@@ -147,6 +149,7 @@ class _RayWorkers:
             why = f"each of {CRASHES + 1} workers died with it; the last: {_in_short(error)}"
             return self._broken(position, why)
         except (errors.RayError, ConnectionError) as error:
+            self._flying.clear()  # there may be nobody left to interrupt
             raise ClusterError(
                 f"Ray at {self._place.on} failed: {_in_short(error)}. What has ended is kept: resume run {run.id}."
             ) from error
@@ -163,7 +166,7 @@ class _RayWorkers:
 
     async def close(self) -> None:
         """Interrupt the cases that are not over, and give them a moment to record it."""
-        if self._flying:
+        if self._flying and self._ray.is_initialized():  # Ray would start anew for the question
             await asyncio.to_thread(self._interrupt)
 
     def _interrupt(self) -> None:
@@ -253,7 +256,7 @@ async def _connected(ray: Any, address: str) -> AsyncGenerator[None]:
         try:
             await asyncio.to_thread(_reach, address)
             with _own_signals():
-                await asyncio.to_thread(ray.init, address, **options, **more)
+                await asyncio.to_thread(_join, ray, address, {**options, **more})
             stack.enter_context(_own_stdout())
         except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
             await asyncio.to_thread(ray.shutdown)
@@ -270,6 +273,18 @@ def _reach(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdigit():
         socket.create_connection((host, int(port)), timeout=REACHED).close()
+
+
+def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
+    """`ray.init`, again where the client's server on the other side did not start: it does not always, within 30 s."""
+    for left in reversed(range(JOINS)):
+        try:
+            ray.init(address, **options)
+            return
+        except ConnectionAbortedError:
+            ray.shutdown()
+            if not left:
+                raise
 
 
 @contextmanager

@@ -65,13 +65,18 @@ class _Opened:
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
         self._notices: list[str] = []
-        self._run, self._cases = self._runner.run(self._open())
+        try:
+            self._run, self._cases = self._runner.run(self._open())
+        except BaseException:
+            self._runner.close()
+            raise
         self._stay_awake()
 
     def work_on(self, position: int) -> Reply:
-        self._notices.clear()
         result = self._runner.run(self._cases.work_on(self._run, position))
-        return Reply(result, tuple(self._notices))
+        said = tuple(self._notices)
+        self._notices.clear()
+        return Reply(result, said)
 
     def close(self) -> None:
         self._runner.run(self._stack.aclose())
