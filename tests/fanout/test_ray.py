@@ -291,6 +291,11 @@ async def test_weights_are_loaded_once_for_all_workers(
     assert len(loaders()) == 1
 
 
+async def test_a_process_that_is_connected_goes_to_no_other_cluster(here: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"connected to a Ray already, and not to 127\.0\.0\.1:1: name"):
+        await ran(cases(here, "easy"), on="ray:127.0.0.1:1")
+
+
 async def test_cases_that_work_in_folders_stay_on_this_machine(here: Path) -> None:
     (here / "waits.py").write_text(
         "from mulligan.core.records import Attempt\n\n"

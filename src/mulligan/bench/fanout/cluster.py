@@ -246,8 +246,16 @@ def _stays(cases: Cases) -> bool:
 
 @asynccontextmanager
 async def _connected(ray: Any, address: str) -> AsyncGenerator[None]:
-    """Connected to the cluster, or to one that is started here; one that this process was connected to stays."""
+    """Connected to the cluster, or to one that is started here; one that this process was connected to stays.
+
+    Raises `InvalidInput` for another cluster than that, `ClusterError` for one that cannot be started or reached.
+    """
     if ray.is_initialized():
+        if address != "local":
+            raise InvalidInput(
+                f"This process is connected to a Ray already, and not to {address}: name that Ray by on='ray', or call "
+                "ray.shutdown() first."
+            )
         yield
         return
     options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": logging.ERROR}
