@@ -128,6 +128,7 @@ async def measured(asked: argparse.Namespace, at_once: int, on: str | None, fold
     ]
     if kill:
         again = calls.total() - len(calls)
+        assert again <= killer.kills, "each worker had one call in flight"
         lines.append(f"{killer.kills} workers killed, {again} calls cut off and made again")
     print("; ".join(lines), flush=True)
 

@@ -145,7 +145,7 @@ async def test_a_users_strategy_file_is_benchmarked_and_resumes_from_any_folder(
     file = str((tmp_path / "twice.py").resolve())
     assert (finished.run.options["method"], finished.run.options["strategy"]) == ("reflexion", file)
     assert notices == [
-        f"Method reflexion (the default; others: simple, reflexion-ucs, world, waits): at most 3 attempts of each case "
+        f"Method reflexion (the default; others: simple, reflexion-ucs, world, waits, paid): at most 3 attempts of each case "
         f"(strategy {file} instead of the method's own)."
     ]
     report = make_report([await read_run(store, finished.run.id)])

@@ -19,6 +19,7 @@ from typing import Any
 import postgres_server
 import pytest
 import ray_here
+from banks import lessons_of
 from provider_server import ProviderServer
 from toy_bench import HERE, cases
 
@@ -169,6 +170,29 @@ async def test_an_interrupted_run_is_recorded_as_such_and_resumes(here: Path) ->
     assert statuses(finished) == ["solved"] * 2
 
 
+async def test_a_machine_is_lost_and_its_case_goes_on_on_another(here: Path) -> None:
+    """Two Rays on this machine; the one with the case that is stuck is killed with all its processes."""
+    os.mkfifo(here / "stuck")
+    data = str(cases(here, "easy", "stuck", "easy", "hard"))
+    command = [sys.executable, "-m", "mulligan", "bench", "run", HERE, "--data", data, "--method", "paid"]
+    with ray_here.cluster(here, machines=2) as ray:
+        options = ["--on", ray.address, "--parallel", "2", "-q"]
+        driver = await asyncio.create_subprocess_exec(*command, *options, env=ray.environment)
+        try:
+            os.kill(parent_of(await stuck(here / "stuck")), signal.SIGKILL)
+            async with asyncio.timeout(LONG):
+                assert await driver.wait() == 0
+        finally:
+            with suppress(ProcessLookupError):
+                driver.kill()
+            await driver.wait()
+    calls = ["c1: easy, 1", "c2: stuck, 1", "c2: stuck, 2", "c2: stuck, 2", "c3: easy, 1", "c4: hard, 1", "c4: hard, 2"]
+    assert set(calls) == set(paid(here))
+    twice = {call for call, n in paid(here).items() if n > 1}
+    assert "c2: stuck, 2" in twice
+    assert len(twice) <= 2, "at most the two calls that were in flight are made again"
+
+
 def test_a_list_of_tasks_through_rays_client(here: Path) -> None:
     """Standard output has the results alone, whatever Ray says."""
     lines = [{"id": str(n), "prompt": f"The capital of Australia? {n}", "contains": "Canberra"} for n in range(6)]
@@ -185,16 +209,20 @@ def test_a_list_of_tasks_through_rays_client(here: Path) -> None:
         "--parallel",
         "2",
     ]
-    with ray_here.head(here) as address:
-        environment = {**os.environ, **ray_here.ENVIRONMENT, "RAY_AUTH_MODE": "token"}
+    with ray_here.cluster(here) as ray:
         ran = subprocess.run(
-            [*command, "--on", address], env=environment, capture_output=True, text=True, timeout=LONG, check=False
+            [*command, "--on", ray.client],
+            env=ray.environment,
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+            check=False,
         )
-    assert ran.returncode == 0, ran.stderr + (here / "head.log").read_text()
+    assert ran.returncode == 0, ran.stderr
     results = [json.loads(line) for line in ran.stdout.splitlines()]
     assert sorted(result["id"] for result in results) == [str(n) for n in range(6)]
     assert {(result["status"], result["output"]) for result in results} == {("solved", "Canberra")}
-    assert f"On {address}: this machine, 2 CPUs, 2 cases at once." in ran.stderr
+    assert f"On {ray.client}: this machine, 2 CPUs, 2 cases at once." in ran.stderr
 
 
 async def test_the_limit_of_a_provider_holds_over_all_workers(
@@ -213,6 +241,24 @@ async def test_the_limit_of_a_provider_holds_over_all_workers(
     assert keys == {f"Bearer {ray_here.ENVIRONMENT['OPENAI_API_KEY']}"}
 
 
+async def test_an_online_bank_learns_from_one_case_before_the_next(here: Path, provider: ProviderServer) -> None:
+    (here / "mulligan.toml").write_text(f'[calls]\nbase_url = "http://127.0.0.1:{provider.port}/v1"\n')
+    lesson = lessons_of(("How to say it in {case}", "Say the right thing, as {case} taught."))
+    learns = {"when": "You read the record of a task", "fill": {"case": r"(c\d): right thing"}, "answer": lesson}
+    provider.script.load([learns, {"when": "right thing", "answer": "right"}])
+    data, told = cases(here, *["right thing to say"] * 3), list[str]()
+    options: dict[str, Any] = {"model": "openai:gpt-test", "settings": {"memory": {"threshold": 0}}}
+    finished = await ran(
+        data, method="reflexion", on="ray", memory="online", hooks=Hooks(notice=told.append), **options
+    )
+    assert statuses(finished) == ["solved"] * 3
+    async with open_store(os.environ["MULLIGAN_STORE"]) as store:
+        episodes = [await store.load(result.episodes[0].episode) for result in finished.results]
+    shown = [{lesson.title for lesson in episode.recall.lessons} for episode in episodes if episode.recall]
+    assert shown == [set[str](), {"How to say it in c1"}, {"How to say it in c1", "How to say it in c2"}]
+    assert sum("1 lesson learned" in line for line in told) == 3, "what workers have to say is shown here"
+
+
 def loaders() -> list[int]:
     """The processes of our Ray that have llama.cpp in them."""
     found: list[int] = []
@@ -224,8 +270,12 @@ def loaders() -> list[int]:
 
 def is_ours(process: Path) -> bool:
     """Whether it was started by this process, or by one that was."""
-    parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    parent = parent_of(int(process.name))
     return parent == os.getpid() or (parent > 1 and is_ours(process.parent / str(parent)))
+
+
+def parent_of(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not find_spec("xllamacpp"), reason="needs Linux, and the extra local")
@@ -239,6 +289,11 @@ async def test_weights_are_loaded_once_for_all_workers(
     assert "error" not in statuses(finished)
     assert "smollm2-135m" in weights.installed()
     assert len(loaders()) == 1
+
+
+async def test_a_process_that_is_connected_goes_to_no_other_cluster(here: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"connected to a Ray already, and not to 127\.0\.0\.1:1: name"):
+        await ran(cases(here, "easy"), on="ray:127.0.0.1:1")
 
 
 async def test_cases_that_work_in_folders_stay_on_this_machine(here: Path) -> None:

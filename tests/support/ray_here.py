@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -60,26 +61,45 @@ def ray() -> Any:
     return found
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """Its address for a machine that belongs to it, and that for Ray's client. environment: of commands that use it."""
+
+    address: str
+    client: str
+    environment: Mapping[str, str]
+
+
 @contextmanager
-def head(folder: Path) -> Generator[str]:
-    """A cluster with one machine that others reach through Ray's client, at this address."""
-    gcs, client = free_port(), free_port()
-    top = tempfile.mkdtemp(prefix=f"mulligan-ray-{os.getpid()}-", dir="/tmp")
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--port={gcs}"]
-    options = [f"--ray-client-server-port={client}", f"--num-cpus={CPUS}", "--include-dashboard=false"]
-    more = [f"--object-store-memory={80 * 2**20}", f"--temp-dir={top}"]
+def cluster(folder: Path, machines: int = 0) -> Generator[Cluster]:
+    """A cluster of processes on this machine. machines: Rays with a CPU each beside a head without; 0: the head alone."""
+    ports, top = [free_port(), free_port()], tempfile.mkdtemp(prefix=f"mulligan-ray-{os.getpid()}-", dir="/tmp")
     environment = {**os.environ, **ENVIRONMENT, "RAY_AUTH_MODE": "token"}
-    with open(folder / "head.log", "w") as said:
-        process = subprocess.Popen([*command, *options, *more], env=environment, stdout=said, stderr=said)
-        try:
-            until = time.monotonic() + START
-            while time.monotonic() < until and not answers(client):
-                time.sleep(0.1)
-            yield f"ray://127.0.0.1:{client}"
-        finally:
+    common = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", f"--object-store-memory={80 * 2**20}"]
+    head = ["--head", f"--port={ports[0]}", f"--ray-client-server-port={ports[1]}", f"--temp-dir={top}"]
+    head += ["--include-dashboard=false", f"--num-cpus={0 if machines else CPUS}"]
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for number, options in enumerate([head, *[[f"--address=127.0.0.1:{ports[0]}", "--num-cpus=1"]] * machines]):
+            log = folder / f"ray-{number}.log"
+            with log.open("w") as said:
+                started.append(subprocess.Popen([*common, *options], env=environment, stdout=said, stderr=said))
+            wait_for(lambda log=log: "Ray runtime started." in log.read_text(), log)
+        wait_for(lambda: answers(ports[1]), folder / "ray-0.log")
+        yield Cluster(f"ray:127.0.0.1:{ports[0]}", f"ray://127.0.0.1:{ports[1]}", environment)
+    finally:
+        for process in reversed(started):
             process.terminate()
+        for process in started:
             process.wait(START)
-            shutil.rmtree(top, ignore_errors=True)
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def wait_for(there: Callable[[], bool], log: Path) -> None:
+    until = time.monotonic() + START
+    while not there():
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.1)
 
 
 def free_port() -> int:

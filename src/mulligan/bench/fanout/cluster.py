@@ -35,9 +35,11 @@ HERE = "ray"
 CRASHES = 16
 """How many workers may die with one case before it counts as an error."""
 SHARES = 8
-"""The most cases that share a CPU. A worker is a process of about 150 MB, and mostly waits for models."""
+"""The most cases that share a CPU. A worker is a process of about 170 MB, and mostly waits for models."""
 ENDING = 10.0
 """Seconds in which cases that are interrupted may record how far they came."""
+JOINS = 3
+"""How often a connection to a cluster is tried."""
 REACHED = 10.0
 """Seconds within which a cluster has to take a connection."""
 _OBJECTS = 80 * 2**20
@@ -144,11 +146,12 @@ class _RayWorkers:
             self._flying.add(flying)
             reply: Reply = await flying
         except died as error:
-            why = f"each of {CRASHES + 1} workers died with it; the last: {_first_line(error)}"
+            why = f"each of {CRASHES + 1} workers died with it; the last: {_in_short(error)}"
             return self._broken(position, why)
         except (errors.RayError, ConnectionError) as error:
+            self._flying.clear()  # there may be nobody left to interrupt
             raise ClusterError(
-                f"Ray at {self._place.on} failed: {_first_line(error)}. What has ended is kept: resume run {run.id}."
+                f"Ray at {self._place.on} failed: {_in_short(error)}. What has ended is kept: resume run {run.id}."
             ) from error
         self._flying.discard(flying)
         for notice in reply.notices:
@@ -163,7 +166,7 @@ class _RayWorkers:
 
     async def close(self) -> None:
         """Interrupt the cases that are not over, and give them a moment to record it."""
-        if self._flying:
+        if self._flying and self._ray.is_initialized():  # Ray would start anew for the question
             await asyncio.to_thread(self._interrupt)
 
     def _interrupt(self) -> None:
@@ -243,8 +246,16 @@ def _stays(cases: Cases) -> bool:
 
 @asynccontextmanager
 async def _connected(ray: Any, address: str) -> AsyncGenerator[None]:
-    """Connected to the cluster, or to one that is started here; one that this process was connected to stays."""
+    """Connected to the cluster, or to one that is started here; one that this process was connected to stays.
+
+    Raises `InvalidInput` for another cluster than that, `ClusterError` for one that cannot be started or reached.
+    """
     if ray.is_initialized():
+        if address != "local":
+            raise InvalidInput(
+                f"This process is connected to a Ray already, and not to {address}: name that Ray by on='ray', or call "
+                "ray.shutdown() first."
+            )
         yield
         return
     options: dict[str, Any] = {"namespace": NAMESPACE, "log_to_driver": False, "logging_level": logging.ERROR}
@@ -253,12 +264,12 @@ async def _connected(ray: Any, address: str) -> AsyncGenerator[None]:
         try:
             await asyncio.to_thread(_reach, address)
             with _own_signals():
-                await asyncio.to_thread(ray.init, address, **options, **more)
+                await asyncio.to_thread(_join, ray, address, {**options, **more})
             stack.enter_context(_own_stdout())
         except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, OSError) as error:
             await asyncio.to_thread(ray.shutdown)
             what = "could not be started here" if more else f"could not be reached at {address}"
-            raise ClusterError(f"Ray {what}: {_first_line(error)}") from error
+            raise ClusterError(f"Ray {what}: {_in_short(error)}") from error
         try:
             yield
         finally:
@@ -270,6 +281,18 @@ def _reach(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdigit():
         socket.create_connection((host, int(port)), timeout=REACHED).close()
+
+
+def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
+    """`ray.init`, again where the client's server on the other side did not start: it does not always, within 30 s."""
+    for left in reversed(range(JOINS)):
+        try:
+            ray.init(address, **options)
+            return
+        except ConnectionAbortedError:
+            ray.shutdown()
+            if not left:
+                raise
 
 
 @contextmanager
@@ -315,13 +338,18 @@ def _own_stdout() -> Generator[None]:
     """Ray prints on standard output when a worker dies, in the middle of our results. It is logged here."""
     worker: Any = import_module("ray._private.worker")
     before = worker.print_to_stdstream
-    worker.print_to_stdstream = lambda data, ignore_prefix: log.debug("Ray: %s", "\n".join(data["lines"]))
+
+    def logged(data: Mapping[str, Any], ignore_prefix: bool) -> None:
+        log.debug("Ray: %s", "\n".join(data["lines"]))
+
+    worker.print_to_stdstream = logged
     try:
         yield
     finally:
         worker.print_to_stdstream = before
 
 
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+def _in_short(error: BaseException) -> str:
+    """The first line of the message, and the last one where the first only announces it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]

@@ -20,6 +20,8 @@ from mulligan.models.provider_client import slots_from
 from mulligan.recording.leases import LEASE_SECONDS
 from mulligan.store import open_store
 
+AWAKE = 0.5
+"""Seconds between two moments at which an idle worker notices that Ray interrupts it."""
 WAIT = 2 * LEASE_SECONDS
 """Seconds that a case waits for a worker that still drives it: one of an earlier process, which Ray is about to end."""
 
@@ -63,16 +65,26 @@ class _Opened:
         self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
         self._notices: list[str] = []
-        self._run, self._cases = self._runner.run(self._open())
+        try:
+            self._run, self._cases = self._runner.run(self._open())
+        except BaseException:
+            self._runner.close()
+            raise
+        self._stay_awake()
 
     def work_on(self, position: int) -> Reply:
-        self._notices.clear()
         result = self._runner.run(self._cases.work_on(self._run, position))
-        return Reply(result, tuple(self._notices))
+        said = tuple(self._notices)
+        self._notices.clear()
+        return Reply(result, said)
 
     def close(self) -> None:
         self._runner.run(self._stack.aclose())
         self._runner.close()
+
+    def _stay_awake(self) -> None:
+        """Ray interrupts by Python's flag for SIGINT, without a signal that would wake the event loop."""
+        self._runner.get_loop().call_later(AWAKE, self._stay_awake)
 
     async def _open(self) -> tuple[BenchRun, Cases]:
         job, hooks = self.job, Hooks(notice=self._notices.append)

@@ -55,7 +55,8 @@ async def run_benchmark(
         hooks: observers.
         on: where the cases are worked on, if not in this process: `ray` (a Ray on this machine, for the time of the
             run), `ray://HOST:PORT` (a cluster, through Ray's client), or `ray:ADDRESS` (a cluster that this machine
-            belongs to). Objects stay in their process, so everything has to be named then.
+            belongs to). Objects stay in their process, so everything has to be named then, and hooks are not told of
+            single events and steps.
         options: the fields of `Choice`, such as method, trials, limit and parallel.
 
     Returns:
