@@ -1,18 +1,25 @@
 """Back-ups: taken while the store is used, restored without what was erased since."""
 
+import asyncio
 import json
 import os
+import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import postgres_server
 import pytest
+from click.testing import CliRunner
 
 import mulligan
-from mulligan.app.backup import Restored, back_up, erasures_of, restore
+from mulligan.app.backup import Restored, back_up, erase_again, notes_of, restore
 from mulligan.app.config import load
 from mulligan.app.memory import Bank
 from mulligan.app.removal import removable_runs, remove_runs
+from mulligan.cli.main import cli
 from mulligan.core.errors import InvalidInput, StoreError
+from mulligan.core.home import home
 from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Episode, Lesson
@@ -24,6 +31,12 @@ EVERY = Selection(states=("active", "retired", "quarantined", "superseded"), lim
 @pytest.fixture
 def file() -> Path:
     found = file_of(load().store)
+    assert found is not None
+    return found
+
+
+def notes(file: str | Path) -> Path:
+    found = notes_of(file)
     assert found is not None
     return found
 
@@ -73,13 +86,13 @@ async def test_what_was_erased_after_a_backup_does_not_come_back(tmp_path: Path,
     async with Bank.open("ben") as bank:
         assert await bank.purge(None) == 1
     await remove_runs(await removable_runs(gone.run))
-    notes = [json.loads(line) for line in erasures_of(file).read_text().splitlines()]
-    assert [(one["by"], one["agent_id"], one["lessons"]) for one in notes[:2]] == [
+    noted = [json.loads(line) for line in notes(file).read_text().splitlines()]
+    assert [(one["by"], one["agent_id"], one["lessons"]) for one in noted[:2]] == [
         ("cli anna", "anna", [first.id]),
         ("", "ben", None),
     ]
-    assert "one" not in erasures_of(file).read_text()  # ids alone
-    assert erasures_of(file).stat().st_mode & 0o077 == 0
+    assert "one" not in notes(file).read_text()  # ids alone
+    assert notes(file).stat().st_mode & 0o077 == 0
     done = await restore(load(), to, replace=True)
     assert (done.lessons, done.episodes) == (2, 1)
     assert [await titles(agent) for agent in ("anna", "ben", "carl")] == [["two"], [], ["four"]]
@@ -89,6 +102,62 @@ async def test_what_was_erased_after_a_backup_does_not_come_back(tmp_path: Path,
     assert done.replaced.is_file()
     again = await restore(load(), to, replace=True)  # the notes outlive the store that they are of
     assert (again.lessons, again.episodes) == (2, 1)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+async def test_what_comes_back_with_a_database_is_erased_again(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, keep, put_back = by_own_tools(kind, tmp_path)
+    monkeypatch.setenv("MULLIGAN_STORE", address)
+    with pytest.raises(InvalidInput, match="Nothing was erased on this machine"):
+        await erase_again(load())
+    first, second, _ = await taught("anna", "one", "two", "three")
+    gone = await solved(tmp_path)
+    keep()
+    async with Bank.open("anna") as bank:
+        await bank.purge([first.id])
+    await remove_runs(await removable_runs(gone.run))
+    notes(address).rename(other := tmp_path / "other machine.jsonl")
+    async with Bank.open("anna") as bank:
+        await bank.purge([second.id])
+    put_back()
+    assert await titles("anna") == ["one", "three", "two"]
+    assert await erase_again(load()) == (1, 0)
+    assert await titles("anna") == ["one", "three"]
+    done = await asyncio.to_thread(
+        CliRunner().invoke, cli, ["store", "erase-again", str(other)], catch_exceptions=False
+    )
+    assert "1 lesson and 1 episode" in done.stderr
+    assert await titles("anna") == ["three"]
+    with pytest.raises(InvalidInput, match="There is no file"):
+        await erase_again(load(), [tmp_path / "nothing"])
+
+
+def by_own_tools(kind: str, folder: Path) -> tuple[str, Callable[[], object], Callable[[], object]]:
+    """The address of a store, what keeps a copy of it, and what puts the copy in its place."""
+    if kind == "sqlite":
+        file, copy = folder / "m.db", folder / "copy.db"
+        return str(file), lambda: shutil.copy(file, copy), lambda: shutil.copy(copy, file)
+    name, address = postgres_server.database(folder), postgres_server.address(folder)
+
+    def made(new: str, old: str) -> None:
+        postgres_server.server().sql(f"DROP DATABASE IF EXISTS {new}")
+        postgres_server.server().sql(f"CREATE DATABASE {new} TEMPLATE {old}")
+
+    return address, lambda: made(f"{name}_copy", name), lambda: made(name, f"{name}_copy")
+
+
+@pytest.mark.parametrize(
+    ("address", "file"),
+    [
+        ("postgresql://me:secret@db.example:5433/team?sslmode=require", "db.example-5433-team.erased.jsonl"),
+        ("postgresql://me@/team?host=/run/pg", "run-pg-team.erased.jsonl"),
+        ("postgresql:///team", "local-team.erased.jsonl"),
+    ],
+)
+def test_erasures_from_a_database_are_noted_by_where_it_is(address: str, file: str) -> None:
+    assert notes(address) == home() / file
 
 
 async def test_lessons_that_came_after_an_erasure_of_all_stay(tmp_path: Path) -> None:
@@ -136,14 +205,14 @@ async def test_what_cannot_be_backed_up_or_restored(
 async def test_a_note_that_cannot_be_read_stops_a_restore(tmp_path: Path, file: Path) -> None:
     await taught("anna", "one")
     back_up(load(), to := tmp_path / "backup.db")
-    erasures_of(file).write_text('{"at": 1}\n')
+    notes(file).write_text('{"at": 1}\n')
     with pytest.raises(StoreError, match=r"erased\.jsonl:1 is no note"):
         await restore(load(), to, replace=True)
 
 
 async def test_where_an_erasure_cannot_be_noted_nothing_is_erased(file: Path) -> None:
     (lesson,) = await taught("anna", "one")
-    erasures_of(file).mkdir()
+    notes(file).mkdir()
     async with Bank.open("anna") as bank:
         with pytest.raises(StoreError, match="Nothing was erased"):
             await bank.purge([lesson.id])

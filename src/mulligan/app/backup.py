@@ -1,13 +1,15 @@
 """Back-ups of a store in a file: copied while it is in use, and restored without what was erased since.
 
-What is erased (lessons that are purged, runs that are removed) is noted by its ids in a file beside the store, which no
-back-up holds and no restore replaces.
+What is erased (lessons that are purged, runs that are removed) is noted by its ids in a file, which no back-up holds
+and no restore replaces. A database is backed up and restored by its own tools; `erase_again` then does what `restore`
+does.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import sqlite3
 import time
@@ -16,9 +18,11 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from mulligan.app.config import Config
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
+from mulligan.core.home import home
 from mulligan.core.lessons import Archive, LessonStore
 from mulligan.core.operations import actor
 from mulligan.core.protocols import Store
@@ -54,40 +58,49 @@ class Restored:
     replaced: Path | None
 
 
-def erasures_of(file: Path) -> Path:
-    """The file beside a store in which erasures are noted."""
-    return file.with_name(f"{file.name}.erased.jsonl")
+def notes_of(address: str | Path) -> Path | None:
+    """The file in which this machine notes what it erases: beside a store in a file, in `MULLIGAN_HOME` for a database.
+    None: the store is in memory, and has no back-ups."""
+    if file := file_of(address):
+        return file.with_name(f"{file.name}.erased.jsonl")
+    parts = urlsplit(str(address))
+    if parts.scheme == "memory":
+        return None
+    where = parts.netloc.rpartition("@")[2] or "".join(parse_qs(parts.query).get("host", ["local"]))
+    return home() / f"{re.sub(r'[^A-Za-z0-9.]+', '-', where + parts.path).strip('-')}.erased.jsonl"
 
 
 def note_erasure(
-    file: Path, *, agent_id: str | None = None, lessons: Sequence[str] | None = (), episodes: Sequence[str] = ()
+    notes: Path, *, agent_id: str | None = None, lessons: Sequence[str] | None = (), episodes: Sequence[str] = ()
 ) -> None:
-    """Notes what is about to be erased, so that no back-up brings it back. Raises `StoreError`."""
+    """Notes what is about to be erased, so that no back-up brings it back. notes: see `notes_of`. Raises
+    `StoreError`."""
     ids = None if lessons is None else tuple(lessons)
     line = json.dumps(asdict(Erasure(round(time.time(), 3), actor(), agent_id, ids, tuple(episodes))))
     try:
-        to = os.open(erasures_of(file), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        notes.parent.mkdir(parents=True, exist_ok=True)
+        to = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(to, f"{line}\n".encode())
             os.fsync(to)
         finally:
             os.close(to)
     except OSError as error:
-        raise StoreError(f"Nothing was erased: {erasures_of(file)} cannot be written ({error.strerror}).") from error
+        raise StoreError(f"Nothing was erased: {notes} cannot be written ({error.strerror}).") from error
 
 
-def noted_erasures(file: Path) -> Sequence[Erasure]:
-    """What was erased from this store, oldest first. Raises `StoreError` for a line that cannot be read."""
+def noted_erasures(notes: Path) -> Sequence[Erasure]:
+    """What was erased by these notes, oldest first; nothing where there are none. Raises `StoreError` for a line that
+    cannot be read."""
     found: list[Erasure] = []
-    path = erasures_of(file)
-    for n, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.is_file() else (), 1):
+    for n, line in enumerate(notes.read_text(encoding="utf-8").splitlines() if notes.is_file() else (), 1):
         try:
             given: dict[str, Any] = json.loads(line)
             ids: list[str] | None = given["lessons"]
             given |= {"lessons": None if ids is None else tuple(ids), "episodes": tuple(given["episodes"])}
             found.append(Erasure(**given))
         except (ValueError, TypeError, KeyError) as error:
-            raise StoreError(f"{path}:{n} is no note of an erasure: mend or remove the line ({error}).") from error
+            raise StoreError(f"{notes}:{n} is no note of an erasure: mend or remove the line ({error}).") from error
     return found
 
 
@@ -143,13 +156,44 @@ async def restore(config: Config, backup: Path, *, replace: bool = False) -> Res
     file = _file(config)
     new = _copied(file, backup, replace)
     try:
-        erased = noted_erasures(file)
         async with open_store(new) as store:
-            lessons, episodes = await _erase(store, erased)
+            lessons, episodes = await _erase(store, _noted(config, ()))
     except StoreError:
         os.unlink(new)
         raise
     return Restored(lessons, episodes, _exchanged(file, new))
+
+
+async def erase_again(config: Config, notes: Sequence[Path] = ()) -> tuple[int, int]:
+    """Erases from the configured store what was erased before and is back, because its database was restored.
+
+    Args:
+        config: names the store, for a role that serves all agents.
+        notes: files of other machines that erased something, besides the one of this machine.
+
+    Returns:
+        How many lessons and episodes were back.
+
+    Raises:
+        InvalidInput: a file of notes does not exist, or there is none at all.
+        StoreError: a note cannot be read, or the store cannot be reached; what was not erased yet stays.
+    """
+    for file in notes:
+        if not file.is_file():
+            raise InvalidInput(f"There is no file {file}.")
+    own = notes_of(config.store)
+    if not notes and not (own and own.is_file()):
+        raise InvalidInput(f"Nothing was erased on this machine: there is no {own}. Name the files of others.")
+    erased = _noted(config, notes)
+    async with open_store(config.store) as store:
+        return await _erase(store, erased)
+
+
+def _noted(config: Config, others: Sequence[Path]) -> list[Erasure]:
+    """What was erased from the configured store, by the notes of this machine and of others; oldest first."""
+    own = notes_of(config.store)
+    erased = [one for file in (*([own] if own else ()), *others) for one in noted_erasures(file)]
+    return sorted(erased, key=lambda one: one.at)
 
 
 def _copied(file: Path, backup: Path, replace: bool) -> Path:
@@ -185,7 +229,7 @@ def _file(config: Config) -> Path:
     if file is None:
         raise InvalidInput(
             f"The store {str(config.store).partition(':')[0]}: is in no file: back it up with the tools of its "
-            "database, such as pg_dump. docs/operations.md says what to do about erasures."
+            "database, such as pg_dump, and after a restore run `mulligan store erase-again`."
         )
     return file
 

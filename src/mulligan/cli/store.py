@@ -1,4 +1,4 @@
-"""`mulligan store`: its state, back-ups of its file, copies, and setup in PostgreSQL."""
+"""`mulligan store`: its state, back-ups of its file, what was erased, copies, and setup in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -40,11 +40,25 @@ def restore(file: Path, replace: bool) -> None:
     """Put the back-up FILE in the place of the store, without what was erased since."""
     done = asyncio.run(library.restore(load(), file, replace=replace))
     if done.lessons or done.episodes:
-        erased = f"{count(done.lessons, 'lesson')} and {count(done.episodes, 'episode')}"
-        say(f"Erased again, as they were erased after the back-up: {erased}")
+        _say_erased(done.lessons, done.episodes)
     if done.replaced:
         say(f"The earlier store was renamed to {done.replaced}: remove it once you no longer need it.")
     emit(str(load().store))
+
+
+@store.command()
+@click.argument("notes", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
+def erase_again(notes: tuple[Path, ...]) -> None:
+    """Erase what was erased before, after a database was restored by its own tools.
+
+    What this machine erased is noted in MULLIGAN_HOME. NOTES are such files of other machines.
+    """
+    _say_erased(*asyncio.run(library.erase_again(load(), notes)))
+
+
+def _say_erased(lessons: int, episodes: int) -> None:
+    erased = f"{count(lessons, 'lesson')} and {count(episodes, 'episode')}"
+    say(f"Erased again, as they were erased after the back-up: {erased}")
 
 
 @store.command()
