@@ -16,7 +16,6 @@ if sys.dont_write_bytecode and not sys.pycache_prefix:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import hypothesis
-import postgres_server
 
 # A busy machine changes no verdict: no deadline for an example, and none for drawing it.
 hypothesis.settings.register_profile(
@@ -62,7 +61,8 @@ def anyio_backend() -> str:
 def _postgres() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
     """Ends the PostgreSQL server with the session, if a test started one."""
     yield
-    postgres_server.stop_all()
+    if started := sys.modules.get("postgres_server"):
+        started.stop_all()
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from banks import lessons_of
 from provider_server import ProviderServer
 from toy_bench import HERE, cases
 
+from mulligan.bench.fanout import cluster
 from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.core.benchmarks import BenchRun, CaseResult
@@ -153,7 +154,8 @@ async def test_a_driver_is_killed_and_the_next_one_resumes(here: Path) -> None:
     assert not birth(worker), "the worker outlived its driver"
 
 
-async def test_an_interrupted_run_is_recorded_as_such_and_resumes(here: Path) -> None:
+async def test_an_interrupted_run_is_recorded_as_such_and_resumes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "ENDING", LONG)
     os.mkfifo(here / "stuck")
     run = asyncio.create_task(ran(cases(here, "easy", "stuck"), on="ray"))
     await stuck(here / "stuck")

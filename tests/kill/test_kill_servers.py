@@ -82,7 +82,12 @@ class Lost(Exception):
     """Nobody knows what became of a call: its server was killed, or its store."""
 
 
-_UNSURE = ("It is not known whether it was stored", "cannot be reached", "closed: open the store again")
+_UNSURE = (
+    "It is not known whether it was stored",
+    "cannot be reached",
+    "closed: open the store again",
+    "is being driven by",  # a server that could not give its lease back to a store that was down: for 30 seconds
+)
 
 
 class Siege:
