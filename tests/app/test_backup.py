@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import mulligan
-from mulligan.app.backup import Restored, back_up, erase_again, notes_of, restore
+from mulligan.app.backup import Restored, back_up, erase_again, erasures_file, restore
 from mulligan.app.config import load
 from mulligan.app.memory import Bank
 from mulligan.app.removal import removable_runs, remove_runs
@@ -36,7 +36,7 @@ def file() -> Path:
 
 
 def notes(file: str | Path) -> Path:
-    found = notes_of(file)
+    found = erasures_file(file)
     assert found is not None
     return found
 

@@ -27,7 +27,7 @@ from mulligan.core.lessons import Archive, LessonStore
 from mulligan.core.operations import actor
 from mulligan.core.protocols import Store
 from mulligan.recording.leases import leased
-from mulligan.store import file_of, open_store
+from mulligan.store import file_of, open_store, parse_address
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class Restored:
     replaced: Path | None
 
 
-def notes_of(address: str | Path) -> Path | None:
+def erasures_file(address: str | Path) -> Path | None:
     """The file in which this machine notes what it erases: beside a store in a file, in `MULLIGAN_HOME` for a database.
     None: the store is in memory, and has no back-ups."""
     if file := file_of(address):
         return file.with_name(f"{file.name}.erased.jsonl")
-    parts = urlsplit(str(address))
-    if parts.scheme == "memory":
+    if parse_address(address)[0] == "memory":
         return None
+    parts = urlsplit(str(address))
     where = parts.netloc.rpartition("@")[2] or "".join(parse_qs(parts.query).get("host", ["local"]))
     return home() / f"{re.sub(r'[^A-Za-z0-9.]+', '-', where + parts.path).strip('-')}.erased.jsonl"
 
@@ -73,7 +73,7 @@ def notes_of(address: str | Path) -> Path | None:
 def note_erasure(
     notes: Path, *, agent_id: str | None = None, lessons: Sequence[str] | None = (), episodes: Sequence[str] = ()
 ) -> None:
-    """Notes what is about to be erased, so that no back-up brings it back. notes: see `notes_of`. Raises
+    """Notes what is about to be erased, so that no back-up brings it back. notes: see `erasures_file`. Raises
     `StoreError`."""
     ids = None if lessons is None else tuple(lessons)
     line = json.dumps(asdict(Erasure(round(time.time(), 3), actor(), agent_id, ids, tuple(episodes))))
@@ -181,7 +181,7 @@ async def erase_again(config: Config, notes: Sequence[Path] = ()) -> tuple[int, 
     for file in notes:
         if not file.is_file():
             raise InvalidInput(f"There is no file {file}.")
-    own = notes_of(config.store)
+    own = erasures_file(config.store)
     if not notes and not (own and own.is_file()):
         raise InvalidInput(f"Nothing was erased on this machine: there is no {own}. Name the files of others.")
     erased = _noted(config, notes)
@@ -191,7 +191,7 @@ async def erase_again(config: Config, notes: Sequence[Path] = ()) -> tuple[int, 
 
 def _noted(config: Config, others: Sequence[Path]) -> list[Erasure]:
     """What was erased from the configured store, by the notes of this machine and of others; oldest first."""
-    own = notes_of(config.store)
+    own = erasures_file(config.store)
     erased = [one for file in (*([own] if own else ()), *others) for one in noted_erasures(file)]
     return sorted(erased, key=lambda one: one.at)
 

@@ -20,6 +20,7 @@ from mulligan.text.toml_lines import line_of
 
 FILE = "mulligan.toml"
 OLD_NAME = "MULLIGAN_DATABASE"
+"""The name that `MULLIGAN_STORE` had."""
 TAMA = "tama.toml"
 """The project file of tama. Its models are read under their names where no mulligan.toml is beside it."""
 MODELS = ("model", "reflect_model", "judge_model")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mulligan.app.backup import note_erasure, notes_of
+from mulligan.app.backup import erasures_file, note_erasure
 from mulligan.app.config import Config, choose_model, load, project_name, prompts_folder
 from mulligan.app.memory_config import MemorySettings
 from mulligan.app.model_roles import Models
@@ -37,15 +37,15 @@ class Bank(bank.Bank):
     lesson) and `StoreError`; those that ask a model, `ModelError` and `BadAnswer`, too.
     """
 
-    notes: Path | None = None
+    erasures: Path | None = None
     """Where erasures are noted; None where the bank is in no store that is configured."""
 
     async def purge(self, ids: Sequence[str] | None) -> int:
         """Removes lessons for good, with their history; None: all of this agent. How many. No back-up of the store that
         is restored brings them back (a database: once `erase_again` was called)."""
         whole = None if ids is None else [(await self._own(id)).id for id in ids]
-        if self.notes is not None:
-            note_erasure(self.notes, agent_id=self._ports.writes, lessons=whole)
+        if self.erasures is not None:
+            note_erasure(self.erasures, agent_id=self._ports.writes, lessons=whole)
         return await super().purge(whole)
 
     @classmethod
@@ -103,7 +103,7 @@ def open_bank(
             project=project_name(config) if project is None else project,
         )
     )
-    opened.notes = notes_of(config.store) if store is None else None
+    opened.erasures = erasures_file(config.store) if store is None else None
     return opened
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
-from mulligan.app.backup import note_erasure, notes_of
+from mulligan.app.backup import erasures_file, note_erasure
 from mulligan.app.config import load
 from mulligan.app.session import opened_store
 from mulligan.core.episode import RESUMABLE
@@ -81,19 +81,19 @@ async def remove_runs(found: Sequence[Removable], *, store: Store | None = None)
     A run that a process drives stays as a whole.
     """
     async with opened_store(store, load()) as at:
-        notes = notes_of(load().store) if store is None else None
-        return [one if one.stays else await _removed(at, one, notes) for one in found]
+        erasures = erasures_file(load().store) if store is None else None
+        return [one if one.stays else await _removed(at, one, erasures) for one in found]
 
 
-async def _removed(at: Store, one: Removable, notes: Path | None) -> Removable:
+async def _removed(at: Store, one: Removable, erasures: Path | None) -> Removable:
     try:
         async with AsyncExitStack() as stack:
             leases = [await stack.enter_async_context(leased(at, episode)) for episode in one.episodes]
             for left in one.left:
                 if not await asyncio.to_thread(left.remove, states=one.states):
                     return replace(one, stays=_in_use(left))
-            if notes is not None and leases:
-                note_erasure(notes, episodes=[lease.episode for lease in leases])
+            if erasures is not None and leases:
+                note_erasure(erasures, episodes=[lease.episode for lease in leases])
             for lease in leases:  # last, so that after an interruption the rest is found again
                 await at.remove(lease)
     except (LeaseLost, WorkspaceError, OSError) as error:

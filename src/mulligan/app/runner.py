@@ -40,8 +40,8 @@ OnStart: TypeAlias = Callable[[Episode, Limits], None]
 class Runner:
     """Drives episodes of one recipe on one store.
 
-    agent: the tenant whose record it is. known: see `StoredJournal`. wait: seconds to wait for whoever else drives an
-    episode.
+    agent: the tenant whose record it is. known: see `StoredJournal`. wait: seconds to wait for another process that
+    drives an episode.
     """
 
     store: Store

@@ -47,13 +47,13 @@ def restore(file: Path, replace: bool) -> None:
 
 
 @store.command()
-@click.argument("notes", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
-def erase_again(notes: tuple[Path, ...]) -> None:
+@click.argument("files", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
+def erase_again(files: tuple[Path, ...]) -> None:
     """Erase what was erased before, after a database was restored by its own tools.
 
-    What this machine erased is noted in MULLIGAN_HOME. NOTES are such files of other machines.
+    Each machine notes what it erases in a file in its MULLIGAN_HOME. This machine's file is read; name those of others.
     """
-    _say_erased(*asyncio.run(library.erase_again(load(), notes)))
+    _say_erased(*asyncio.run(library.erase_again(load(), files)))
 
 
 def _say_erased(lessons: int, episodes: int) -> None:

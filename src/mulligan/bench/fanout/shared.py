@@ -1,7 +1,7 @@
 """What the workers of a cluster share: the slots of providers, one actor for all, and local weights, one per machine.
 
-Each is an actor of Ray that belongs to nobody: it outlives the worker that made it, ends itself when it has had nothing
-to do for a while, and is made again by whoever needs it next.
+Each is an actor of Ray that outlives the worker that made it. It ends itself when it has had nothing to do for ten
+minutes; the next worker that needs it makes a new one.
 """
 
 from __future__ import annotations
@@ -239,7 +239,8 @@ class SharedModel:
 
 
 class SharedModels:
-    """Opens models for a worker: local weights in the process that holds them on this machine, others as ever.
+    """Opens models for a worker. Questions to a local model go to the process that holds its weights on this machine;
+    other models are opened in the worker.
 
     variables: see `Weights`.
     """

@@ -67,7 +67,7 @@ class Workers(Protocol):
     async def work_on(self, run: BenchRun, position: int) -> CaseResult:
         """Take the case at this position, from 1, to its end. A case that was begun before is resumed.
 
-        Raises `StoreError` where its record cannot be kept; whatever else fails is in the result.
+        Raises `StoreError` where its record cannot be kept; any other failure is in the result.
         """
         ...
 
@@ -97,7 +97,7 @@ class Opener:
 
     @asynccontextmanager
     async def cases(self, plan: BenchPlan) -> AsyncGenerator[Cases]:
-        """The cases of this plan, with the store, the bank and whatever else they share."""
+        """The cases of this plan, with the store, the bank and the other parts that they share."""
         recipe, session = plan.recipe(plan.cases[0], ""), self._session(plan.choice)
         async with opened_store(self.store, self.config) as store, session.parts(recipe) as parts:
             parts = with_memory(parts, plan.choice.memory)

@@ -254,7 +254,7 @@ class _Reader:
         if loop is None and hidden is None:
             raise InvalidInput(
                 f"{table.where()}: the task {id!r} does not say who judges: give it an answer, {', '.join(WAYS)}. "
-                'evaluator = "model_judge" lets the model judge itself.'
+                "The evaluator model_judge lets the model judge itself; `fan-out --evaluator` judges all such tasks."
             )
         output = self._output(loop, hidden)
         told = {key: table.text(key).strip() for key in table.has("change", "family")}

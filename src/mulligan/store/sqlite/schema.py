@@ -1,8 +1,8 @@
 """Brings a file's tables up to date by the numbered scripts of `migrations/`, and says which tables are missing.
 
 `user_version` of the file is the number of migrations that it has seen. A migration is never changed once released:
-the next change is the next migration. One that only adds says so in its first line, `-- expands`, and a program that
-does not know it goes on with the store (design/112).
+the next change is the next migration. One that only adds begins with the line `-- expands`: older programs do not
+know it, and can still use the store after it (design/112).
 """
 
 from __future__ import annotations
