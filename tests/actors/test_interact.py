@@ -39,11 +39,11 @@ class Door:
 
 
 async def acted(
-    folder: Path, answers: list[str], past: Past = Past(), **settings: Any
+    folder: Path, answers: list[str], past: Past = Past(), *, world: Door | None = None, **settings: Any
 ) -> tuple[Attempt, ScriptedModel]:
     (folder / "interact.door.md").write_text(PROMPT)
     model = ScriptedModel(answers)
-    actor = Interact(model=model, prompts=FilePrompts([folder]), environment=Door(), **settings)
+    actor = Interact(model=model, prompts=FilePrompts([folder]), environment=world or Door(), **settings)
     return await actor.act(Episode("e", Task("open it")), past), model
 
 
@@ -60,6 +60,33 @@ async def test_a_line_that_says_nothing_is_asked_for_warmer(tmp_path: Path) -> N
     assert [sampling.temperature for sampling in model.samplings] == [0.0, 0.5, 1.0]
     assert all(sampling.stop == ("\n",) for sampling in model.samplings)
     assert len({sampling.seed for sampling in model.samplings}) == 3
+
+
+class Lock(Door):
+    """A door that refuses what is not pushing, with a word that it varies."""
+
+    async def step(self, action: str) -> Step:
+        step = await super().step(action)
+        return step if action == "push" else Step(action=action, observation=f"Error: {action} does not open it.")
+
+
+async def test_an_action_that_was_refused_is_not_sent_again_while_the_model_has_another(tmp_path: Path) -> None:
+    answers = ["pull", "pull", "> pull ", "kick", "pull", "kick", "push"]
+    attempt, model = await acted(tmp_path, answers, world=Lock(), temperatures=(0.0, 0.5, 1.0))
+    assert [step.action for step in attempt.steps] == ["", "pull", "kick", "push"]
+    assert [one.temperature for one in model.samplings] == [0.0, 0.0, 0.5, 1.0, 0.0, 0.5, 1.0]
+
+
+async def test_a_refused_action_is_sent_again_if_nothing_else_comes_or_if_repeats_are_wanted(tmp_path: Path) -> None:
+    attempt, _ = await acted(tmp_path, ["pull"] * 3 + ["push"], world=Lock(), temperatures=(0.0, 1.0))
+    assert [step.action for step in attempt.steps] == ["", "pull", "pull", "push"]
+    attempt, _ = await acted(tmp_path, ["pull", "pull", "push"], world=Lock(), anew=False)
+    assert [step.action for step in attempt.steps] == ["", "pull", "pull", "push"]
+
+
+async def test_an_action_that_was_not_refused_may_be_sent_again(tmp_path: Path) -> None:
+    attempt, _ = await acted(tmp_path, ["knock", "knock", "push"])
+    assert [step.action for step in attempt.steps] == ["", "knock", "knock", "push"]
 
 
 async def test_the_trial_ends_when_the_world_halts_it_or_the_steps_are_used_up(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from mulligan.core.records import Attempt, Episode, Feedback, Finding, Lesson, S
 from mulligan.store import open_store
 from mulligan.store.sqlite.lessons.store import SqliteLessons
 from mulligan.store.sqlite.store import SqliteStore
+from mulligan.strategies.evidence import Evidence
+from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
 from mulligan.text.evidence import evidence_of
 
 TASK = "Write release_name(year, week, tree), which names a release in the form of this project."
@@ -29,9 +31,9 @@ def failed(asked: str = BIRCH, got: str = "release_name returned '2024.31'", **m
     return Finding(asked, got=got, **more)
 
 
-def a_trial(n: int, *findings: Finding, source: str = "unit_tests") -> Trial:
-    passed = all(finding.passed for finding in findings)
-    return Trial(n, Attempt(f"attempt {n}"), Feedback(passed, "", source=source, evidence=evidence_of(findings)))
+def a_trial(n: int, *findings: Finding, source: str = "unit_tests", output: str = "") -> Trial:
+    passed, attempt = all(finding.passed for finding in findings), Attempt(output or f"attempt {n}")
+    return Trial(n, attempt, Feedback(passed, "", source=source, evidence=evidence_of(findings)))
 
 
 def an_episode(id: str, *trials: Trial, prompt: str = TASK) -> Episode:
@@ -101,6 +103,74 @@ async def test_a_later_pass_confirms_what_an_earlier_failure_taught(bank: Bank) 
     assert fact.confirmed
     assert later.facts == (fact.id,)
     assert [version.change for version in await bank.history(fact.id)] == ["added", "confirmed"]
+
+
+PASSING = """def release_name(year, week, tree):
+    return f"{year % 100}w{week:02d}-{tree.title()}\""""
+
+
+async def test_a_fact_shows_the_attempt_that_passed_its_checks(bank: Bank) -> None:
+    missed = a_trial(1, failed(), failed(OAK), output="def release_name(*parts): ...")
+    half = a_trial(2, failed(passed=True), failed(OAK), output="def release_name(*all): ...")
+    done = a_trial(3, failed(passed=True), failed(OAK, passed=True), output=PASSING)
+    checks = f"{OAK}\n{BIRCH}"  # the newest failure first
+    await bank.learn(an_episode("e1", missed, half, done))
+    (fact,) = await facts(bank)
+    assert fact.content == f"{checks}\npasses:\n{PASSING}"
+    shown = f"A fact of this project:\n```\n{checks}\npasses:\n{PASSING}\n```"
+    assert (await bank.recall(NEXT, threshold=0)).formatted_prompt == f"{FACTS}\n\n{shown}"
+
+
+@pytest.mark.parametrize("output", ["I have done it.", f"{PASSING}\n{'#' * 600}"])
+async def test_an_attempt_that_is_long_or_lacks_what_the_checks_call_is_not_shown(bank: Bank, output: str) -> None:
+    await bank.learn(an_episode("e1", a_trial(1, failed()), a_trial(2, failed(passed=True), output=output)))
+    (fact,) = await facts(bank)
+    assert (fact.content, fact.confirmed) == (BIRCH, True)
+
+
+async def test_a_fact_with_a_passing_attempt_takes_the_place_of_the_one_without(bank: Bank) -> None:
+    await bank.learn(an_episode("e1", a_trial(1, failed())))
+    (old,) = await facts(bank)
+    await bank.learn(an_episode("e2", a_trial(1, failed()), a_trial(2, failed(passed=True), output=PASSING)))
+    (new,) = await facts(bank)
+    assert new.content == f"{BIRCH}\npasses:\n{PASSING}"
+    assert (await bank.get(old.id)).superseded_by == new.id
+    await bank.learn(an_episode("e3", a_trial(1, failed()), a_trial(2, failed(passed=True), output=f"{PASSING}  # 2")))
+    assert new.id in {fact.id for fact in await facts(bank)}, "one that shows an attempt already stays"
+
+
+async def test_once_its_own_checks_have_spoken_a_task_is_not_shown_those_of_others(bank: Bank) -> None:
+    await bank.learn(an_episode("e1", a_trial(1, failed())))
+    lesson = await bank.add("Count weeks by ISO", "Branch and release names count weeks by ISO 8601.")
+    recall = await bank.recall(NEXT, threshold=0)
+    assert BIRCH in recall.formatted_prompt
+    assert recall.retry_prompt is not None
+    assert BIRCH not in recall.retry_prompt
+    assert lesson.content in recall.retry_prompt
+
+    own = failed('assert branch_name(2024, 1, "fir") == "b/24w01-Fir"')
+    episode = replace(an_episode("e2", a_trial(1, own), prompt=NEXT), recall=recall)
+    for strategy in (Evidence(), EvidenceAndReflexion()):
+        past = strategy.past(episode)
+        assert past.recall == replace(recall, formatted_prompt=recall.retry_prompt)
+        silent = replace(episode, trials=(Trial(1, Attempt("x"), Feedback(False, "It does not load.", source="t")),))
+        assert strategy.past(silent).recall == recall, "nothing was said of what is expected"
+
+
+async def test_a_recall_without_facts_about_checks_stays_the_same(bank: Bank) -> None:
+    await bank.add("Count weeks by ISO", "Branch and release names count weeks by ISO 8601.")
+    recall = await bank.recall(NEXT, threshold=0)
+    assert recall.lessons
+    assert recall.retry_prompt is None
+
+
+async def test_names_in_an_attempt_that_passed_put_no_other_fact_in_doubt(bank: Bank) -> None:
+    with_name = PASSING.replace("week", "week_no")
+    await bank.learn(an_episode("e1", a_trial(1, failed()), a_trial(2, failed(passed=True), output=with_name)))
+    other = failed('assert span("week_no") == "1-53"')
+    await bank.learn(an_episode("e2", a_trial(1, other), prompt="Write span(name)."))
+    await bank.learn(an_episode("e3", a_trial(1, failed(BIRCH.replace("24w31-Birch", "24-31-BIRCH")))))
+    assert [fact.to_check for fact in await facts(bank)] == ["", ""]
 
 
 async def test_a_pass_of_another_check_confirms_nothing(bank: Bank) -> None:

@@ -14,6 +14,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Model, Prompts, Shows, World
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Image, Outcome, Past, Step
+from mulligan.text.actions import refused
 from mulligan.text.formatting import layers_text, observed_text, past_text, task_text
 from mulligan.text.images import checked_count
 
@@ -29,9 +30,11 @@ class Interact:
 
     Args:
         steps: actions at most, thoughts included.
-        temperatures: tried in this order until a line has `shortest` characters.
+        temperatures: tried in this order until a line has `shortest` characters and, with `anew`, is no action that was
+            refused before.
         max_tokens: of one line.
         shortest: characters that a line needs.
+        anew: ask again, warmer, where the line repeats an action that this trial has seen refused.
         characters: what the steps may take of the prompt; the oldest are left out beyond it. None keeps all.
         examples: a file of worked examples for the slot of that name; "" shows none.
         images: of those that the environment has shown, how many of the newest go with each question.
@@ -48,6 +51,7 @@ class Interact:
         temperatures: Sequence[float] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
         max_tokens: int = 100,
         shortest: int = 2,
+        anew: bool = True,
         characters: int | None = None,
         examples: str = "",
         images: int = 1,
@@ -59,7 +63,7 @@ class Interact:
         self._prompt = prompts.get(f"interact.{environment.name}").check(*SLOTS)
         self._examples = part_of(prompts.text(examples), kind) if examples else ""
         self._steps, self._temperatures, self._shortest = steps, checked_temperatures(temperatures), shortest
-        self._characters, self._images = characters, checked_count(images)
+        self._characters, self._images, self._anew = characters, checked_count(images), anew
         self._sampling = Sampling(max_tokens=max_tokens, stop=("\n",))
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
@@ -86,14 +90,15 @@ class Interact:
         *before, last = self._messages(episode, past, beginning, done)
         images = (*episode.task.images, *seen[max(0, len(seen) - self._images) :])
         question = Question((*before, replace(last, images=images)))
-        line = ""
+        line, tried = "", {" ".join(step.action.split()) for step in done if self._anew and refused(step.observation)}
         ladder = self._temperatures if past.temperature is None else (past.temperature,) * len(self._temperatures)
         for number, temperature in enumerate(ladder, len(episode.trials) + 1):
             sampling = replace(self._sampling, temperature=temperature, seed=episode.head.seed + number)
-            line = str((await self._model.ask(question, sampling)).content).strip().removeprefix(">").strip()
-            if len(line) >= self._shortest:
+            text = str((await self._model.ask(question, sampling)).content).strip().removeprefix(">").strip()
+            line = text.splitlines()[0] if text else ""
+            if len(text) >= self._shortest and " ".join(line.split()) not in tried:
                 break
-        return line.splitlines()[0] if line else ""
+        return line
 
     def _messages(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> tuple[Message, ...]:
         steps = self._newest([f"> {step.action}\n{observed_text(step)}" for step in done])

@@ -23,8 +23,8 @@ from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_thres
 from mulligan.bank.recall.candidates import PRESETS, Ranking, rank_with_kind
 from mulligan.bank.recall.choosing import HABITS, Chosen, nearest_held, rules_first, scores_of, together, with_habits
 from mulligan.bank.recall.index import Indexes
-from mulligan.bank.recall.notebook import account_text, history_text, notebook_text
-from mulligan.bank.recall.prompt_text import fact_text, fitting, formatted_prompt
+from mulligan.bank.recall.notebook import Shown, account_text
+from mulligan.bank.recall.prompt_text import fact_text, fitting
 from mulligan.bank.recall.query_pairs import GOOD, QueryPairs
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
@@ -181,21 +181,19 @@ class Bank:
             id, note, withheld = "", _joined(note, f"without a receipt: {str(error).rstrip('.')}"), {}
         entries = [one for one in entries if one.id not in withheld]
         found = rules_first([one for one in found if one.id not in withheld])
-        parts = (
-            notebook_text(entries, unnoted, self._ports.project),
-            formatted_prompt(found, settings.tokens, self._ports.project),
-            history_text(accounts, len(kept) - len(accounts)),
-        )
+        untold, project = len(kept) - len(accounts), self._ports.project
+        shows = Shown(entries, unnoted, found, accounts, untold, settings.tokens, project)
         nearest = next((HeldBack(id, known[id].title, score) for id, score in chosen.held.items()), None)
         return Recall(
             id,
             (*entries, *found),
             chosen.filtered,
-            "\n\n".join(filter(None, parts)),
+            shows.text(),
             chosen.threshold,
             note,
             nearest if chosen.filtered else None,
             tuple(account.id for account in accounts),
+            shows.text_without_checks(),
         )
 
     def _chosen(

@@ -527,6 +527,8 @@ class Recall:
         note: what qualifies the recall, in a sentence, such as that there was no embedder.
         held: the most relevant of the lessons that were held back.
         episodes: ids of the earlier episodes that the text describes.
+        retry_prompt: the text for a trial that is shown what the checks of its own task expect: without facts about
+            checks of other tasks. None: the same text.
     """
 
     id: str
@@ -537,6 +539,7 @@ class Recall:
     note: str = ""
     held: HeldBack | None = None
     episodes: tuple[str, ...] = ()
+    retry_prompt: str | None = None
 
 
 @dataclass(frozen=True)

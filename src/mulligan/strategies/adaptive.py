@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from mulligan.core.arms import Counts, drawn, odds
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Choice, Decision, Episode, Past, Trial
-from mulligan.text.evidence import findings_of, gathered
+from mulligan.text.evidence import findings_of, gathered, recalled_beside
 from mulligan.text.lessons import LessonBudget, Overflow
 
 RESAMPLE, EVIDENCE, LESSON, LAST, ALL = "resample", "evidence", "evidence_and_lesson", "last_attempt", "all"
@@ -76,11 +76,12 @@ class Adaptive:
     def past(self, episode: Episode) -> Past:
         choice = self._choice(episode)
         arm = choice.arm if choice else RESAMPLE
+        evidence = gathered(episode) if arm in (EVIDENCE, LESSON, ALL) else ()
         return Past(
             last=episode.trials[-1] if arm in (LAST, ALL) else None,
             reflections=self.lessons.chosen(episode) if arm in (LESSON, ALL) else (),
-            recall=episode.recall,
-            evidence=gathered(episode) if arm in (EVIDENCE, LESSON, ALL) else (),
+            recall=recalled_beside(evidence, episode.recall),
+            evidence=evidence,
         )
 
     def _choice(self, episode: Episode) -> Choice | None:

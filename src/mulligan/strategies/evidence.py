@@ -1,7 +1,7 @@
 """Shows the checks that failed so far, in the judge's words. It shows no attempt and asks for no reflection."""
 
 from mulligan.core.records import Episode, Past
-from mulligan.text.evidence import gathered
+from mulligan.text.evidence import gathered, recalled_beside
 
 
 class Evidence:
@@ -10,4 +10,5 @@ class Evidence:
     reflects = False
 
     def past(self, episode: Episode) -> Past:
-        return Past(evidence=gathered(episode), recall=episode.recall)
+        evidence = gathered(episode)
+        return Past(evidence=evidence, recall=recalled_beside(evidence, episode.recall))

@@ -6,7 +6,7 @@ Source: the paper shows lessons alone, which a weak model draws badly; the evide
 from collections.abc import Sequence
 
 from mulligan.core.records import Episode, Past
-from mulligan.text.evidence import gathered
+from mulligan.text.evidence import gathered, recalled_beside
 from mulligan.text.lessons import LessonBudget, Overflow
 
 
@@ -34,5 +34,5 @@ class EvidenceAndReflexion:
         self.lessons = LessonBudget(window, tokens, overflow, tuple(earlier))
 
     def past(self, episode: Episode) -> Past:
-        reflections = self.lessons.chosen(episode)
-        return Past(reflections=reflections, recall=episode.recall, evidence=gathered(episode))
+        reflections, evidence = self.lessons.chosen(episode), gathered(episode)
+        return Past(reflections=reflections, recall=recalled_beside(evidence, episode.recall), evidence=evidence)

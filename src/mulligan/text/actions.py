@@ -1,4 +1,5 @@
-"""Read actions of the form `Name[argument]`, and the thought before one, from a model's text. It never raises.
+"""Read actions of the form `Name[argument]`, and the thought before one, from a model's text; and from an observation,
+whether the action was refused. It never raises.
 
 Source: ReAct (Yao et al. 2022) and its reference, more forgiving where only one thing can be meant.
 """
@@ -8,11 +9,19 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mulligan.text.plain import one_line
+
 _LABEL = r"(?:\*\*)?{}[ \t]*\d*[ \t]*(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*"
 _ACTION = re.compile(rf"^[ \t]*{_LABEL.format('action')}", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(rf"^[ \t]*{_LABEL.format('thought')}", re.IGNORECASE | re.MULTILINE)
 _OBSERVATION = re.compile(rf"^[ \t]*{_LABEL.format('observation')}", re.IGNORECASE | re.MULTILINE)
 _FORM = re.compile(r"(\w+)[ \t]*\[(.+)\][\s.,;:!]*")
+_REFUSED = re.compile(
+    r"^\W*(\w*(error|exception)\b|invalid|unknown|cannot|denied|failed|refused|missing)"
+    r"|\bno such\b|\bnot found\b|\b(is|are|was) (not|no|unknown|invalid)\b|\bmust (be|have|begin|start|name)\b",
+    re.IGNORECASE,
+)
+"""What the first line of an observation looks like where the action was refused."""
 _MARKS = "`*"
 
 
@@ -63,6 +72,16 @@ def parse_turn(text: str) -> Turn:
 def first_line(text: str) -> str:
     """The first line with anything in it, without its label and marks; "" for none."""
     return next((_bare(line) for line in text.splitlines() if line.strip()), "")
+
+
+def refused(observation: str) -> bool:
+    """Whether an observation says that the action failed, by its first line."""
+    return bool(_REFUSED.search(observed_line(observation)))
+
+
+def observed_line(observation: str) -> str:
+    """The first line of an observation with anything in it, folded and cut."""
+    return one_line(next((line for line in observation.splitlines() if line.strip()), ""), 200)
 
 
 def _bare(line: str) -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, cast
 
-from mulligan.core.records import Episode, Feedback, Finding, Image, Json
+from mulligan.core.records import Episode, Feedback, Finding, Image, Json, Recall
 from mulligan.text.images import image_text
 from mulligan.text.python_code import parsed
 
@@ -54,6 +54,15 @@ def gathered(episode: Episode) -> tuple[Finding, ...]:
             if not finding.passed:
                 kept.setdefault((finding.where, finding.asked or finding.got), finding)
     return tuple(kept.values())
+
+
+def recalled_beside(evidence: Iterable[Finding], recall: Recall | None) -> Recall | None:
+    """The recall as it is shown beside this evidence. Once a check of the task itself has said what it expects, the
+    recall leaves out what checks of other tasks expect: a model that failed with them goes on to follow them."""
+    if recall is None or recall.retry_prompt is None:
+        return recall
+    said = any(one.asked and (one.expected or expected_by(one.asked)) for one in evidence)
+    return replace(recall, formatted_prompt=recall.retry_prompt) if said else recall
 
 
 def finding_text(finding: Finding) -> str:

@@ -15,17 +15,21 @@ from typing import cast
 
 from mulligan.core.codec import digest
 from mulligan.core.records import Episode, Finding, Json, Lesson, Origin, Step, Trial
+from mulligan.text.actions import observed_line, refused
 from mulligan.text.evidence import expected_by, findings_of
 from mulligan.text.plain import one_line
 
 MOST, CHECKS = 3, 4
 """Facts of one episode (of checks, and of steps), and checks in one fact: the most informative."""
 ACTION, ANSWER = 600, 200
-"""Characters of an action and of an answer that a fact of steps may quote."""
+"""Characters of an action (or an attempt) and of an answer that a fact may quote."""
 ALIKE = 0.5
 """How alike a failed action and the one that mends it are, 0 to 1."""
 FAILS, WORKS = "fails", "works"
 _WORKS = f"{WORKS}: "
+PASSES, PASSED = "passes:", "passed"
+"""The line of a fact of checks below which the attempt stands that passed them, and the key of its context that says
+so."""
 ERROR = "error:"
 """Begins the key by which a fact about an error is found; `context["errors"]` lists the signatures' digests."""
 SAID = "said"
@@ -40,12 +44,6 @@ _NO_SUBJECT = {*dir(builtins), "assert_eq", "assert_ne", "pytest.approx", "appro
 _PYTEST = re.compile(r"^>\s+(assert\b.+)$", re.MULTILINE)
 _GUESSED = ("oracle", "internal_tests", "model_judge", "review")
 """Sources of feedback whose checks a model made up, or that know the target."""
-_REFUSED = re.compile(
-    r"^\W*(\w*(error|exception)\b|invalid|unknown|cannot|denied|failed|refused|missing)"
-    r"|\bno such\b|\bnot found\b|\b(is|are|was) (not|no|unknown|invalid)\b|\bmust (be|have|begin|start|name)\b",
-    re.IGNORECASE,
-)
-"""What the first line of an observation looks like where the action was refused."""
 _PLAIN = re.compile(r"(True|False|None|-?\d|\[\]|\{\}|\(\)|''|\"\")\Z")
 
 
@@ -69,9 +67,9 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
 
     also: checks that count though they passed.
 
-    Each check counts once, with the value of the newest trial. A fact holds the checks of one subject. It is confirmed
-    if the episode was solved, or a later trial passed these checks. A judge whose checks a model made up, or that knows
-    the target, reveals nothing.
+    Each check counts once, with the value of the newest trial. A fact holds the checks of one subject, and the attempt
+    that passed them, where a later trial did. It is confirmed if the episode was solved, or a later trial passed these
+    checks. A judge whose checks a model made up, or that knows the target, reveals nothing.
     """
     task = " ".join(episode.task.prompt.split())
     checks = sorted(_checks(episode, also), key=lambda check: _named_by_task(check, task))
@@ -125,14 +123,20 @@ def claim_of(asked: str, expected: str = "") -> tuple[str, str]:
 
 
 def names_in(*facts: Lesson) -> frozenset[str]:
-    """Names as code and data have them, such as `t_order` or `unitPrice`, in what these facts say to hold."""
-    texts = (fact.content.rpartition(_WORKS)[2] if _actions(fact) else fact.content for fact in facts)
+    """Names as code and data have them, such as `t_order` or `unitPrice`, in what these facts say to hold. Not those of
+    an attempt that passed, which the model chose."""
+    texts = (fact.content.rpartition(_WORKS)[2] if _actions(fact) else _claimed(fact) for fact in facts)
     return frozenset(name.casefold() for text in texts for name in _NAME.findall(text))
 
 
 def working_actions(fact: Lesson) -> frozenset[str]:
     """The actions that a fact says to work."""
     return frozenset(action for action, how in _actions(fact).items() if how == WORKS)
+
+
+def shows_more(new: Lesson, old: Lesson) -> bool:
+    """Whether a fact says what the old one says, and shows an attempt that passes, which the old one does not."""
+    return PASSED in new.context and PASSED not in old.context and claims(new).items() >= claims(old).items()
 
 
 def contradicts(new: Mapping[str, str], old: Mapping[str, str]) -> bool:
@@ -173,7 +177,7 @@ def keys(
 
 def actions_of(episode: Episode) -> Mapping[str, str]:
     """Whether the actions of this episode worked (`WORKS`) or were refused (`FAILS`), each as it was the last time."""
-    return {_folded(step.action): FAILS if refused(step) else WORKS for _, step in _steps(episode)}
+    return {_folded(step.action): FAILS if refused(step.observation) else WORKS for _, step in _steps(episode)}
 
 
 def upheld(fact: Lesson, passed: Container[str], actions: Mapping[str, str]) -> bool | None:
@@ -187,11 +191,6 @@ def upheld(fact: Lesson, passed: Container[str], actions: Mapping[str, str]) -> 
     return WORKS in seen if seen else None
 
 
-def refused(step: Step) -> bool:
-    """Whether the observation says that the action failed, by its first line."""
-    return bool(_REFUSED.search(_first_line(step.observation)))
-
-
 def subject_of_check(asked: str) -> str:
     """The first function that a check calls, else the beginning of the check."""
     called = (name for name in _CALLED.findall(asked) if name not in _NO_SUBJECT)
@@ -200,21 +199,40 @@ def subject_of_check(asked: str) -> str:
 
 def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check], passed: frozenset[str]) -> Lesson:
     solved, value = episode.solved, _named(checks[0].expected)
+    attempt = _passing(episode, subject, checks)
+    shown = [PASSES, attempt] if attempt else []
+    listed: list[Json] = [{"asked": c.asked, "expected": c.expected, "got": c.got} for c in checks]
     return Lesson(
         id="",
         title=f"{subject} gives {value}" if subject in _CALLED.findall(checks[0].asked) else f"{subject}: {value}",
         description=f"From the task: {one_line(episode.task.prompt, 160)}",
-        content="\n".join(check.text for check in checks),
+        content="\n".join([*(check.text for check in checks), *shown]),
         outcome="success" if solved else "failure",
         query=episode.task.prompt,
         kind=episode.task.kind,
         origin=Origin("extracted", episode.id, checks[0].trial, by=RULE),
-        context={"checks": [{"asked": c.asked, "expected": c.expected, "got": c.got} for c in checks]},
+        context={"checks": listed, **({PASSED: True} if attempt else {})},
         nature="fact",
         project=project,
         subject=subject,
         confirmed=solved or all(check.asked in passed for check in checks),
     )
+
+
+def _passing(episode: Episode, subject: str, checks: Sequence[Check]) -> str:
+    """The newest attempt that passed all these checks, if it is short and has what they are about; else ""."""
+    asked = {check.asked for check in checks}
+    for trial in reversed(episode.trials):
+        passed = {finding.asked for finding in findings_of(trial.feedback) if finding.passed}
+        attempt = trial.attempt.output.strip()
+        if asked <= passed and len(attempt) <= ACTION and re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", attempt):
+            return attempt
+    return ""
+
+
+def _claimed(fact: Lesson) -> str:
+    """What a fact says, without the attempt that it shows."""
+    return fact.content.partition(f"\n{PASSES}\n")[0]
 
 
 def _actions(fact: Lesson) -> Mapping[str, str]:
@@ -241,11 +259,11 @@ def _of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
     for n, (_, step) in enumerate(steps):
         if len(mends) == MOST:
             break
-        later = ((trial, one) for trial, one in steps[n + 1 :] if not refused(one) and _alike(step, one))
-        trial, mended = next(later, (0, None)) if refused(step) else (0, None)
+        later = ((trial, one) for trial, one in steps[n + 1 :] if not refused(one.observation) and _alike(step, one))
+        trial, mended = next(later, (0, None)) if refused(step.observation) else (0, None)
         if mended is not None and mended.action not in mends:
             mends.append(mended.action)
-            why = _first_line(step.observation)
+            why = observed_line(step.observation)
             lines = [f"fails: {step.action.strip()}", f"  {why}", f"{_WORKS}{mended.action.strip()}"]
             actions = {step.action: FAILS, mended.action: WORKS}
             yield _fact_of_steps(episode, project, trial, f"instead of: {why}", lines, actions)
@@ -253,7 +271,7 @@ def _of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
     answer = best.attempt.output.strip() if episode.solved and best else ""
     for trial, step in reversed(steps if 0 < len(answer) <= ANSWER else []):
         shows = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", step.observation)
-        if shows and not refused(step) and answer not in step.action:
+        if shows and not refused(step.observation) and answer not in step.action:
             if step.action not in mends:
                 title, lines = f"for {one_line(episode.task.prompt, 80)!r}", [f"{_WORKS}{step.action.strip()}"]
                 yield _fact_of_steps(episode, project, trial, title, lines, {step.action: WORKS})
@@ -302,10 +320,6 @@ def _alike(one: Step, other: Step) -> bool:
     if not first or first[:1] != second[:1] or _folded(one.action) == _folded(other.action):
         return False
     return SequenceMatcher(None, first, second, autojunk=False).ratio() >= ALIKE
-
-
-def _first_line(text: str) -> str:
-    return one_line(next((line for line in text.splitlines() if line.strip()), ""), 200)
 
 
 def _checks(episode: Episode, also: Container[str]) -> Iterator[Check]:

@@ -26,6 +26,7 @@ from mulligan.bank.learn.facts import (
     keys,
     names_in,
     passed_checks,
+    shows_more,
     upheld,
     working_actions,
 )
@@ -191,7 +192,8 @@ class LessonWriter:
             await self._lessons.change(fact.agent_id, after, "doubted", detail=detail_of(why))
 
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> list[Addition]:
-        """The entries; a fact names as its parents the known facts that it contradicts, which it supersedes.
+        """The entries; a fact names as its parents the known facts that it contradicts, or to which it adds an attempt
+        that passes: it supersedes them.
 
         Facts that rest on one of these, by its id or by a name that has gone, are marked as to be checked.
         """
@@ -201,8 +203,9 @@ class LessonWriter:
             if fact.nature == "fact" and not fact.origin.parents:
                 new = claims(fact)
                 known = await self.facts(agent_id, fact.project, about=new)
-                old = tuple(dict.fromkeys(one.id for one in known if contradicts(new, claims(one))))
-                entries[n] = replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=old)))
+                old = [one.id for one in known if contradicts(new, claims(one)) or shows_more(fact, one)]
+                parents = tuple(dict.fromkeys(old))
+                entries[n] = replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=parents)))
         for fact in (one.lesson for one in entries if one.lesson.state == "active"):
             replaced = await self.present(agent_id, fact.origin.parents) if fact.nature == "fact" else []
             if not replaced:

@@ -6,9 +6,10 @@ Both are quoted as data and keep to a budget. What does not fit is left out whol
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from mulligan.bank.learn.facts import RULE
-from mulligan.bank.recall.prompt_text import FACTS, UNCONFIRMED, fact_text, page
+from mulligan.bank.learn.facts import RULE, checks_of
+from mulligan.bank.recall.prompt_text import FACTS, UNCONFIRMED, fact_text, formatted_prompt, page
 from mulligan.core.lessons import Account
 from mulligan.core.records import Lesson
 
@@ -17,6 +18,46 @@ HISTORY = (
     "show, and do the task at hand."
 )
 VERDICTS = {True: "passed", False: "failed", None: "not judged"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a recall shows, and how much of it did not fit.
+
+    Attributes:
+        entries: of the notebook.
+        accounts: of earlier episodes.
+        tokens: what the lessons may take of the prompt, estimated.
+        project: the one that is worked on.
+    """
+
+    entries: Sequence[Lesson]
+    unnoted: int
+    lessons: Sequence[Lesson]
+    accounts: Sequence[Account]
+    untold: int
+    tokens: int
+    project: str
+
+    def text(self) -> str:
+        parts = (
+            notebook_text(self.entries, self.unnoted, self.project),
+            formatted_prompt(self.lessons, self.tokens, self.project),
+            history_text(self.accounts, self.untold),
+        )
+        return "\n\n".join(filter(None, parts))
+
+    def text_without_checks(self) -> str | None:
+        """The text for a task whose own checks have said what they expect, without those of other tasks; None where it
+        is the same."""
+        entries, lessons = _without_checks(self.entries), _without_checks(self.lessons)
+        if len(entries) + len(lessons) == len(self.entries) + len(self.lessons):
+            return None
+        return replace(self, entries=entries, lessons=lessons).text()
+
+
+def _without_checks(lessons: Sequence[Lesson]) -> Sequence[Lesson]:
+    return [lesson for lesson in lessons if not checks_of(lesson)]
 
 
 def entry_text(entry: Lesson) -> str:

@@ -36,7 +36,7 @@ LEFT_OUT = ("movable", "Sliced")
 """Parts of the names of tasks that ALFWorld's text games do not support; its own code leaves them out, too."""
 
 _EXAMPLES = "interact.alfworld.games"
-_ACTOR = Spec("interact", {"steps": 49, "max_tokens": 256, "examples": _EXAMPLES})
+_ACTOR = Spec("interact", {"steps": 49, "max_tokens": 256, "examples": _EXAMPLES, "anew": False})
 _REFLECTOR = Spec("verbal", {"output": "environment", "temperature": 0.0, "max_tokens": 256})
 _REMEMBER = ("reflexion", "last_attempt_and_reflexion", "evidence_and_reflexion")
 _SUMMARIES = {

@@ -21,7 +21,7 @@ STEPS = 14
 """The most actions of a trial. The reference has 15, but counts the reset."""
 TRAJECTORY = 6400
 """The most characters of the trajectory in a prompt, as in the reference."""
-_ACTOR = Spec("interact", {"steps": STEPS, "characters": TRAJECTORY})
+_ACTOR = Spec("interact", {"steps": STEPS, "characters": TRAJECTORY, "anew": False})
 _REFLECTOR = Spec("verbal", {"output": "environment"})
 _SUMMARIES = {
     "reflexion": "the lessons of earlier trials are shown to the next (Shinn et al. 2023)",
