@@ -21,7 +21,7 @@ from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter,
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import PRESETS, Ranking, rank_with_kind
-from mulligan.bank.recall.choosing import HABITS, Chosen, nearest_held, rules_first, scores_of, together, with_habits
+from mulligan.bank.recall.choosing import HABITS, Chosen, nearest_held, scores_of, surest_first, together, with_habits
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import Shown, account_text
 from mulligan.bank.recall.prompt_text import fact_text, fitting
@@ -179,8 +179,8 @@ class Bank:
                 note = _joined(note, *await self._recorded_notes(len(withheld)))
         except StoreError as error:  # as for a change that could not be marked
             id, note, withheld = "", _joined(note, f"without a receipt: {str(error).rstrip('.')}"), {}
-        entries = [one for one in entries if one.id not in withheld]
-        found = rules_first([one for one in found if one.id not in withheld])
+        entries = surest_first([one for one in entries if one.id not in withheld])
+        found = surest_first([one for one in found if one.id not in withheld])
         untold, project = len(kept) - len(accounts), self._ports.project
         shows = Shown(entries, unnoted, found, accounts, untold, settings.tokens, project)
         nearest = next((HeldBack(id, known[id].title, score) for id, score in chosen.held.items()), None)
@@ -193,7 +193,7 @@ class Bank:
             note,
             nearest if chosen.filtered else None,
             tuple(account.id for account in accounts),
-            shows.text_without_checks(),
+            shows.text_without_doubtful(),
         )
 
     def _chosen(

@@ -69,9 +69,13 @@ def with_habits(scores: dict[str, float], habits: dict[str, float], most: int) -
     return {**dict(list(scores.items())[: most - len(habits)]), **habits}
 
 
-def rules_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
-    """Puts facts that a model drew after those that a check states word for word; the rest stays in order."""
-    by_model = [lesson.nature == "fact" and lesson.origin.by not in ("", RULE) for lesson in lessons]
-    facts = sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=lambda n: (by_model[n], n))
-    turned = iter(facts)
+def surest_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
+    """Puts facts that are to be checked after those that are not, and in each of the two what a model drew after what a
+    check states word for word; the rest stays in order."""
+
+    def doubt(n: int) -> tuple[bool, bool, int]:
+        one = lessons[n]
+        return bool(one.to_check), one.origin.by not in ("", RULE), n
+
+    turned = iter(sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=doubt))
     return tuple(lessons[next(turned)] if lesson.nature == "fact" else lesson for lesson in lessons)

@@ -47,17 +47,17 @@ class Shown:
         )
         return "\n\n".join(filter(None, parts))
 
-    def text_without_checks(self) -> str | None:
-        """The text for a task whose own checks have said what they expect, without those of other tasks; None where it
-        is the same."""
-        entries, lessons = _without_checks(self.entries), _without_checks(self.lessons)
+    def text_without_doubtful(self) -> str | None:
+        """The text for a task whose own checks have said what they expect: without those of other tasks that are to be
+        checked. None where it is the same."""
+        entries, lessons = _without_doubtful(self.entries), _without_doubtful(self.lessons)
         if len(entries) + len(lessons) == len(self.entries) + len(self.lessons):
             return None
         return replace(self, entries=entries, lessons=lessons).text()
 
 
-def _without_checks(lessons: Sequence[Lesson]) -> Sequence[Lesson]:
-    return [lesson for lesson in lessons if not checks_of(lesson)]
+def _without_doubtful(lessons: Sequence[Lesson]) -> Sequence[Lesson]:
+    return [lesson for lesson in lessons if not (lesson.to_check and checks_of(lesson))]
 
 
 def entry_text(entry: Lesson) -> str:
