@@ -28,6 +28,7 @@ from mulligan.langgraph.agent import (
     Transcript,
 )
 from mulligan.langgraph.asking import (
+    TIMES,
     ResponderWithRetries,
     SchemaResponder,
     every_query_in,
@@ -41,7 +42,7 @@ from mulligan.langgraph.graph_texts import record_in, schema_text, tool_message
 from mulligan.langgraph.judging import RowsJudge, redraft_messages
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.pairs import with_pairs
-from mulligan.langgraph.querying import ROWS, Querying, Until, check_until, rows_settle
+from mulligan.langgraph.querying import OTHER_ROWS, ROWS, Querying, Until, check_until, rows_settle
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
 from mulligan.langgraph.working import Reading, here, last
 from mulligan.recording.bridge import both_ways, run, settled
@@ -350,11 +351,8 @@ class _DraftResponder(_QueryResponder):
         message = await super().arespond(state)
         for _ in range(self.drafts - 1):
             written = every_query_in(message.tool_calls[0]["args"])
-            asked = labelled(
-                "Answer the question with a query that is built in another way than these", "\n".join(written)
-            )
             try:
-                other = await super().arespond([*state, HumanMessage(asked)])
+                other = await super().arespond([*state, in_another_way(written)])
             except BadAnswer:
                 break
             more = every_query_in(other.tool_calls[0]["args"])[:1]
@@ -365,11 +363,44 @@ class _DraftResponder(_QueryResponder):
 
 
 class _RedraftResponder(_QueryResponder):
-    """Asks for another query, given what was tried: see `redraft_messages`."""
+    """Asks for another query, given what was tried: see `redraft_messages`. A query that was run already is asked for
+    anew, so often as an answer that is not valid; then it counts."""
 
     @both_ways
     async def arespond(self, state: Sequence[BaseMessage]) -> Any:
-        return await super().arespond(redraft_messages(state))
+        messages, tried = redraft_messages(state), tried_in(state)
+        message = await super().arespond(messages)
+        for _ in range(TIMES - 1):
+            written = every_query_in(message.tool_calls[0]["args"])
+            if not written or not tried.issuperset(map(folded, written)):
+                break
+            message = await super().arespond([*messages, in_another_way(written)])
+        return message
+
+
+def in_another_way(written: Sequence[str]) -> HumanMessage:
+    """Return the request for a query that is built otherwise than these."""
+    asked = "Answer the question with a query that is built in another way than these"
+    return HumanMessage(labelled(asked, "\n".join(written)))
+
+
+def tried_in(messages: Sequence[BaseMessage]) -> frozenset[str]:
+    """Return the queries that were run and do not answer, folded: as the model wrote them, and as they were repaired.
+    One that was only told that another draft gave other rows may come again."""
+    tried, written = list[str](), list[str]()
+    for message in messages:
+        if isinstance(message, AIMessage):
+            written = [query for call in message.tool_calls for query in every_query_in(call["args"])]
+        elif isinstance(message, ToolMessage):
+            found = record_in(message)
+            if found.get("objections") != [OTHER_ROWS]:
+                tried += [str(found.get("query", "")), *(written if len(written) == 1 else ())]
+    return frozenset(map(folded, tried))
+
+
+def folded(query: str) -> str:
+    """Return the query without what makes no difference to it: white space and a semicolon at its end."""
+    return " ".join(query.split()).rstrip("; ")
 
 
 def query_prompts(prompts: Prompts) -> Mapping[str, Prompt]:
