@@ -16,6 +16,7 @@ from mulligan.store import open_store
 
 QUESTION = "Which genes does EOMES regulate?"
 REVERSED = "MATCH (g:Gene)-[:REGULATES]->(t:Gene {name: 'EOMES'}) RETURN g.name AS name"
+ITSELF = "MATCH (g:Gene {name: 'EOMES'})-[:REGULATES]->(g) RETURN g.name AS name"
 SHORT = f"{GOOD} LIMIT 2"
 UNKNOWN = "MATCH (g:Gene {name: 'FOOBAR1'})-[:REGULATES]->(t:Gene) RETURN t.name AS name"
 COUNT = "MATCH (g:Gene {{name: '{}'}})-[:REGULATES]->(t:Gene {{name: '{}'}}) RETURN count(t) AS n"
@@ -121,7 +122,7 @@ async def test_good_rows_are_kept_where_a_word_of_the_question_is_no_value(kg: P
 
 
 async def test_the_next_draft_is_told_of_such_a_word(kg: Path) -> None:
-    replies = draft(GOOD), judged(4, "Too many."), draft(f"{GOOD} LIMIT 30"), judged(9)
+    replies = draft(GOOD), judged(4, "Too many."), draft(f"{GOOD} "), judged(9)
     result, chat = await answer(kg, DNA, *replies)
     assert (result.tool_result, result.stop) == (REGULATED, "unsure")
     assert 'newest: Too many. The question names "DNA"' in chat.asked[2][1].text
@@ -150,20 +151,22 @@ async def test_all_queries_of_a_draft_are_run_and_the_best_counts(kg: Path) -> N
     assert (result.answer, result.stop) == (GOOD, "solved")
 
 
-async def test_a_query_that_was_run_already_is_asked_for_anew(kg: Path) -> None:
-    replies = draft(REVERSED), judged(2, "Nothing came back."), draft(f"{REVERSED} ;"), draft(GOOD), judged(9)
+async def test_a_query_that_gave_nothing_is_asked_for_anew(kg: Path) -> None:
+    replies = draft(ITSELF), draft(f"{ITSELF}  limit 3;"), draft(GOOD), judged(9)
     result, chat = await answer(kg, QUESTION, *replies, max_steps=2)
     assert (result.answer, result.stop) == (GOOD, "solved")
-    assert chat.asked[-2][-1].text.startswith(
-        "Answer the question with a query that is built in another way than these"
-    )
-    assert REVERSED in chat.asked[-2][-1].text
+    assert chat.asked[2][-1].text.startswith("Answer the question with a query that is built in another way than these")
+    assert ITSELF in chat.asked[2][-1].text
 
 
 async def test_a_query_that_comes_again_and_again_is_run_again(kg: Path) -> None:
-    replies = draft(REVERSED), judged(2, "Nothing came back."), *[draft(REVERSED)] * 3
-    result, _ = await answer(kg, QUESTION, *replies, max_steps=2)
-    assert (result.answer, result.stop) == (REVERSED, "unsure")
+    result, _ = await answer(kg, QUESTION, *[draft(ITSELF)] * 4, max_steps=2)
+    assert (result.tool_result, result.stop) == ([], "exhausted")
+
+
+async def test_a_query_whose_rows_were_doubted_may_come_again(kg: Path) -> None:
+    result, _ = await answer(kg, QUESTION, draft(GOOD), judged(4), draft(GOOD), judged(4), max_steps=2)
+    assert (result.answer, result.stop) == (GOOD, "unsure")
 
 
 async def test_drafts_are_compared_by_their_rows(kg: Path) -> None:

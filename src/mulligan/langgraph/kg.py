@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -42,7 +43,7 @@ from mulligan.langgraph.graph_texts import record_in, schema_text, tool_message
 from mulligan.langgraph.judging import RowsJudge, redraft_messages
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.pairs import with_pairs
-from mulligan.langgraph.querying import OTHER_ROWS, ROWS, Querying, Until, check_until, rows_settle
+from mulligan.langgraph.querying import ROWS, Querying, Until, check_until, rows_settle
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE
 from mulligan.langgraph.working import Reading, here, last
 from mulligan.recording.bridge import both_ways, run, settled
@@ -330,6 +331,9 @@ def _plain(value: Any) -> Any:
     return dict(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else str(value)
 
 
+_LIMITED = re.compile(r"(?:\s*;|\s+LIMIT\s+\d+)+$", re.IGNORECASE)
+
+
 class _QueryResponder(SchemaResponder):
     """Asks for a query, and merges several tool calls into one. Of a call that was cut off, the whole fields count.
 
@@ -363,16 +367,16 @@ class _DraftResponder(_QueryResponder):
 
 
 class _RedraftResponder(_QueryResponder):
-    """Asks for another query, given what was tried: see `redraft_messages`. A query that was run already is asked for
-    anew, so often as an answer that is not valid; then it counts."""
+    """Asks for another query, given what was tried: see `redraft_messages`. One that failed or gave no rows before is
+    asked for anew, so often as an answer that is not valid; then it counts."""
 
     @both_ways
     async def arespond(self, state: Sequence[BaseMessage]) -> Any:
-        messages, tried = redraft_messages(state), tried_in(state)
+        messages, failed = redraft_messages(state), failed_in(state)
         message = await super().arespond(messages)
         for _ in range(TIMES - 1):
             written = every_query_in(message.tool_calls[0]["args"])
-            if not written or not tried.issuperset(map(folded, written)):
+            if not written or not failed.issuperset(map(folded, written)):
                 break
             message = await super().arespond([*messages, in_another_way(written)])
         return message
@@ -384,23 +388,24 @@ def in_another_way(written: Sequence[str]) -> HumanMessage:
     return HumanMessage(labelled(asked, "\n".join(written)))
 
 
-def tried_in(messages: Sequence[BaseMessage]) -> frozenset[str]:
-    """Return the queries that were run and do not answer, folded: as the model wrote them, and as they were repaired.
-    One that was only told that another draft gave other rows may come again."""
-    tried, written = list[str](), list[str]()
+def failed_in(messages: Sequence[BaseMessage]) -> frozenset[str]:
+    """Return the queries that failed or gave no rows, folded: as the model wrote them, and as they were repaired. Not
+    those that look for what is not in the graph, which may be the right ones."""
+    failed, written = list[str](), list[str]()
     for message in messages:
         if isinstance(message, AIMessage):
             written = [query for call in message.tool_calls for query in every_query_in(call["args"])]
         elif isinstance(message, ToolMessage):
             found = record_in(message)
-            if found.get("objections") != [OTHER_ROWS]:
-                tried += [str(found.get("query", "")), *(written if len(written) == 1 else ())]
-    return frozenset(map(folded, tried))
+            if found.get("result") or found.get("absent"):
+                continue
+            failed += [str(found.get("query", "")), *(written if len(written) == 1 else ())]
+    return frozenset(map(folded, failed))
 
 
 def folded(query: str) -> str:
-    """Return the query without what makes no difference to it: white space and a semicolon at its end."""
-    return " ".join(query.split()).rstrip("; ")
+    """Return the query without what brings no rows: a limit or a semicolon at its end, and white space."""
+    return _LIMITED.sub("", " ".join(query.split()))
 
 
 def query_prompts(prompts: Prompts) -> Mapping[str, Prompt]:
