@@ -22,7 +22,7 @@ from sets import FAMILIES, families
 
 from mulligan.actors.complete import Complete
 from mulligan.app.prompts import FilePrompts
-from mulligan.bank.learn.facts import PASSES, facts_of
+from mulligan.bank.learn.facts import claimed, facts_of
 from mulligan.bank.recall.prompt_text import formatted_prompt
 from mulligan.bench.report.statistics import mcnemar
 from mulligan.bench.streams import _tarnwood
@@ -92,7 +92,7 @@ async def run(file: Path, collections: Sequence[str], model_name: str) -> None:
     for collection in collections:
         for pair in pairs(collection):
             fact = pair.fact()
-            facts = {"checks": replace(fact, content=fact.content.partition(f"\n{PASSES}\n")[0]), "attempt": fact}
+            facts = {"checks": replace(fact, content=claimed(fact)), "attempt": fact}
             for shown, one in facts.items():
                 if (collection, pair.name, shown) in done:
                     continue

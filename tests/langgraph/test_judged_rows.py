@@ -164,6 +164,11 @@ async def test_a_query_that_comes_again_and_again_is_run_again(kg: Path) -> None
     assert (result.tool_result, result.stop) == ([], "exhausted")
 
 
+async def test_a_model_that_has_no_other_query_keeps_the_one_it_has(kg: Path) -> None:
+    result, _ = await answer(kg, QUESTION, draft(ITSELF), draft(ITSELF), *["I have no other."] * 3, max_steps=2)
+    assert (result.answer, result.stop) == (ITSELF, "exhausted")
+
+
 async def test_a_query_whose_rows_were_doubted_may_come_again(kg: Path) -> None:
     result, _ = await answer(kg, QUESTION, draft(GOOD), judged(4), draft(GOOD), judged(4), max_steps=2)
     assert (result.answer, result.stop) == (GOOD, "unsure")

@@ -90,13 +90,13 @@ class Interact:
         *before, last = self._messages(episode, past, beginning, done)
         images = (*episode.task.images, *seen[max(0, len(seen) - self._images) :])
         question = Question((*before, replace(last, images=images)))
-        line, tried = "", {" ".join(step.action.split()) for step in done if self._anew and refused(step.observation)}
+        line, failed = "", {" ".join(step.action.split()) for step in done if self._anew and refused(step.observation)}
         ladder = self._temperatures if past.temperature is None else (past.temperature,) * len(self._temperatures)
         for number, temperature in enumerate(ladder, len(episode.trials) + 1):
             sampling = replace(self._sampling, temperature=temperature, seed=episode.head.seed + number)
             text = str((await self._model.ask(question, sampling)).content).strip().removeprefix(">").strip()
             line = text.splitlines()[0] if text else ""
-            if len(text) >= self._shortest and " ".join(line.split()) not in tried:
+            if len(text) >= self._shortest and " ".join(line.split()) not in failed:
                 break
         return line
 

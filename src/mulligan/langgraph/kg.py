@@ -368,7 +368,7 @@ class _DraftResponder(_QueryResponder):
 
 class _RedraftResponder(_QueryResponder):
     """Asks for another query, given what was tried: see `redraft_messages`. One that failed or gave no rows before is
-    asked for anew, so often as an answer that is not valid; then it counts."""
+    asked for anew, at most twice; then it counts."""
 
     @both_ways
     async def arespond(self, state: Sequence[BaseMessage]) -> Any:
@@ -378,7 +378,10 @@ class _RedraftResponder(_QueryResponder):
             written = every_query_in(message.tool_calls[0]["args"])
             if not written or not failed.issuperset(map(folded, written)):
                 break
-            message = await super().arespond([*messages, in_another_way(written)])
+            try:
+                message = await super().arespond([*messages, in_another_way(written)])
+            except BadAnswer:
+                break
         return message
 
 
@@ -404,7 +407,7 @@ def failed_in(messages: Sequence[BaseMessage]) -> frozenset[str]:
 
 
 def folded(query: str) -> str:
-    """Return the query without what brings no rows: a limit or a semicolon at its end, and white space."""
+    """Return the query with single spaces, and without a limit or a semicolon at its end: no rows come either way."""
     return _LIMITED.sub("", " ".join(query.split()))
 
 

@@ -27,9 +27,8 @@ ALIKE = 0.5
 """How alike a failed action and the one that mends it are, 0 to 1."""
 FAILS, WORKS = "fails", "works"
 _WORKS = f"{WORKS}: "
-PASSES, PASSED = "passes:", "passed"
-"""The line of a fact of checks below which the attempt stands that passed them, and the key of its context that says
-so."""
+PASSES = "passes:"
+"""The line of a fact of checks below which the attempt stands that passed them."""
 ERROR = "error:"
 """Begins the key by which a fact about an error is found; `context["errors"]` lists the signatures' digests."""
 SAID = "said"
@@ -125,7 +124,7 @@ def claim_of(asked: str, expected: str = "") -> tuple[str, str]:
 def names_in(*facts: Lesson) -> frozenset[str]:
     """Names as code and data have them, such as `t_order` or `unitPrice`, in what these facts say to hold. Not those of
     an attempt that passed, which the model chose."""
-    texts = (fact.content.rpartition(_WORKS)[2] if _actions(fact) else _claimed(fact) for fact in facts)
+    texts = (fact.content.rpartition(_WORKS)[2] if _actions(fact) else claimed(fact) for fact in facts)
     return frozenset(name.casefold() for text in texts for name in _NAME.findall(text))
 
 
@@ -134,9 +133,15 @@ def working_actions(fact: Lesson) -> frozenset[str]:
     return frozenset(action for action, how in _actions(fact).items() if how == WORKS)
 
 
+def claimed(fact: Lesson) -> str:
+    """What a fact says, without the attempt that it shows."""
+    return fact.content.partition(f"\n{PASSES}\n")[0]
+
+
 def shows_more(new: Lesson, old: Lesson) -> bool:
     """Whether a fact says what the old one says, and shows an attempt that passes, which the old one does not."""
-    return PASSED in new.context and PASSED not in old.context and claims(new).items() >= claims(old).items()
+    more = claimed(new) != new.content and claimed(old) == old.content
+    return more and claims(new).items() >= claims(old).items()
 
 
 def contradicts(new: Mapping[str, str], old: Mapping[str, str]) -> bool:
@@ -201,7 +206,6 @@ def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check],
     solved, value = episode.solved, _named(checks[0].expected)
     attempt = _passing(episode, subject, checks)
     shown = [PASSES, attempt] if attempt else []
-    listed: list[Json] = [{"asked": c.asked, "expected": c.expected, "got": c.got} for c in checks]
     return Lesson(
         id="",
         title=f"{subject} gives {value}" if subject in _CALLED.findall(checks[0].asked) else f"{subject}: {value}",
@@ -211,7 +215,7 @@ def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check],
         query=episode.task.prompt,
         kind=episode.task.kind,
         origin=Origin("extracted", episode.id, checks[0].trial, by=RULE),
-        context={"checks": listed, **({PASSED: True} if attempt else {})},
+        context={"checks": [{"asked": c.asked, "expected": c.expected, "got": c.got} for c in checks]},
         nature="fact",
         project=project,
         subject=subject,
@@ -228,11 +232,6 @@ def _passing(episode: Episode, subject: str, checks: Sequence[Check]) -> str:
         if asked <= passed and len(attempt) <= ACTION and re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", attempt):
             return attempt
     return ""
-
-
-def _claimed(fact: Lesson) -> str:
-    """What a fact says, without the attempt that it shows."""
-    return fact.content.partition(f"\n{PASSES}\n")[0]
 
 
 def _actions(fact: Lesson) -> Mapping[str, str]:

@@ -22,28 +22,28 @@ VERDICTS = {True: "passed", False: "failed", None: "not judged"}
 
 @dataclass(frozen=True)
 class Shown:
-    """What a recall shows, and how much of it did not fit.
+    """What a recall shows.
 
     Attributes:
-        entries: of the notebook.
-        accounts: of earlier episodes.
+        entries: of the notebook, and how many more did not fit.
+        accounts: of earlier episodes, and how many more did not fit.
         tokens: what the lessons may take of the prompt, estimated.
         project: the one that is worked on.
     """
 
     entries: Sequence[Lesson]
-    unnoted: int
+    more_entries: int
     lessons: Sequence[Lesson]
     accounts: Sequence[Account]
-    untold: int
+    more_accounts: int
     tokens: int
     project: str
 
     def text(self) -> str:
         parts = (
-            notebook_text(self.entries, self.unnoted, self.project),
+            notebook_text(self.entries, self.more_entries, self.project),
             formatted_prompt(self.lessons, self.tokens, self.project),
-            history_text(self.accounts, self.untold),
+            history_text(self.accounts, self.more_accounts),
         )
         return "\n\n".join(filter(None, parts))
 

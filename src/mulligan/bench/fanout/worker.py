@@ -28,7 +28,7 @@ WAIT = 2 * LEASE_SECONDS
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is told of a run, besides the number of a case. It reads the rest from the store, as a resume does.
+    """What a worker needs to know about a run. It reads everything else from the store, as `--resume` does.
 
     Attributes:
         store: the address of the store.
