@@ -20,7 +20,7 @@ from wire_client import Wire, running
 
 from mulligan.cli.main import main
 from mulligan.core.errors import GraphError, InvalidInput, ModelError
-from mulligan.langgraph import ask_graph, resume_graph
+from mulligan.langgraph import ask_graph, chat_model, resume_graph
 from mulligan.store import open_store
 
 QUESTION = "Which genes does EOMES regulate?"
@@ -403,13 +403,27 @@ async def test_drafts_of_an_embedded_model_are_limited(
             await ask_graph(QUESTION, kg, model=f"local:{tmp_path / 'not-weights.gguf'}", store=store, **given)
         (episode,) = await store.list()
     assert episode.head.settings["max_tokens"] == most
+    assert episode.head.settings["ask_graph"]["temperatures"] == [0.0, 0.8]
+    assert episode.head.settings["retry_temperature"] == 0.8
 
 
-async def test_drafts_of_other_models_have_their_own_limit(kg: Path) -> None:
+async def test_a_temperature_of_ones_own_is_that_of_all_drafts(kg: Path, tmp_path: Path) -> None:
+    if find_spec("xllamacpp") is None:
+        pytest.skip('needs the extra: pip install "mulligan[local]"')
+    (tmp_path / "not-weights.gguf").write_bytes(b"GGUF, but no more than that")
+    chat = chat_model(f"local:{tmp_path / 'not-weights.gguf'}", temperature=0.3)
+    async with open_store("memory:") as store:
+        with pytest.raises(ModelError, match="could not load"):
+            await ask_graph(QUESTION, kg, model=chat, store=store)
+        (episode,) = await store.list()
+    assert "retry_temperature" not in episode.head.settings
+
+
+async def test_other_models_have_their_own_limit_and_temperature(kg: Path) -> None:
     chat = Chat([draft(GOOD), revision(9)])
     async with open_store("memory:") as store:
         await ask_graph(QUESTION, kg, model=chat, store=store, until="rows")
-    assert all("max_tokens" not in bound for bound in chat.bound)
+    assert all("max_tokens" not in bound and "temperature" not in bound for bound in chat.bound)
 
 
 SPOKEN = "EOMES regulates CREBBP, IL1R1, LRP6, NOTCH3 and VHL."

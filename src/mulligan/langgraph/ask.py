@@ -45,6 +45,10 @@ from mulligan.text.truncate import estimate
 
 DRAFT_TOKENS = 400
 """The most tokens of a draft of an embedded model: a query, its reflection and some further queries."""
+TEMPERATURES = (0.0, 0.8)
+"""The temperatures of an embedded model: of first drafts, of the judge and of the answer; and of later drafts."""
+SEED = 0
+"""The seed of an embedded model, so that the same question to the same graph gives the same answer."""
 WHOLE_TOKENS = 1000
 """The approximate tokens of a schema that the model is shown whole, unless the caller decides."""
 
@@ -70,6 +74,8 @@ class GraphRequest:
     drafts: int = 1
     answer: bool = False
     max_tokens: int | None = None
+    temperatures: Sequence[float] | None = None
+    """As `TEMPERATURES`; None: the model's own."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,7 @@ async def ask_graph(
         drafts,
         answer,
         _draft_tokens(chat) if max_tokens is None else max_tokens,
+        _temperatures(chat),
     )
     all_named = request.graph is not None and not isinstance(model, BaseChatModel) and bank == request.bank
     callbacks = Callbacks(observers, on_start, on_step, notice or log.info)
@@ -215,8 +222,9 @@ class _Agent(KGQueryReflexionAgent):
         callbacks: Callbacks,
         all_named: bool,
     ) -> None:
+        first, retry = request.temperatures or (None, None)
         super().__init__(
-            chat,
+            chat if first is None else chat.model_copy(update={"temperature": first, "seed": SEED}),
             graph,
             max_steps=request.max_steps,
             good_score=request.good_score,
@@ -225,6 +233,7 @@ class _Agent(KGQueryReflexionAgent):
             until=request.until,
             drafts=request.drafts,
             max_tokens=request.max_tokens,
+            retry_temperature=retry,
             store=store,
             agent_id=request.bank or "",
             bank=OwnBank(bank, _learning_model(chat), callbacks.notice) if isinstance(bank, str) else bank,
@@ -392,6 +401,14 @@ def _draft_tokens(chat: BaseChatModel) -> int | None:
         return None
     has_own = chat.max_tokens is not None or chat.open()[1].max_tokens is not None
     return None if has_own else DRAFT_TOKENS
+
+
+def _temperatures(chat: BaseChatModel) -> Sequence[float] | None:
+    """Return the temperatures of an embedded model that has none of its own."""
+    if not isinstance(chat, ChatMulligan) or not _is_embedded(chat):
+        return None
+    has_own = chat.temperature is not None or chat.open()[1].temperature is not None
+    return None if has_own else list(TEMPERATURES)
 
 
 def _is_embedded(chat: ChatMulligan) -> bool:

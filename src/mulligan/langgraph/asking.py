@@ -288,7 +288,7 @@ class SchemaResponder(ResponderWithRetries):
     Args:
         prompt: Rendered before the messages, with the lessons that the bank recalled.
         values: Returns further values of the prompt.
-        max_tokens: The most tokens of an answer; None: the model's own limit.
+        options: Sampling options that are bound to the model, such as max_tokens; without them, the model's own.
 
     Attributes:
         needs_tools: Whether a model without tools is refused, with the `NotImplementedError` of `bind_tools`.
@@ -303,13 +303,12 @@ class SchemaResponder(ResponderWithRetries):
         schema: type[BaseModel],
         prompt: Prompt,
         values: Callable[[], Mapping[str, str]],
-        max_tokens: int | None = None,
+        **options: Any,
     ) -> None:
         self._schema, self._prompt, self._values = schema, prompt, values
-        limit = {} if max_tokens is None else {"max_tokens": max_tokens}
-        bound = with_tool(model, schema, schema.__name__, needed=self.needs_tools, **limit)
+        bound = with_tool(model, schema, schema.__name__, needed=self.needs_tools, **options)
         self._tools = bound is not None
-        self.model: Any = journalled(bound if self._tools else model.bind(**limit) if limit else model)
+        self.model: Any = journalled(bound if self._tools else model.bind(**options) if options else model)
         super().__init__(self.model, self._checked_fields)
         self._inner, self._options = self.model, dict[str, Any]()
         made: object = self.model

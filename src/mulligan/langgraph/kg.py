@@ -97,6 +97,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
             rules and the model can tell; see docs/knowledge-graphs.md.
         drafts: The number of first drafts, at "judged". Their answers are compared by their rows.
         max_tokens: The most tokens of a draft or revision; None: the model's own limit.
+        retry_temperature: The temperature of every draft but the first; None: the model's own. It helps a model that is
+            asked at 0, which tends to write a query that failed again.
         prompts: A folder with kg.draft.md, kg.revise.md and kg.judge.md that replace the default prompts.
 
     The other arguments and errors are those of `ReflexionAgent`.
@@ -116,6 +118,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         until: Until = "rows",
         drafts: int = 1,
         max_tokens: int | None = None,
+        retry_temperature: float | None = None,
         prompts: str | Path | None = None,
         store: Store | bool | None = None,
         agent_id: str = "",
@@ -125,6 +128,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
         check_until(until, drafts)
         if max_tokens is not None and max_tokens < 1:
             raise InvalidInput(f"max_tokens must be at least 1, not {max_tokens}.")
+        if retry_temperature is not None and not 0 <= retry_temperature <= 2:
+            raise InvalidInput(f"retry_temperature must be a number from 0 to 2, not {retry_temperature}.")
         super().__init__(
             conversation_factory,
             max_steps,
@@ -138,7 +143,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         check_limits(seconds, rows)
         self.query_lang, self.seconds, self.rows = query_lang, seconds, rows
         self.until: Until = until
-        self.drafts, self.max_tokens = drafts, max_tokens
+        self.drafts, self.max_tokens, self.retry_temperature = drafts, max_tokens, retry_temperature
         self._texts = prompts_of(prompts)
         self._prompts = query_prompts(self._texts)
         self._own = not isinstance(connection_args, Graph)
@@ -158,9 +163,10 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return self._responder("draft", GenerateQuery, prompt, _DraftResponder)
 
     def _create_revise_responder(self, prompt: str | None = None) -> ResponderWithRetries:
+        warm = self.retry_temperature
         if self.until == "judged":
-            return self._responder("draft", GenerateQuery, prompt, _RedraftResponder)
-        return self._responder("revise", ReviseQuery, prompt)
+            return self._responder("draft", GenerateQuery, prompt, _RedraftResponder, warm)
+        return self._responder("revise", ReviseQuery, prompt, temperature=warm)
 
     def _judge(self) -> RowsJudge | None:
         if self.until == "rows":
@@ -168,7 +174,12 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return RowsJudge(self.conversation.chat, self._texts, self._querying, self.good_score)
 
     def _responder(
-        self, part: str, schema: type[BaseModel], prompt: str | None, kind: type[_QueryResponder] | None = None
+        self,
+        part: str,
+        schema: type[BaseModel],
+        prompt: str | None,
+        kind: type[_QueryResponder] | None = None,
+        temperature: float | None = None,
     ) -> ResponderWithRetries:
         def values() -> Mapping[str, str]:
             database, language = self._database, self.query_lang
@@ -180,7 +191,9 @@ class KGQueryReflexionAgent(ReflexionAgent):
             }
 
         chat, asks = self.conversation.chat, kind or _QueryResponder
-        made = asks(chat, schema, self._prompts[part], values, self.max_tokens)
+        options = {"max_tokens": self.max_tokens, "temperature": temperature}
+        given = {name: value for name, value in options.items() if value is not None}
+        made = asks(chat, schema, self._prompts[part], values, **given)
         made.drafts = self.drafts
         return made
 
@@ -295,6 +308,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         settings = {"database": self._database.name, "language": self.query_lang, "rows": self.rows}
         settings |= {"until": self.until} if self.until != "rows" else {}
         settings |= {"max_tokens": self.max_tokens} if self.max_tokens else {}
+        settings |= {} if self.retry_temperature is None else {"retry_temperature": self.retry_temperature}
         return {**super()._settings(), **settings, "seconds": self.seconds}
 
     def _prompt_texts(self) -> Mapping[str, str]:
