@@ -12,7 +12,7 @@ from mulligan.graphs.values import Link, Links
 SCHEMA = GraphSchema(
     (
         NodeKind("City", {"name": "str", "people": "int", "founded": "date"}),
-        NodeKind("RailLine", {"name": "str", "length": "int"}),
+        NodeKind("RailLine", {"name": "str", "length": "int", "electric": "bool"}),
         NodeKind("Person", {"name": "str", "born": "date"}),
     ),
     (
@@ -65,6 +65,10 @@ def test_a_sketch_is_offered_only_where_the_words_leave_no_choice(
         ("Which persons do not live in Ulm?", "MATCH (p:Person) WHERE NOT EXISTS { MATCH (p)-[:LIVES_IN]->(:City {name: 'Ulm'}) } RETURN p.name", [{"n": "Bo"}], [ULM]),
         ("Which cities have over 5,000 people?", "MATCH (c:City) WHERE c.people > 5000 RETURN c.name", [{"n": "Ulm"}], []),
         ("Which city has the most people?", "MATCH (c:City) RETURN c.name ORDER BY c.people DESC LIMIT 1", [{"n": "Ulm"}], []),
+        ("Which expresses have a length above 90?", "MATCH (r:RailLine {name: 'express'}) WHERE r.length > 90 RETURN r.name", [{"n": "express"}, {"n": "x"}], [Link("expresses", "RailLine", "name", "express")]),
+        ("Which electric rail lines stop at Ulm?", "MATCH (r:RailLine)-[:STOPS_AT]->(:City {name: 'Ulm'}) WHERE r.electric RETURN r.name", [{"n": "S1"}], [ULM]),
+        ("Which rail lines are longer than 40?", "MATCH (r:RailLine) WHERE r.length > 40 RETURN r.name", [{"n": "S1"}], [Link("40", "City", "name", "40")]),
+        ("Which persons does nobody advise?", "MATCH (p:Person) WHERE NOT EXISTS { MATCH (:Person)-[:ADVISES]->(p) } RETURN p.name", [{"n": "Bo"}], []),
     ],
 )  # fmt: skip
 def test_nothing_speaks_against_a_right_query(question: str, query: str, rows: Any, links: list[Link]) -> None:

@@ -404,7 +404,7 @@ async def test_drafts_of_an_embedded_model_are_limited(
         (episode,) = await store.list()
     assert episode.head.settings["max_tokens"] == most
     assert episode.head.settings["ask_graph"]["temperatures"] == [0.0, 0.8]
-    assert episode.head.settings["retry_temperature"] == 0.8
+    assert episode.head.settings["temperatures"] == [0.0, 0.8]
 
 
 async def test_a_temperature_of_ones_own_is_that_of_all_drafts(kg: Path, tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ async def test_a_temperature_of_ones_own_is_that_of_all_drafts(kg: Path, tmp_pat
         with pytest.raises(ModelError, match="could not load"):
             await ask_graph(QUESTION, kg, model=chat, store=store)
         (episode,) = await store.list()
-    assert "retry_temperature" not in episode.head.settings
+    assert "temperatures" not in episode.head.settings
 
 
 async def test_other_models_have_their_own_limit_and_temperature(kg: Path) -> None:

@@ -183,12 +183,13 @@ def test_the_tokens_of_a_draft_are_limited_where_that_is_asked(graph: Graph, age
         agent_on(graph, max_tokens=0)
 
 
-def test_every_draft_but_the_first_may_be_sampled_warmer(graph: Graph, agent_on: Any) -> None:
-    agent, chat = agent_on(graph, draft(GOOD), revision(9), retry_temperature=0.8)
+def test_the_first_draft_and_later_ones_have_temperatures(graph: Graph, agent_on: Any) -> None:
+    agent, chat = agent_on(graph, draft(GOOD), revision(9), temperatures=(0.0, 0.8))
     assert agent.execute(QUESTION, PROMPT).tool_result == REGULATED
-    assert [bound.get("temperature") for bound in chat.bound] == [None, 0.8]
-    with pytest.raises(InvalidInput, match="retry_temperature must be a number from 0 to 2, not 3"):
-        agent_on(graph, retry_temperature=3)
+    assert [bound.get("temperature") for bound in chat.bound] == [0.0, 0.8]
+    for wrong in ((0.0,), (0.0, 3.0)):
+        with pytest.raises(InvalidInput, match="temperatures must be two numbers from 0 to 2"):
+            agent_on(graph, temperatures=wrong)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,9 @@ _AMOUNTS = re.compile(
     r"maximum|minimum|many|much)\b",
     re.I,
 )
-_NEGATES = re.compile(r"\b(not|no|none|without|except|excluding|never|neither|nor|lacks?|lacking)\b|n['’]t\b", re.I)
+_NEGATES = re.compile(
+    r"\b(not|no|nobody|none|nothing|without|except|excluding|never|neither|nor|lacks?|lacking)\b|n['’]t\b", re.I
+)
 _LEAVES_OUT = re.compile(
     r"\b(only|other|another|unless|but|outside|rather|different|missing|besides|un\w+|non\w*)\b", re.I
 )
@@ -51,6 +53,8 @@ _ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show"
 _WEAK = frozenset(
     ("has", "have", "is", "are", "was", "of", "in", "on", "at", "by", "to", "with", "for", "from", "part")
 )
+_HOLDS = frozenset(("have", "has", "had", "with", "whose"))
+"""Behind these words a condition follows: what is asked for stands before them."""
 _QUOTES = "\"'`“"
 _DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -332,14 +336,13 @@ class Asked:
         if start is None:
             return "", ""
         for at in range(start + 1, min(start + 1 + REACH, len(stems))):
-            if at in (place for place, _ in self._verbs):
+            if at in (place for place, _ in self._verbs) or self._words[at][0] in _HOLDS:
                 break
-            for length in (3, 2, 1):
-                some = tuple(stems[at : at + length])
-                if len(some) == length and some in labels:
-                    return labels[some], ""
-                if len(some) == length and some in names:
-                    return "", names[some]
+            label, _ = _named(stems[at:], labels)
+            name, length = _named(stems[at:], names)
+            if label or name:
+                label = label or _named(stems[at + length :], labels)[0]  # "living authors" are authors
+                return label, "" if label else name
         return "", ""
 
     # --- the rules -------------------------------------------------------------------------------------------------
@@ -351,7 +354,8 @@ class Asked:
             words[link.words].append(link.value)
         for said, values in words.items():
             known = [said.lower(), *(value.lower() for value in values)]
-            if not any(text and (text in name or name in text) for text in written for name in known):
+            is_written = any(text and (text in name or name in text) for text in written for name in known)
+            if not is_written and said not in query.amounts:
                 yield f"The question names {shown(said)}, and the query does not ask for it."
         passed_over = self._words_passed_over(query)
         yield from (_not_asked_for(said) for said in self._strangers_left_out(query) if said not in passed_over)
@@ -517,6 +521,13 @@ class Asked:
 def _parts(name: str) -> list[str]:
     """The words of a name such as CellType or EXPRESSED_IN, in lower case."""
     return [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])", name)] or [name.lower()]
+
+
+def _named(stems: Sequence[str], names: Mapping[tuple[str, ...], str]) -> tuple[str, int]:
+    """The longest of the names that these words begin with, and its number of words."""
+    lengths = (length for length in (3, 2, 1) if tuple(stems[:length]) in names)
+    length = next(lengths, 0)
+    return names.get(tuple(stems[:length]), ""), length
 
 
 def _plural(label: str, words: set[str]) -> bool:

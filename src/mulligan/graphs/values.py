@@ -50,9 +50,9 @@ _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|`([^`\n]+)`|(?<!\w)'([^'
 _COMMON = """
     a all also an and any are as at be been being between both but by can could did do does each either every few find
     for from get give had has have how i in into is it its last least less list long many me more most much my name
-    names neither no none nor not of on one only or other out over per same show some such tell than that the their them
-    then there these they this those through to too under us was we were what when where which while who whose why will
-    with without would you your
+    names neither no nobody none nor not nothing of on one only or other out over per same show some such tell than that
+    the their them then there these they this those through to too under us was we were what when where which while who
+    whose why will with without would you your
 """
 
 

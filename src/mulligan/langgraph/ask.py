@@ -46,9 +46,7 @@ from mulligan.text.truncate import estimate
 DRAFT_TOKENS = 400
 """The most tokens of a draft of an embedded model: a query, its reflection and some further queries."""
 TEMPERATURES = (0.0, 0.8)
-"""The temperatures of an embedded model: of first drafts, of the judge and of the answer; and of later drafts."""
-SEED = 0
-"""The seed of an embedded model, so that the same question to the same graph gives the same answer."""
+"""The temperatures of an embedded model: of the first draft, and of later ones, since at 0 it repeats itself."""
 WHOLE_TOKENS = 1000
 """The approximate tokens of a schema that the model is shown whole, unless the caller decides."""
 
@@ -222,9 +220,8 @@ class _Agent(KGQueryReflexionAgent):
         callbacks: Callbacks,
         all_named: bool,
     ) -> None:
-        first, retry = request.temperatures or (None, None)
         super().__init__(
-            chat if first is None else chat.model_copy(update={"temperature": first, "seed": SEED}),
+            chat,
             graph,
             max_steps=request.max_steps,
             good_score=request.good_score,
@@ -233,7 +230,7 @@ class _Agent(KGQueryReflexionAgent):
             until=request.until,
             drafts=request.drafts,
             max_tokens=request.max_tokens,
-            retry_temperature=retry,
+            temperatures=request.temperatures,
             store=store,
             agent_id=request.bank or "",
             bank=OwnBank(bank, _learning_model(chat), callbacks.notice) if isinstance(bank, str) else bank,

@@ -97,8 +97,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
             rules and the model can tell; see docs/knowledge-graphs.md.
         drafts: The number of first drafts, at "judged". Their answers are compared by their rows.
         max_tokens: The most tokens of a draft or revision; None: the model's own limit.
-        retry_temperature: The temperature of every draft but the first; None: the model's own. It helps a model that is
-            asked at 0, which tends to write a query that failed again.
+        temperatures: Those of the first draft and of later ones; None: the model's own, which the judge always has.
         prompts: A folder with kg.draft.md, kg.revise.md and kg.judge.md that replace the default prompts.
 
     The other arguments and errors are those of `ReflexionAgent`.
@@ -118,7 +117,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         until: Until = "rows",
         drafts: int = 1,
         max_tokens: int | None = None,
-        retry_temperature: float | None = None,
+        temperatures: Sequence[float] | None = None,
         prompts: str | Path | None = None,
         store: Store | bool | None = None,
         agent_id: str = "",
@@ -128,8 +127,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
         check_until(until, drafts)
         if max_tokens is not None and max_tokens < 1:
             raise InvalidInput(f"max_tokens must be at least 1, not {max_tokens}.")
-        if retry_temperature is not None and not 0 <= retry_temperature <= 2:
-            raise InvalidInput(f"retry_temperature must be a number from 0 to 2, not {retry_temperature}.")
+        if temperatures is not None and (len(temperatures) != 2 or any(not 0 <= t <= 2 for t in temperatures)):
+            raise InvalidInput(f"temperatures must be two numbers from 0 to 2, not {list(temperatures)}.")
         super().__init__(
             conversation_factory,
             max_steps,
@@ -143,7 +142,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
         check_limits(seconds, rows)
         self.query_lang, self.seconds, self.rows = query_lang, seconds, rows
         self.until: Until = until
-        self.drafts, self.max_tokens, self.retry_temperature = drafts, max_tokens, retry_temperature
+        self.drafts, self.max_tokens = drafts, max_tokens
+        self._first, self._later = temperatures or (None, None)
         self._texts = prompts_of(prompts)
         self._prompts = query_prompts(self._texts)
         self._own = not isinstance(connection_args, Graph)
@@ -160,13 +160,12 @@ class KGQueryReflexionAgent(ReflexionAgent):
         )
 
     def _create_initial_responder(self, prompt: str | None = None) -> ResponderWithRetries:
-        return self._responder("draft", GenerateQuery, prompt, _DraftResponder)
+        return self._responder("draft", GenerateQuery, prompt, self._first, _DraftResponder)
 
     def _create_revise_responder(self, prompt: str | None = None) -> ResponderWithRetries:
-        warm = self.retry_temperature
         if self.until == "judged":
-            return self._responder("draft", GenerateQuery, prompt, _RedraftResponder, warm)
-        return self._responder("revise", ReviseQuery, prompt, temperature=warm)
+            return self._responder("draft", GenerateQuery, prompt, self._later, _RedraftResponder)
+        return self._responder("revise", ReviseQuery, prompt, self._later, _QueryResponder)
 
     def _judge(self) -> RowsJudge | None:
         if self.until == "rows":
@@ -178,8 +177,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
         part: str,
         schema: type[BaseModel],
         prompt: str | None,
-        kind: type[_QueryResponder] | None = None,
-        temperature: float | None = None,
+        temperature: float | None,
+        kind: type[_QueryResponder],
     ) -> ResponderWithRetries:
         def values() -> Mapping[str, str]:
             database, language = self._database, self.query_lang
@@ -190,10 +189,9 @@ class KGQueryReflexionAgent(ReflexionAgent):
                 "notes": "\n".join(f"- {note}" for note in database.notes),
             }
 
-        chat, asks = self.conversation.chat, kind or _QueryResponder
         options = {"max_tokens": self.max_tokens, "temperature": temperature}
         given = {name: value for name, value in options.items() if value is not None}
-        made = asks(chat, schema, self._prompts[part], values, **given)
+        made = kind(self.conversation.chat, schema, self._prompts[part], values, **given)
         made.drafts = self.drafts
         return made
 
@@ -305,10 +303,11 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return with_pairs(super()._recalling(), self._querying)
 
     def _settings(self) -> dict[str, Json]:
-        settings = {"database": self._database.name, "language": self.query_lang, "rows": self.rows}
+        settings: dict[str, Json] = {"database": self._database.name, "language": self.query_lang, "rows": self.rows}
         settings |= {"until": self.until} if self.until != "rows" else {}
         settings |= {"max_tokens": self.max_tokens} if self.max_tokens else {}
-        settings |= {} if self.retry_temperature is None else {"retry_temperature": self.retry_temperature}
+        if self._first is not None and self._later is not None:
+            settings["temperatures"] = [self._first, self._later]
         return {**super()._settings(), **settings, "seconds": self.seconds}
 
     def _prompt_texts(self) -> Mapping[str, str]:
