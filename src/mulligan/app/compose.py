@@ -61,6 +61,11 @@ def object_name(given: Any) -> str:
     return f"{OBJECT}{cls.__module__}.{cls.__qualname__}"
 
 
+def asks_model(kind: str, spec: Spec, objects: Mapping[str, Any] = {}) -> bool:
+    """Whether the role asks one of Mulligan's models. A role given as an object brings what it needs."""
+    return kind not in objects and "model" in ports_of(find(FOLDERS[kind], spec.name))
+
+
 @dataclass(frozen=True)
 class Parts:
     """What all episodes of a run share: the way to a model by name, the sandbox, the workspace, roles given as objects.

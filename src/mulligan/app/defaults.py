@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mulligan.app.compose import FOLDERS
-from mulligan.app.plugins import find, ports_of
+from mulligan.app.compose import FOLDERS, asks_model
+from mulligan.app.plugins import find
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.session import DEFAULT_MODEL
 from mulligan.core.errors import InvalidInput
@@ -47,11 +47,6 @@ def completed(recipe: Recipe, named: Collection[str], objects: Mapping[str, Any]
     recipe = replace(recipe, strategy=Spec(strategy))
     plain = not apart and strategy == DEFAULT_STRATEGY
     return recipe, "" if plain else f"strategy {strategy}: {why}; {_shown(recipe, objects)}"
-
-
-def asks_model(kind: str, spec: Spec, objects: Mapping[str, Any] = {}) -> bool:
-    """Whether the role asks one of Mulligan's models. A role given as an object brings what it needs."""
-    return kind not in objects and "model" in ports_of(find(FOLDERS[kind], spec.name))
 
 
 def _in_words(kind: str, spec: Spec, objects: Mapping[str, Any]) -> str:

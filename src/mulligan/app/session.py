@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from mulligan.app.compose import Parts
+from mulligan.app.compose import Parts, asks_model
 from mulligan.app.config import Config, located_model, project_name
 from mulligan.app.foresight import Person, person_at_terminal
-from mulligan.app.model_roles import Models
+from mulligan.app.memory_config import for_reader
+from mulligan.app.model_roles import OWN_KINDS, Models, is_role, role_of
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart, Runner, log
 from mulligan.app.toolbox import ConfiguredTools
@@ -104,9 +105,17 @@ class Session:
             models=self.models,
             config=self.config,
             project=project,
-            settings=recipe.memory,
+            settings=for_reader(self.config, recipe.memory or {}, small=self._reader_is_small(recipe)),
             wrap=self.wrap,
         )
+
+    def _reader_is_small(self, recipe: Recipe) -> bool:
+        """Whether a model that runs inside Mulligan reads what is recalled, or an object, whose size is unknown."""
+        if not asks_model("actor", recipe.actor, self.objects):
+            return "actor" in self.objects
+        name = recipe.model or DEFAULT_MODEL
+        name = role_of(self.config, name).model if is_role(self.config, name) else name
+        return name in self.models.given or name.partition(":")[0] in OWN_KINDS
 
     def _parts(self, recipe: Recipe, bank: Bank | None) -> Parts:
         sandbox, workspace = self.sandbox(recipe.sandbox), open_workspace(recipe.workspace)

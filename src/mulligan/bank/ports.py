@@ -47,7 +47,8 @@ class Settings:
         tuple[Form, ...],
         "What of the past a task is shown, one or several of: `notebook` (the facts of this project, as many as fit, "
         "the nearest first), `lessons` (the few that are nearest to the task) and `history` (the newest episodes of "
-        "this project in brief).",
+        "this project in brief). `solve`, `run` and `bench` show `notebook` and `lessons` to command-line agents and "
+        "models of providers, where nobody chose.",
     ] = ("lessons",)
     notebook_tokens: Annotated[int, "The most tokens of the notebook in a prompt."] = 1500
     history: Annotated[

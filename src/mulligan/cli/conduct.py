@@ -7,8 +7,8 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from mulligan.app.compose import asks_model
 from mulligan.app.config import choose_model, load
-from mulligan.app.defaults import asks_model
 from mulligan.app.plugins import attribute_of, parse_spec
 from mulligan.cli import words
 from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
