@@ -68,6 +68,7 @@ def test_a_sketch_is_offered_only_where_the_words_leave_no_choice(
         ("Which expresses have a length above 90?", "MATCH (r:RailLine {name: 'express'}) WHERE r.length > 90 RETURN r.name", [{"n": "express"}, {"n": "x"}], [Link("expresses", "RailLine", "name", "express")]),
         ("Which electric rail lines stop at Ulm?", "MATCH (r:RailLine)-[:STOPS_AT]->(:City {name: 'Ulm'}) WHERE r.electric RETURN r.name", [{"n": "S1"}], [ULM]),
         ("Which rail lines are longer than 40?", "MATCH (r:RailLine) WHERE r.length > 40 RETURN r.name", [{"n": "S1"}], [Link("40", "City", "name", "40")]),
+        ("What is the average length of rail lines?", "MATCH (r:RailLine) RETURN avg(r.length)", [{"n": 9.5}], []),
         ("Which persons does nobody advise?", "MATCH (p:Person) WHERE NOT EXISTS { MATCH (:Person)-[:ADVISES]->(p) } RETURN p.name", [{"n": "Bo"}], []),
     ],
 )  # fmt: skip
@@ -95,6 +96,7 @@ def test_nothing_speaks_against_a_right_query(question: str, query: str, rows: A
         ("Which persons advise Ada?", ADVISED.replace("a.name", "b.name"), [{"n": "Ada"}], [ADA], "only repeat"),
         ("Which persons live in Ulm?", OF_ULM.replace("p.name", "p.name, p.born"), [{"n": "Bo", "b": None}], [ULM], "The column b is null"),
         ("Which persons live in Ulm?", "MATCH (p:Person)-[:ADVISES]->(:Person), (c:City {name: 'Ulm'}) RETURN p.name", [{"n": "Bo"}], [ULM], "without a common node"),
+        ("What is the average length of rail lines?", "MATCH (r:RailLine) RETURN r.length", [{"n": 9}, {"n": 10}], [], "the query computes none"),
         ("Which persons live in Ulm?", OF_ULM.replace("LIVES_IN", "ADVISES"), [{"n": "Bo"}], [ULM], "speaks of LIVES_IN"),
     ],
 )  # fmt: skip

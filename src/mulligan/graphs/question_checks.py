@@ -47,6 +47,8 @@ _SUPERLATIVE = re.compile(
     r"earliest|youngest|strongest|weakest|most|fewest|least|first|last|maximum|minimum)\b",
     re.I,
 )
+_AVERAGE = re.compile(r"\b(average|median)\b", re.I)
+_COMPUTES = frozenset(("AVG", "SUM", "PERCENTILECONT", "PERCENTILEDISC"))
 _SEVERAL = re.compile(r"\b(\d+|two|three|four|five|ten|at (?:most|least))\b", re.I)
 _WHETHER = re.compile(r"\s*(is|are|was|were|does|do|did|can|has|have)\b", re.I)
 _ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show", "give")
@@ -463,6 +465,9 @@ class Asked:
         orders = query.words & {"ORDER", "MAX", "MIN"}
         if self.superlative and not orders and not _SEVERAL.search(self._unnamed):
             yield "The question asks for the first of an order, and the query has no ORDER BY … LIMIT 1."
+        average = _AVERAGE.search(self._unnamed)
+        if average and stem(average[0]) not in self._schema_stems and not query.words & _COMPUTES:
+            yield "The question asks for an average, and the query computes none: use avg(…)."
         if query.words & {"MATCH"} and query.is_torn:
             yield "The query has patterns without a common node, so that everything is combined with everything."
 

@@ -388,9 +388,10 @@ def _linked(place: tuple[str, str], phrases: Sequence[_Phrase], values: Iterable
 def stem(word: str) -> str:
     """Return an English word in lower case without the ending that it has in some of its forms."""
     low = word.lower()
-    for ending in ("ies", "ing", "ed", "es", "s", "e"):
+    for ending in ("ing", "ed", "es", "s", "e"):
         if low.endswith(ending) and len(low) - len(ending) >= 3 and not low.endswith("ss"):
-            return low[: -len(ending)] + ("y" if ending == "ies" else "")
+            left = low[: -len(ending)]
+            return f"{left[:-1]}y" if left.endswith("i") else left  # cities, studied, and movie as movies
     return low
 
 
