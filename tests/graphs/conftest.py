@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 from bolt_server import BoltServer
 from library_graph import tables
-from sample_graphs import a_ladybug, a_server, opened
+from sample_graphs import a_ladybug, a_server, loaded, opened
 
-from mulligan.graphs.loading import load
 from mulligan.graphs.protocol import Graph
 
 
@@ -38,9 +37,7 @@ def bolt(server: BoltServer) -> Iterator[Graph]:
 @pytest.fixture(scope="module")
 def ladybug_library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
     """The library of `library_graph` in a Ladybug file."""
-    path = tmp_path_factory.mktemp("library") / "kg"
-    load(tables(), path)
-    with opened(path) as graph:
+    with loaded(tables(), tmp_path_factory.mktemp("library")) as graph:
         yield graph
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from movie_graph import tables
-from sample_graphs import opened
+from sample_graphs import loaded
 
-from mulligan.graphs.loading import load
 from mulligan.graphs.protocol import Graph, Rows
 from mulligan.langgraph.querying import Querying
 
@@ -75,9 +74,7 @@ WRONG = (
 
 @pytest.fixture(scope="module")
 def movies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    path = tmp_path_factory.mktemp("movies") / "kg"
-    load(tables(), path)
-    with opened(path) as graph:
+    with loaded(tables(), tmp_path_factory.mktemp("movies")) as graph:
         yield graph
 
 

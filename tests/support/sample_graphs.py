@@ -87,6 +87,14 @@ def opened(where: Any) -> Generator[Graph]:
         asyncio.run(graph.close())
 
 
+@contextmanager
+def loaded(given: Tables, folder: Path) -> Generator[Graph]:
+    """A database with these tables alone, open."""
+    load(given, folder / "kg")
+    with opened(folder / "kg") as graph:
+        yield graph
+
+
 def hostile(file: Path) -> list[tuple[str, str]]:
     """What is to become of each query, and the query."""
     found: list[tuple[str, str]] = []

@@ -68,17 +68,16 @@ class MemorySettings:
         return cls(**plain, **specs, bank=bank)
 
 
-FOR_SMALL, FOR_OTHERS = ("lessons",), ("notebook", "lessons")
-"""The forms of the past that a reader is shown where nobody chose them. A small model is misled by facts that its task
-does not need, so it gets the nearest alone; another one gets the facts of its project whole, as far as they fit."""
+FORMS = ("notebook", "lessons")
+"""What of the past is shown where nobody chose, unless a small model reads it: the facts of its project, as far as
+they fit. A small model is misled by facts that its task does not need."""
 
 
-def for_reader(config: Config, given: Mapping[str, Json], *, small: bool) -> dict[str, Json]:
+def for_reader(config: Config, given: Mapping[str, Json], *, small: bool) -> Mapping[str, Json]:
     """The given keys of [memory], with the forms for a reader of this size where neither they nor the file say them."""
     said = {**config.table("memory"), **given}
-    if "forms" in said or said.get("preset") == "paper":
-        return dict(given)
-    return {**given, "forms": list(FOR_SMALL if small else FOR_OTHERS)}
+    chosen = small or "forms" in said or said.get("preset") == "paper"
+    return given if chosen else {**given, "forms": list(FORMS)}
 
 
 KEYS = tuple(f.name for f in fields(MemorySettings) if f.name != "bank") + OF_BANK

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 from mulligan.app.compose import Parts, asks_model
 from mulligan.app.config import Config, located_model, project_name
 from mulligan.app.foresight import Person, person_at_terminal
-from mulligan.app.memory_config import for_reader
 from mulligan.app.model_roles import OWN_KINDS, Models, is_role, role_of
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import OnStart, Runner, log
@@ -94,6 +93,7 @@ class Session:
         if self.bank is not None or recipe.bank is None:
             return None
         from mulligan.app.memory import open_bank
+        from mulligan.app.memory_config import for_reader
 
         model = recipe.reflect_model or recipe.model
         named = None if model == DEFAULT_MODEL else model

@@ -55,7 +55,7 @@ _ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show"
 _WEAK = frozenset(
     ("has", "have", "is", "are", "was", "of", "in", "on", "at", "by", "to", "with", "for", "from", "part")
 )
-_HOLDS = frozenset(("have", "has", "had", "with", "whose"))
+_CONDITION = frozenset(("have", "has", "had", "with", "whose"))
 """Behind these words a condition follows: what is asked for stands before them."""
 _QUOTES = "\"'`“"
 _DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
@@ -338,7 +338,7 @@ class Asked:
         if start is None:
             return "", ""
         for at in range(start + 1, min(start + 1 + REACH, len(stems))):
-            if at in (place for place, _ in self._verbs) or self._words[at][0] in _HOLDS:
+            if at in (place for place, _ in self._verbs) or self._words[at][0] in _CONDITION:
                 break
             label, _ = _named(stems[at:], labels)
             name, length = _named(stems[at:], names)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
@@ -43,8 +43,11 @@ from mulligan.langgraph.working import Recorder, Work, log
 from mulligan.recording.drivers import ASKED, SENTENCE, check_resumable
 from mulligan.text.truncate import estimate
 
+T = TypeVar("T")
+
 DRAFT_TOKENS = 400
-"""The most tokens of a draft of an embedded model: a query, its reflection and some further queries."""
+"""The most tokens of a draft of an embedded model: a query, its reflection and some further queries. Those of a hosted
+model may include its thoughts."""
 TEMPERATURES = (0.0, 0.8)
 """The temperatures of an embedded model: of the first draft, and of later ones, since at 0 it repeats itself."""
 WHOLE_TOKENS = 1000
@@ -159,8 +162,8 @@ async def ask_graph(
         until,
         drafts,
         answer,
-        _draft_tokens(chat) if max_tokens is None else max_tokens,
-        _temperatures(chat),
+        _of_embedded(chat, "max_tokens", DRAFT_TOKENS) if max_tokens is None else max_tokens,
+        _of_embedded(chat, "temperature", list(TEMPERATURES)),
     )
     all_named = request.graph is not None and not isinstance(model, BaseChatModel) and bank == request.bank
     callbacks = Callbacks(observers, on_start, on_step, notice or log.info)
@@ -391,21 +394,12 @@ def _learning_model(chat: BaseChatModel) -> Any:
     return chat.open()[0] if isinstance(chat, ChatMulligan) and not _is_embedded(chat) else None
 
 
-def _draft_tokens(chat: BaseChatModel) -> int | None:
-    """Return the most tokens of a draft: the tokens of a hosted model may include its thoughts, those of an embedded
-    one do not."""
+def _of_embedded(chat: BaseChatModel, setting: Literal["max_tokens", "temperature"], default: T) -> T | None:
+    """Return the default for an embedded model that has no such setting of its own; None for every other model."""
     if not isinstance(chat, ChatMulligan) or not _is_embedded(chat):
         return None
-    has_own = chat.max_tokens is not None or chat.open()[1].max_tokens is not None
-    return None if has_own else DRAFT_TOKENS
-
-
-def _temperatures(chat: BaseChatModel) -> Sequence[float] | None:
-    """Return the temperatures of an embedded model that has none of its own."""
-    if not isinstance(chat, ChatMulligan) or not _is_embedded(chat):
-        return None
-    has_own = chat.temperature is not None or chat.open()[1].temperature is not None
-    return None if has_own else list(TEMPERATURES)
+    own = (getattr(chat, setting), getattr(chat.open()[1], setting))
+    return default if own == (None, None) else None
 
 
 def _is_embedded(chat: ChatMulligan) -> bool:
