@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from mulligan.graphs.protocol import EdgeKind, is_number, spelled
-from mulligan.graphs.question_checks import Asked, literal, shown_property
+from mulligan.graphs.question_checks import Asked, literal, parts_of, shown_property
 from mulligan.graphs.values import Link
 
 _SIGNS = (
@@ -21,8 +21,10 @@ _SIGNS = (
     (re.compile(r"\b(less|fewer|shorter|smaller|lower|younger|earlier|before|under|below)\b", re.I), "<"),
 )
 """The sign that a question's words say, the first that they do; "" for two signs."""
-_UP = re.compile(r"\b(shortest|smallest|lowest|lightest|oldest|earliest|weakest|fewest|least|first|minimum)\b", re.I)
+_UP = re.compile(r"\b(shortest|smallest|lowest|lightest|earliest|weakest|fewest|least|first|minimum)\b", re.I)
 """Words for the first of an order that goes up."""
+_OLD = re.compile(r"\b(oldest|youngest|newest)\b", re.I)
+"""Words for the first of an order that goes up or down by what the property is: an age, or a year."""
 
 
 def forms_of(about: Asked) -> list[str]:
@@ -53,13 +55,20 @@ class _Forms:
             counted = f"{self._match('y')} WITH x, count(DISTINCT y) AS n WHERE {self._test('n')}"
             yield f"A number of others: {counted} RETURN {self._shows}"
         if about.superlative:
-            down = "" if _UP.search(about.question) else " DESC"
             if number := self._number(self._kind.properties):
-                by = f"RETURN {self._shows} ORDER BY x.{spelled(number)}{down} LIMIT 1"
+                by = f"RETURN {self._shows} ORDER BY x.{spelled(number)}{self._down(number)} LIMIT 1"
                 yield f"The first of an order: MATCH {node} {by}"
             elif self._edge:
+                down = self._down("")
                 by = f"RETURN {self._shows}, count(DISTINCT y) AS n ORDER BY n{down} LIMIT 1"
                 yield f"The first by a number of others: {self._match('y')} {by}"
+
+    def _down(self, number: str) -> str:
+        """The direction of the order by this property; "" of a number of nodes."""
+        old = _OLD.search(self._about.question)
+        if old and number:
+            return " DESC" if (old[0].lower() == "oldest") == ("age" in parts_of(number)) else ""
+        return "" if _UP.search(self._about.question) else " DESC"
 
     @property
     def _returns(self) -> str:
@@ -81,6 +90,8 @@ class _Forms:
         is_source = source == self._kind.label
         if source == target and way is not None:
             is_source = way.role == "target"
+        elif source == target and (nobody := self._about.nobody):
+            is_source = nobody[1] == "target"
         label = target if is_source else source
         value = next((link for link in self._about.links.found if link.label == label), None)
         kept = f" {{{spelled(value.property)}: {literal(value.value)}}}" if value else ""

@@ -12,19 +12,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations
 from typing import Literal
 
 from mulligan.core.records import Json
 from mulligan.graphs._guard import Refused
-from mulligan.graphs.protocol import GraphSchema
+from mulligan.graphs.protocol import EdgeKind, GraphSchema, bare
 from mulligan.graphs.query_text import QueryText
-from mulligan.graphs.values import Link, Links, is_common, shown, stem
+from mulligan.graphs.values import Links, is_common, shown, stem
 
 REACH = 5
 """The words after "which" or "how many" among which the asked kind or property is looked for."""
-FAR = 3
-"""The relationships of a sketch between a value and what is asked for."""
 SIMILAR = 4
 """The first letters that a text of the query and a word of the question have in common to be about the same."""
 
@@ -50,16 +47,23 @@ _SUPERLATIVE = re.compile(
 _AVERAGE = re.compile(r"\b(average|median)\b", re.I)
 _COMPUTES = frozenset(("AVG", "SUM", "PERCENTILECONT", "PERCENTILEDISC"))
 _SEVERAL = re.compile(r"\b(\d+|two|three|four|five|ten|at (?:most|least))\b", re.I)
+NOBODY = frozenset(("nobody", "nothing", "none"))
 _WHETHER = re.compile(r"\s*(is|are|was|were|does|do|did|can|has|have)\b", re.I)
-_ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show", "give")
+ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show", "give")
+_ASK_OF = ("when", "where", "how")
+"""Words that ask for the property that the question speaks of."""
+_BE = ("is", "are", "was", "were")
+_SORTS = ("kind", "sort", "type")
+"""Properties that, before "of" and a kind, say no more than the kind."""
 _WEAK = frozenset(
     ("has", "have", "is", "are", "was", "of", "in", "on", "at", "by", "to", "with", "for", "from", "part")
 )
 _CONDITION = frozenset(("have", "has", "had", "with", "whose"))
 """Behind these words a condition follows: what is asked for stands before them."""
+_COMMAS = re.compile(r"(?<=\d),(?=\d{3})")
 _QUOTES = "\"'`“"
 _DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
-_NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,6 @@ class Asked:
             found.append("It leaves something out: use WHERE NOT, with EXISTS { MATCH … } for a relationship.")
         if self.superlative:
             found.append("It asks for the first of an order: use ORDER BY … LIMIT 1.")
-        if self.sketch:
-            found.append(f"If it asks for nothing else, its words fit this query: {self.sketch}")
         return found
 
     def objections(self, query: str, rows: Sequence[Mapping[str, Json]]) -> list[str]:
@@ -123,85 +125,6 @@ class Asked:
         except Refused:
             return []
 
-    @cached_property
-    def sketch(self) -> str:
-        """A query that the words fit, if they leave no choice: from each value that the question names, by all the
-        relationships that it speaks of, to what it asks for; "" otherwise."""
-        values = {link.words: link for link in self.links.found if not self._is_edge(link)}
-        several = len(values) + sum(map(self._is_edge, self.links.found)) < len(self.links.found)
-        if not values or several or self.negates or self.superlative or self._left_over:
-            return ""
-        if self._about_one_node:
-            (link,) = values.values()
-            return f"MATCH (x:{_node(link)}) RETURN x.{self.property}"
-        paths = [self._paths(link) for link in values.values()] if self.kind else []
-        if not paths or any(len(some) != 1 for some in paths):
-            return ""
-        names = self._properties(self.kind)
-        shows = f"x.{shown_property(names)}" if names else "x"
-        returns = "count(DISTINCT x)" if self.counts else f"DISTINCT {shows}"
-        return f"MATCH {', '.join(path for (path,) in paths)} RETURN {returns}"
-
-    def _is_edge(self, link: Link) -> bool:
-        return any(edge.label == link.label for edge in self.schema.edges)
-
-    @cached_property
-    def _left_over(self) -> list[str]:
-        """The words that say something beyond the kinds, relationships, values and the one property asked for."""
-        named = {word.lower() for link in self.links.found for word in _WORD.findall(link.words)}
-        labels = {stem(part) for node in self.schema.nodes for part in _parts(node.label)}
-        types = {stem(part) for name in self.relations for part in _parts(name)}
-        names = [self.property, *(link.property for link in self.links.found)]
-        known = labels | types | {stem(part) for name in names if name for part in _parts(name)}
-        return [
-            word
-            for word, said in self._words
-            if word not in named and said not in known and word not in _ASKS and (not is_common(word) or word == "most")
-        ]
-
-    def _paths(self, link: Link) -> list[str]:
-        """The patterns from a value to the asked kind, over each relationship that the question speaks of once."""
-        if link.label == self.kind and link.property != "name" and not self.relations:
-            return [f"(x:{_node(link)})"]
-        ends = {edge.label: edge.ends for edge in self.schema.edges}
-        named = [self.relations] if self.relations else [(name,) for name in ends]
-        found: dict[str, None] = {}
-        for types in (order for some in named if len(some) <= FAR for order in permutations(some)):
-            for path, label in self._walked(types, ends, link):
-                if label == self.kind:
-                    found[path] = None
-        return list(found)
-
-    def _walked(
-        self, types: Sequence[str], ends: Mapping[str, Sequence[tuple[str, str]]], link: Link
-    ) -> list[tuple[str, str]]:
-        """The patterns that begin at a value and have these relationships in order, each with the label at its end."""
-        ways = [(f"(:{_node(link)})", link.label)]
-        for step, name in enumerate(types):
-            last = step == len(types) - 1
-            next_ways: list[tuple[str, str]] = []
-            for path, label in ways:
-                for source, target in ends[name]:
-                    if source == target == label:
-                        way = self.direction
-                        if way is None or way.type != name or (way.value != link.value or step):
-                            continue  # either direction would fit
-                        arrows = [("-", "->")] if way.role == "source" else [("<-", "-")]
-                    else:
-                        arrows = [("-", "->")] * (source == label) + [("<-", "-")] * (target == label)
-                    for left, right in arrows:
-                        other = target if right == "->" else source
-                        next_ways.append(
-                            (f"{path}{left}[:{self._typed(name)}]{right}({'x' if last else ''}:{other})", other)
-                        )
-            ways = next_ways
-        return ways
-
-    def _typed(self, name: str) -> str:
-        """A relationship type, with the values of its properties that the question says."""
-        said = [f"{link.property}: {literal(link.value)}" for link in self.links.found if link.label == name]
-        return f"{name} {{{', '.join(said)}}}" if said else name
-
     # --- what the question says ------------------------------------------------------------------------------------
 
     @cached_property
@@ -210,16 +133,16 @@ class Asked:
 
     @cached_property
     def negates(self) -> bool:
-        return bool(_NEGATES.search(self._unnamed))
+        return bool(_NEGATES.search(self.unnamed))
 
     @cached_property
     def superlative(self) -> bool:
-        return bool(_SUPERLATIVE.search(re.sub(r"at (?:most|least)", "", self._unnamed)))
+        return bool(_SUPERLATIVE.search(re.sub(r"at (?:most|least)", "", self.unnamed)))
 
     @cached_property
     def numbers(self) -> list[str]:
         """The numbers of the question in digits, outside of the values that it names."""
-        return [said.replace(",", "") for said in _DIGITS.findall(self._unnamed)]
+        return [said.replace(",", "") for said in _DIGITS.findall(self.unnamed)]
 
     @cached_property
     def kind(self) -> str:
@@ -246,48 +169,69 @@ class Asked:
     @cached_property
     def relations(self) -> tuple[str, ...]:
         """The relationship types that a word of the question names."""
-        return tuple(dict.fromkeys(name for _, name in self._verbs))
+        return tuple(dict.fromkeys(name for _, name in self.verbs))
 
     @cached_property
     def direction(self) -> Direction | None:
         """How a relationship between nodes of one kind points, if the question names one and a single end of it."""
-        between = {edge.label: {a for a, b in edge.ends if a == b} for edge in self.schema.edges}
-        verbs = [(at, name) for at, name in self._verbs if between.get(name)]
-        words = [word for word, _ in self._words]
+        ends = [
+            (link, where)
+            for link in self.links.found
+            if link.label in self._between_one_kind and (where := self._place(link.words)) is not None
+        ]
+        if len(ends) != 1 or (role := self._role_at(ends[0][1])) is None:
+            return None
+        end, (type, said) = ends[0][0], role
+        return Direction(type, end.label, end.property, end.value, said)
+
+    @cached_property
+    def nobody(self) -> tuple[str, Literal["source", "target"]] | None:
+        """The relationship between nodes of one kind, and the end of it, at which the question says that there is
+        nobody."""
+        places = [at for at, (word, _) in enumerate(self.words) if word in NOBODY]
+        return self._role_at(places[0]) if len(places) == 1 else None
+
+    @cached_property
+    def _between_one_kind(self) -> set[str]:
+        """The labels whose nodes are joined by the one relationship of this kind that the question speaks of."""
+        found = [{a for a, b in edge.ends if a == b} for _, name in self.verbs for edge in self._edges_named(name)]
+        some = [labels for labels in found if labels]
+        return some[0] if len(some) == 1 else set()
+
+    def _edges_named(self, name: str) -> list[EdgeKind]:
+        return [edge for edge in self.schema.edges if edge.label == name]
+
+    def _role_at(self, where: int) -> tuple[str, Literal["source", "target"]] | None:
+        """The relationship between nodes of one kind, and the end of it that the word at this place names."""
+        between = {edge.label for edge in self.schema.edges if any(a == b for a, b in edge.ends)}
+        verbs = [(at, name) for at, name in self.verbs if name in between]
+        words = [word for word, _ in self.words]
         if len(verbs) != 1:
             return None
         at, name = verbs[0]
-        ends = [
-            link for link in self.links.found if link.label in between[name] and self._place(link.words) is not None
-        ]
-        if len(ends) != 1:
-            return None
-        end, where = ends[0], self._place(ends[0].words)
-        assert where is not None, "only links with a place are ends"
         if abs(where - at) > REACH or self._clause_between(at, where):
             return None
-        passive = at + 1 < len(words) and words[at + 1] == "by"
-        if not passive and where < at and at and words[at - 1] in ("is", "are", "was", "were", "been"):
-            return None
+        passive = "by" in words[at + 1 : at + 2] or "by whom" in " ".join(words)
         before = where < at
-        role: Literal["source", "target"] = "source" if before != passive else "target"
-        return Direction(name, end.label, end.property, end.value, role)
+        if not passive and before and words[at - 1] in ("is", "are", "was", "were", "been"):
+            return None
+        return name, "source" if before != passive else "target"
 
     def _clause_between(self, one: int, other: int) -> bool:
         """Whether "that", "which" or another verb of a relationship stands between two words."""
         low, high = sorted((one, other))
         between = range(low + 1, high)
-        return any(self._words[n][0] in ("and", "or", "which", "whose") for n in between) or any(
-            at in between for at, _ in self._verbs
+        return any(self.words[n][0] in ("and", "or", "which", "whose") for n in between) or any(
+            at in between for at, _ in self.verbs
         )
 
     @cached_property
-    def _words(self) -> list[tuple[str, str]]:
-        """The words, each in lower case and with its stem."""
-        return [(word.lower(), stem(word)) for word in _WORD.findall(self.question)]
+    def words(self) -> list[tuple[str, str]]:
+        """The words, each in lower case and with its stem; a number without its commas, and no "'s" behind a word."""
+        return [(word, stem(word)) for word in _words_of(self.question)]
 
     @cached_property
-    def _unnamed(self) -> str:
+    def unnamed(self) -> str:
         """The question without the values that it names."""
         text = self.question
         for link in self.links.found:
@@ -295,55 +239,95 @@ class Asked:
         return text
 
     def _place(self, words: str) -> int | None:
-        first = [word.lower() for word in _WORD.findall(words)]
-        plain = [word for word, _ in self._words]
-        found = [n for n in range(len(plain)) if plain[n : n + len(first)] == first]
+        found = self._begins(words)
         return found[0] if len(found) == 1 else None
+
+    def _begins(self, words: str) -> list[int]:
+        first, plain = _words_of(words), [word for word, _ in self.words]
+        return [n for n in range(len(plain)) if plain[n : n + len(first)] == first]
+
+    def places_of(self, words: str) -> set[int]:
+        """The places at which the question has these words."""
+        length = len(_words_of(words))
+        return {at for start in self._begins(words) for at in range(start, start + length)}
+
+    def says_no(self, word: str) -> bool:
+        """Whether a word, in lower case, negates."""
+        return bool(_NEGATES.fullmatch(word) or word.endswith(("n't", "n’t")))
+
+    def is_type(self, label: str) -> bool:
+        """Whether it is the name of a relationship type."""
+        return any(edge.label == label for edge in self.schema.edges)
+
+    def types_of(self, name: str) -> list[str]:
+        """The types of the properties with this name."""
+        return [each.properties[name] for each in (*self.schema.nodes, *self.schema.edges) if name in each.properties]
+
+    def owners_of(self, name: str) -> list[str]:
+        """The labels and relationship types that have a property with this name."""
+        return [each.label for each in (*self.schema.nodes, *self.schema.edges) if name in each.properties]
 
     @cached_property
     def _schema_stems(self) -> set[str]:
         every = (*self.schema.nodes, *self.schema.edges)
         names = [name for each in every for name in (each.label, *each.properties)]
-        return {stem(part) for name in names for part in _parts(name)}
+        return {stem(part) for name in names for part in parts_of(name)}
 
     @cached_property
-    def _verbs(self) -> list[tuple[int, str]]:
+    def verbs(self) -> list[tuple[int, str]]:
         """The words that name a relationship type, each with the type: its first word that says something."""
-        nouns = {
-            stem(part) for node in self.schema.nodes for name in (node.label, *node.properties) for part in _parts(name)
-        }
+        names = (name for node in self.schema.nodes for name in (node.label, *node.properties))
+        nouns = {stem(part) for name in names for part in parts_of(name)}
         stems: dict[str, list[str]] = defaultdict(list)
         for edge in self.schema.edges:
-            telling = [part for part in _parts(edge.label) if part not in _WEAK]
+            telling = [part for part in parts_of(edge.label) if part not in _WEAK]
             if telling and stem(telling[0]) not in nouns and len(stem(telling[0])) > 2:
                 stems[stem(telling[0])].append(edge.label)
         said_types: dict[str, set[str]] = defaultdict(set)
-        for link in filter(self._is_edge, self.links.found):
+        for link in (link for link in self.links.found if self.is_type(link.label)):
             said_types[link.words].add(link.label)
         places = [(self._place(words), types) for words, types in said_types.items() if len(types) == 1]
         told = [(n, name) for n, (name, *_) in places if n is not None]
-        return told + [(n, stems[said][0]) for n, (_, said) in enumerate(self._words) if len(stems.get(said, ())) == 1]
+        for n, (_, said) in enumerate(self.words):
+            names = stems.get(said) or ([] if said in nouns else stems.get(_done(said), []))
+            told += [(n, names[0])] if len(names) == 1 else []
+        return told
+
+    @cached_property
+    def doers(self) -> Mapping[int, str]:
+        """The places at which the question speaks of a relationship by who does it, such as "the director"."""
+        said = {at: (name, self.words[at][1]) for at, name in self.verbs}
+        return {at: name for at, (name, word) in said.items() if _done(word) and word not in map(stem, parts_of(name))}
 
     @cached_property
     def _asked(self) -> tuple[str, str]:
-        labels = {tuple(map(stem, _parts(node.label))): node.label for node in self.schema.nodes}
+        labels = {tuple(map(stem, parts_of(node.label))): node.label for node in self.schema.nodes}
         names = {
-            tuple(map(stem, _parts(name))): name
+            tuple(map(stem, parts_of(name))): name
             for node in self.schema.nodes
             for name in node.properties
             if name != "name"
         }
-        stems = [said for _, said in self._words]
-        start = next((n for n, (word, _) in enumerate(self._words) if word in _ASKS), None)
+        words, stems = [word for word, _ in self.words], [said for _, said in self.words]
+        start = next((n for n, word in enumerate(words) if word in ASKS), None)
         if start is None:
-            return "", ""
+            if not words or words[0] in _ASK_OF:
+                return "", self.properties_said[0] if words and len(self.properties_said) == 1 else ""
+            if _WHETHER.match(self.question):
+                return "", ""
+            start = -1
+        verbs = {place for place, _ in self.verbs}
+        values = {at for link in self.links.found for at in self.places_of(link.words)}
         for at in range(start + 1, min(start + 1 + REACH, len(stems))):
-            if at in (place for place, _ in self._verbs) or self._words[at][0] in _CONDITION:
+            if at in verbs or words[at] in _CONDITION or (words[at] in _BE and values.intersection(range(start, at))):
                 break
             label, _ = _named(stems[at:], labels)
             name, length = _named(stems[at:], names)
             if label or name:
-                label = label or _named(stems[at + length :], labels)[0]  # "living authors" are authors
+                after = at + length + (name in _SORTS and stems[at + length : at + length + 1] == ["of"])
+                label = (
+                    label or _named(stems[after:], labels)[0]
+                )  # "living authors" are authors, "kinds of cargo" cargo
                 return label, "" if label else name
         return "", ""
 
@@ -395,7 +379,7 @@ class Asked:
             return False
         if any(low in link.value.lower() or link.value.lower() in low for link in self.links.found):
             return False
-        starts = {word[:SIMILAR] for word, _ in self._words}
+        starts = {word[:SIMILAR] for word, _ in self.words}
         return not any(word[:SIMILAR] in starts for word in _WORD.findall(low) if word.isalpha())
 
     def _kinds(self, query: QueryText) -> Iterator[str]:
@@ -403,7 +387,7 @@ class Asked:
             items = [item for item in query.returned if item.aggregate != "count"]
             if items and all(item.property and item.property != self.property for item in items):
                 yield f"The question asks for the property {self.property}, and the query returns {query.returns}."
-            named = [link.label for link in self.links.found if self.property in self._properties(link.label)]
+            named = [link.label for link in self.links.found if self.property in self.properties_of(link.label)]
             owners = {
                 label for item in items if item.property == self.property for label in query.labels_of(item.variable)
             }
@@ -423,7 +407,7 @@ class Asked:
             if labels and all(labels) and not any(self.kind in some for some in labels):
                 yield f"The question asks for {self.kind} nodes, and the query returns {query.returns}."
 
-    def _properties(self, label: str) -> Mapping[str, str]:
+    def properties_of(self, label: str) -> Mapping[str, str]:
         return next((node.properties for node in self.schema.nodes if node.label == label), dict[str, str]())
 
     def _relations(self, query: QueryText) -> Iterator[str]:
@@ -440,11 +424,11 @@ class Asked:
         """Whether the question asks for a property of the one node that it names, and speaks of no other kind."""
         if not self.property or len({link.words for link in self.links.found}) != 1:
             return False
-        stems = [said for _, said in self._words]
+        stems = [said for _, said in self.words]
         own = {link.label for link in self.links.found}
         others = [node.label for node in self.schema.nodes if node.label not in own]
-        named = any(stem(_parts(label)[0]) in stems for label in others)
-        return not named and any(self.property in self._properties(label) for label in own)
+        named = any(stem(parts_of(label)[0]) in stems for label in others)
+        return not named and any(self.property in self.properties_of(label) for label in own)
 
     def _conditions(self, query: QueryText) -> Iterator[str]:
         if self.negates and not query.negates:
@@ -463,9 +447,9 @@ class Asked:
         if query.words & {"NOT", "EXCEPT"} and not self.negates and not _LEAVES_OUT.search(self.question):
             yield "The query excludes something (NOT), and the question does not."
         orders = query.words & {"ORDER", "MAX", "MIN"}
-        if self.superlative and not orders and not _SEVERAL.search(self._unnamed):
+        if self.superlative and not orders and not _SEVERAL.search(self.unnamed):
             yield "The question asks for the first of an order, and the query has no ORDER BY … LIMIT 1."
-        average = _AVERAGE.search(self._unnamed)
+        average = _AVERAGE.search(self.unnamed)
         if average and stem(average[0]) not in self._schema_stems and not query.words & _COMPUTES:
             yield "The question asks for an average, and the query computes none: use avg(…)."
         if query.words & {"MATCH"} and query.is_torn:
@@ -479,20 +463,25 @@ class Asked:
     @cached_property
     def properties_said(self) -> list[str]:
         """The properties that the question speaks of in one word, which is no common word and names nothing else."""
-        others = {stem(part) for each in (*self.schema.nodes, *self.schema.edges) for part in _parts(each.label)}
+        others = {stem(part) for each in (*self.schema.nodes, *self.schema.edges) for part in parts_of(each.label)}
         every = {name for each in (*self.schema.nodes, *self.schema.edges) for name in each.properties}
-        named = {word.lower() for link in self.links.found for word in _WORD.findall(link.words)}
-        said = {(word, found) for word, found in self._words if word not in named and not is_common(word)}
-        stems = {found for _, found in said}
+        values = {at for link in self.links.found for at in self.places_of(link.words)}
+        words = [word for word, _ in self.words]
+        said = {
+            bare(stem(word))
+            for at, word in enumerate(words)
+            if not ({at, at + 1} & values or is_common(word))  # before a value it is a verb, as in "visit Genoa"
+            and not (stem(word) in _SORTS and words[at + 1 : at + 2] == ["of"])
+        }
         every -= {"name", *(link.property for link in self.links.found)}
-        return sorted(name for name in every if stem(name) in stems and stem(name) not in others)
+        return sorted(name for name in every if bare(stem(name)) in said and stem(name) not in others)
 
     def _says_amount(self, amount: str) -> bool:
         """Whether the question says this number in a word, or with a comma or a percent sign."""
         digits = re.sub(r"[,_](?=\d)", "", self.question)
         number = float(amount)
-        words = {word for word, _ in self._words}
-        said = number in (0, 1) or any(number == n and word in words for n, word in enumerate(_NUMBERS))
+        words = {word for word, _ in self.words}
+        said = number in (0, 1) or any(number == n and word in words for n, word in enumerate(NUMBERS))
         percent = any(float(each) == 100 * number for each in re.findall(r"(\d+(?:\.\d+)?)\s*(?:%|per ?cent)", digits))
         return said or percent or any(float(each) == number for each in re.findall(r"\d+(?:\.\d+)?", digits))
 
@@ -514,8 +503,8 @@ class Asked:
         if texts and len(texts) == len(values) and set(texts) <= written and not _WHETHER.match(self.question):
             yield "The rows only repeat what the query asked for."
         limit = query.limit
-        named = {word for word, _ in self._words}
-        several, plural = _SEVERAL.search(self._unnamed), _plural(self.kind, named)
+        named = {word for word, _ in self.words}
+        several, plural = _SEVERAL.search(self.unnamed), _plural(self.kind, named)
         if limit is not None and limit == len(rows) and not self.superlative and not several and (limit > 1 or plural):
             yield f"The query keeps the first {limit} of the rows only: leave out LIMIT, or raise it."
         ordered = "ORDER" in query.words and limit != len(rows)
@@ -523,7 +512,16 @@ class Asked:
             yield "The question asks for one, and there are several rows: add LIMIT 1."
 
 
-def _parts(name: str) -> list[str]:
+def _done(said: str) -> str:
+    """The stem of what somebody does who is called so: of director or reader; ""."""
+    return stem(said[:-2]) if said.endswith(("er", "or")) and len(said) > 4 else ""
+
+
+def _words_of(text: str) -> list[str]:
+    return [re.sub(r"['’]s$", "", word.lower()) for word in _WORD.findall(_COMMAS.sub("", text))]
+
+
+def parts_of(name: str) -> list[str]:
     """The words of a name such as CellType or EXPRESSED_IN, in lower case."""
     return [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])", name)] or [name.lower()]
 
@@ -536,7 +534,7 @@ def _named(stems: Sequence[str], names: Mapping[tuple[str, ...], str]) -> tuple[
 
 
 def _plural(label: str, words: set[str]) -> bool:
-    last = _parts(label)[-1] if label else ""
+    last = parts_of(label)[-1] if label else ""
     return bool(last) and any(word != last and stem(word) == stem(last) and word.endswith("s") for word in words)
 
 
@@ -546,10 +544,6 @@ def _has_words(text: str, part: str) -> bool:
 
 def _not_asked_for(said: str) -> str:
     return f"The question names {shown(said)}, which no value equals, and the query does not ask for it."
-
-
-def _node(link: Link) -> str:
-    return f"{link.label} {{{link.property}: {literal(link.value)}}}"
 
 
 def shown_property(properties: Mapping[str, str]) -> str:

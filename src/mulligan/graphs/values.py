@@ -55,6 +55,14 @@ _COMMON = """
     whose why will with without would you your
 """
 
+_IRREGULAR = """
+    bind bound; build built; buy bought; choose chose chosen; drive drove driven; eat ate eaten; feed fed; hold held
+    give gave given; grow grew grown; keep kept; know knew known; lead led; make made; meet met; pay paid; sell sold
+    send sent; speak spoke spoken; take took taken; teach taught; win won; write wrote written
+"""
+_PLAIN_FORM = {form: first for first, *forms in map(str.split, re.split("[;\n]", _IRREGULAR.strip())) for form in forms}
+"""The verbs whose forms have no ending in common, by each of their other forms."""
+
 
 @dataclass(frozen=True)
 class Link:
@@ -190,6 +198,8 @@ def _is_name(word: str, place: int) -> bool:
 
 
 def _singular(text: str) -> Iterator[str]:
+    if text.endswith(("'s", "’s")):
+        yield text[:-2]
     if len(text) > 3 and text.endswith("s") and not text.endswith("ss"):
         yield text[:-1]
         if text.endswith("es"):
@@ -387,7 +397,8 @@ def _linked(place: tuple[str, str], phrases: Sequence[_Phrase], values: Iterable
 
 def stem(word: str) -> str:
     """Return an English word in lower case without the ending that it has in some of its forms."""
-    low = word.lower()
+    low = _PLAIN_FORM.get(word.lower(), word.lower())
+    low = low[:-1] if low.endswith("ings") else low
     for ending in ("ing", "ed", "es", "s", "e"):
         if low.endswith(ending) and len(low) - len(ending) >= 3 and not low.endswith("ss"):
             left = low[: -len(ending)]

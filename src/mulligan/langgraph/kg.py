@@ -204,7 +204,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         call: Mapping[str, Any] = calls[0] if calls else {"args": {"answer": state[-1].text}}
         queries = (every_query_in if self.until == "judged" else queries_in)(call["args"])
         before = [str(record_in(each).get("query")) for each in state[:-1] if isinstance(each, ToolMessage)]
-        return tool_message(self._awaited(self._querying.tried(queries, self._asked, before)), call)
+        return tool_message(self._awaited(self._querying.tried(queries, self._asked, before, state[0].text)), call)
 
     def _prepare(self) -> None:
         if not self._overridden("_tool_function"):

@@ -1,0 +1,136 @@
+"""The query that a question's words compose: right wherever every word has its place, on graphs that no study asks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import fleet_graph
+import graph_questions
+import library_graph
+import movie_graph
+import pytest
+from sample_graphs import loaded
+
+from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
+from mulligan.graphs.query_sketch import Sketch, sketch_of
+from mulligan.graphs.question_checks import Asked
+from mulligan.graphs.repair import mended_query
+from mulligan.graphs.values import Link, Links, link_values
+
+GRAPHS: Mapping[str, Any] = {
+    "library": (library_graph.tables, graph_questions.LIBRARY),
+    "movies": (movie_graph.tables, graph_questions.MOVIES),
+    "fleet": (fleet_graph.tables, graph_questions.FLEET),
+}
+
+
+@pytest.fixture(scope="module", params=GRAPHS)
+def asked_graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Graph]]:
+    with loaded(GRAPHS[request.param][0](), tmp_path_factory.mktemp(request.param)) as graph:
+        yield request.param, graph
+
+
+async def sketched(graph: Graph, question: str) -> Sketch | None:
+    schema = await graph.schema()
+    return sketch_of(Asked(question, schema, await link_values(graph, schema, question, seconds=60)))
+
+
+def values_of(rows: Sequence[Mapping[str, Any]]) -> set[tuple[str, ...]]:
+    return {tuple(sorted(map(str, row.values()))) for row in rows}
+
+
+async def test_a_query_in_which_every_word_has_its_place_is_right(asked_graph: tuple[str, Graph]) -> None:
+    name, graph = asked_graph
+    right, wrong = 0, list[str]()
+    for question, query in GRAPHS[name][1]:
+        sketch = await sketched(graph, question)
+        if sketch is None or sketch.unread:
+            continue
+        made = (await graph.run(mended_query(sketch.query, await graph.schema()).query)).rows
+        if values_of(made) == values_of((await graph.run(query)).rows):
+            right += 1
+        else:
+            wrong.append(f"{question} {sketch.query}")
+    assert (right, wrong) == ({"library": 31, "movies": 28, "fleet": 20}[name], [])
+
+
+NODES = (
+    NodeKind("Person", {"name": "STRING", "age": "INT64", "nationality": "STRING", "retired": "BOOL"}),
+    NodeKind("Club", {"name": "STRING", "founded": "INT64", "city": "STRING"}),
+    NodeKind("Cup", {"name": "STRING"}),
+)
+EDGES = (
+    EdgeKind("PLAYS_FOR", (("Person", "Club"),), {"goals": "INT64", "position": "STRING"}),
+    EdgeKind("COACHES", (("Person", "Person"),)),
+    EdgeKind("WON", (("Club", "Cup"),), {"year": "INT64"}),
+)
+SCHEMA = GraphSchema(NODES, EDGES, True)
+ADA, UNION = Link("Ada", "Person", "name", "Ada"), Link("Union", "Club", "name", "Union")
+DUTCH, GOLD = Link("Dutch", "Person", "nationality", "Dutch"), Link("Gold", "Cup", "name", "Gold")
+
+
+def query_of(question: str, *links: Link, unread: tuple[str, ...] = ()) -> str:
+    sketch = sketch_of(Asked(question, SCHEMA, Links(links)))
+    assert sketch is None or sketch.unread == unread
+    return sketch.query if sketch else ""
+
+
+@pytest.mark.parametrize(
+    ("question", "links", "query"),
+    [
+        ("Who coaches Ada?", [ADA], 'MATCH (x:Person)-[:COACHES]->(:Person {name: "Ada"}) RETURN DISTINCT x.name'),
+        ("By whom is Ada coached?", [ADA], 'MATCH (x:Person)-[:COACHES]->(:Person {name: "Ada"}) RETURN DISTINCT x.name'),
+        ("Whom does Ada coach?", [ADA], 'MATCH (x:Person)<-[:COACHES]-(:Person {name: "Ada"}) RETURN DISTINCT x.name'),
+        ("Which persons are coached by nobody?", [], "MATCH (x:Person) WHERE NOT EXISTS { MATCH (x)<-[:COACHES]-(:Person) } RETURN DISTINCT x.name"),
+        ("Which persons coach nobody?", [], "MATCH (x:Person) WHERE NOT EXISTS { MATCH (x)-[:COACHES]->(:Person) } RETURN DISTINCT x.name"),
+        ("Which clubs have not won Gold?", [GOLD], 'MATCH (x:Club) WHERE NOT EXISTS { MATCH (x)-[:WON]->(:Cup {name: "Gold"}) } RETURN DISTINCT x.name'),
+        ("Which persons of Union are not Dutch?", [UNION, DUTCH], 'MATCH (x:Person)-[:PLAYS_FOR]->(:Club {name: "Union"}) WHERE x.nationality <> "Dutch" RETURN DISTINCT x.name'),
+        ("Which persons are not retired?", [], "MATCH (x:Person) WHERE NOT x.retired RETURN DISTINCT x.name"),
+        ("How many Dutch persons have an age over 30?", [DUTCH], 'MATCH (x:Person {nationality: "Dutch"}) WHERE x.age > 30 RETURN count(DISTINCT x)'),
+        ("Which clubs were founded between 1,900 and 1950?", [], "MATCH (x:Club) WHERE x.founded >= 1900 AND x.founded <= 1950 RETURN DISTINCT x.name"),
+        ("Which persons of Union have at least 9 goals?", [UNION], 'MATCH (x:Person)-[r1:PLAYS_FOR]->(:Club {name: "Union"}) WHERE r1.goals >= 9 RETURN DISTINCT x.name'),
+        ("Which clubs won more than two cups?", [], "MATCH (x:Club)-[:WON]->(y1:Cup) WITH x, count(DISTINCT y1) AS n WHERE n > 2 RETURN DISTINCT x.name"),
+        ("Which club won the most cups?", [], "MATCH (x:Club)-[:WON]->(y1:Cup) WITH x, count(DISTINCT y1) AS n RETURN x.name ORDER BY n DESC LIMIT 1"),
+        ("Which three persons have the most goals?", [], "MATCH (x:Person)-[r1:PLAYS_FOR]->(:Club) RETURN x.name ORDER BY r1.goals DESC LIMIT 3"),
+        ("What is the average age of Dutch persons?", [DUTCH], 'MATCH (x:Person {nationality: "Dutch"}) RETURN avg(x.age)'),
+        ("In which city is Union?", [UNION], 'MATCH (x:Club {name: "Union"}) RETURN x.city'),
+        ("When was Union founded?", [UNION], 'MATCH (x:Club {name: "Union"}) RETURN x.founded'),
+        ("Which persons are of clubs that won Gold?", [GOLD], 'MATCH (x:Person)-[:PLAYS_FOR]->(:Club)-[:WON]->(:Cup {name: "Gold"}) RETURN DISTINCT x.name'),
+    ],
+)  # fmt: skip
+def test_a_question_is_composed_from_what_its_words_say(question: str, links: list[Link], query: str) -> None:
+    assert query_of(question, *links) == query
+
+
+@pytest.mark.parametrize(
+    ("question", "links"),
+    [
+        ("Who is older than 30?", []),
+        ("Which old clubs won Gold?", [GOLD, Link("old", "Person", "name", "old"), Link("old", "Cup", "name", "old")]),
+        ("Which players are Dutch?", [DUTCH]),
+        ("How many persons of each club are Dutch?", [DUTCH]),
+        ("Which persons or clubs are of Union?", [UNION]),
+        ("Which persons have an age over 30 and under 40?", []),
+        ("Which persons coach?", []),
+        ("Which persons of clubs that won Gold does Ada coach?", [GOLD, ADA]),
+        ("Which is the best club?", []),
+        ("Does Ada coach Bo?", [ADA, Link("Bo", "Person", "name", "Bo")]),
+        ("", []),
+    ],
+)
+def test_where_the_words_leave_a_choice_there_is_no_sketch(question: str, links: list[Link]) -> None:
+    assert query_of(question, *links) == ""
+
+
+def test_words_without_a_place_are_named() -> None:
+    query = 'MATCH (x:Club)<-[:PLAYS_FOR]-(:Person {name: "Ada"}) RETURN DISTINCT x.name'
+    assert query_of("Which clubs signed Ada?", ADA, unread=("signed",)) == query
+    assert query_of("Which famous clubs proudly signed Ada?", ADA) == ""
+
+
+def test_a_graph_of_many_kinds_is_given_up() -> None:
+    labels = [f"Kind{chr(65 + n)}" for n in range(20)]
+    nodes = tuple(NodeKind(label, {"name": "STRING"}) for label in labels)
+    edges = tuple(EdgeKind(f"R{n}", (pair,)) for n, pair in enumerate(combinations(labels, 2)))
+    links = Links((Link("Jo", "KindS", "name", "Jo"), Link("Mo", "KindT", "name", "Mo")))
+    assert sketch_of(Asked("Which kind as of Jo and of Mo have a kind b?", GraphSchema(nodes, edges), links)) is None
