@@ -249,7 +249,10 @@ async def test_an_online_bank_learns_from_one_case_before_the_next(here: Path, p
     learns = {"when": "You read the record of a task", "fill": {"case": r"(c\d): right thing"}, "answer": lesson}
     provider.script.load([learns, {"when": "right thing", "answer": "right"}])
     data, told = cases(here, *["right thing to say"] * 3), list[str]()
-    options: dict[str, Any] = {"model": "openai:gpt-test", "settings": {"memory": {"threshold": 0, "forms": ["lessons"]}}}
+    options: dict[str, Any] = {
+        "model": "openai:gpt-test",
+        "settings": {"memory": {"threshold": 0, "forms": ["lessons"]}},
+    }
     finished = await ran(
         data, method="reflexion", on="ray", memory="online", hooks=Hooks(notice=told.append), **options
     )

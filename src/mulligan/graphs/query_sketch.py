@@ -117,7 +117,7 @@ class _Words:
         if about.superlative and self.order is None:
             return None
         unread = [
-            word
+            at
             for at, (word, said) in enumerate(about.words)
             if not (at in self._read or bare(said) in known or word in ASKS or _is_small(word))
         ]
@@ -125,7 +125,14 @@ class _Words:
         is_told = (
             about.kind or about.property or self.value_asked_for or (asks in ("who", "whom", "what") and not unread)
         )
-        return unread if is_told and not any(word.endswith("est") for word in unread) else None
+        if not is_told or any(map(self._narrows, unread)):
+            return None
+        return [self.words[at] for at in unread]
+
+    def _narrows(self, at: int) -> bool:
+        """Whether a word without a place is likely to leave something out, as in "old lines" or "the fastest"."""
+        asked = self.about.places_of(self.value_asked_for.words) if self.value_asked_for else set[int]()
+        return self.words[at].endswith("est") or at + 1 in self.kinds or at + 1 in asked
 
     @cached_property
     def asked_place(self) -> int:

@@ -41,7 +41,7 @@ _LEAVES_OUT = re.compile(
 )
 _SUPERLATIVE = re.compile(
     r"\b(longest|shortest|largest|smallest|biggest|highest|lowest|greatest|heaviest|lightest|oldest|newest|latest|"
-    r"earliest|youngest|strongest|weakest|most|fewest|least|first|last|maximum|minimum)\b",
+    r"earliest|youngest|strongest|weakest|most|fewest|least|(?<=the )(?:first|last)|maximum|minimum)\b",
     re.I,
 )
 _AVERAGE = re.compile(r"\b(average|median)\b", re.I)
@@ -52,6 +52,7 @@ _WHETHER = re.compile(r"\s*(is|are|was|were|does|do|did|can|has|have)\b", re.I)
 ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show", "give")
 _ASK_OF = ("when", "where", "how")
 """Words that ask for the property that the question speaks of."""
+_DETERMINERS = ("a", "an", "any", "her", "his", "its", "the", "their")
 _BE = ("is", "are", "was", "were")
 _SORTS = ("kind", "sort", "type")
 """Properties that, before "of" and a kind, say no more than the kind."""
@@ -319,9 +320,14 @@ class Asked:
         verbs = {place for place, _ in self.verbs}
         values = {at for link in self.links.found for at in self.places_of(link.words)}
         for at in range(start + 1, min(start + 1 + REACH, len(stems))):
+            passed = any(not is_common(word) for word in words[start + 1 : at])
             if at in verbs or words[at] in _CONDITION or (words[at] in _BE and values.intersection(range(start, at))):
                 break
-            label, _ = _named(stems[at:], labels)
+            if passed and words[at] in _DETERMINERS:
+                break  # another noun begins
+            label, length = _named(stems[at:], labels)
+            if label and self._is_beside_its_name(label, at, length):
+                continue
             name, length = _named(stems[at:], names)
             if label or name:
                 after = at + length + (name in _SORTS and stems[at + length : at + length + 1] == ["of"])
@@ -330,6 +336,16 @@ class Asked:
                 )  # "living authors" are authors, "kinds of cargo" cargo
                 return label, "" if label else name
         return "", ""
+
+    def _is_beside_its_name(self, label: str, at: int, length: int) -> bool:
+        """Whether a kind stands beside the name of a node of it, as in "the Ulm line", so that it is not asked for."""
+        named = {
+            place
+            for link in self.links.found
+            if link.label == label and link.property == shown_property(self.properties_of(label))
+            for place in self.places_of(link.words)
+        }
+        return at - 1 in named or (at + length in named and self.words[at - 1][0] not in ASKS)
 
     # --- the rules -------------------------------------------------------------------------------------------------
 
@@ -471,7 +487,7 @@ class Asked:
             bare(stem(word))
             for at, word in enumerate(words)
             if not ({at, at + 1} & values or is_common(word))  # before a value it is a verb, as in "visit Genoa"
-            and not (stem(word) in _SORTS and words[at + 1 : at + 2] == ["of"])
+            and not (words[at + 1 : at + 2] == ["of"] and (stem(word) in _SORTS or words[at - 1].isdigit()))
         }
         every -= {"name", *(link.property for link in self.links.found)}
         return sorted(name for name in every if bare(stem(name)) in said and stem(name) not in others)
@@ -508,7 +524,8 @@ class Asked:
         if limit is not None and limit == len(rows) and not self.superlative and not several and (limit > 1 or plural):
             yield f"The query keeps the first {limit} of the rows only: leave out LIMIT, or raise it."
         ordered = "ORDER" in query.words and limit != len(rows)
-        if self.superlative and len(rows) > 1 and not several and ordered and not plural:
+        is_one = bool(self.kind) or bool(re.match(r"\s*(who|what) (is|was)\b", self.question, re.I))
+        if self.superlative and len(rows) > 1 and not several and ordered and not plural and is_one:
             yield "The question asks for one, and there are several rows: add LIMIT 1."
 
 

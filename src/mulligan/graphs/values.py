@@ -397,8 +397,12 @@ def _linked(place: tuple[str, str], phrases: Sequence[_Phrase], values: Iterable
 
 def stem(word: str) -> str:
     """Return an English word in lower case without the ending that it has in some of its forms."""
-    low = _PLAIN_FORM.get(word.lower(), word.lower())
-    low = low[:-1] if low.endswith("ings") else low
+    return _without_ending(_PLAIN_FORM.get(word.lower(), word.lower()))
+
+
+def _without_ending(low: str) -> str:
+    if low.endswith("ings") or (len(low) == 4 and low.endswith("ed") and low[1] != "e"):
+        low = low[:-1]  # ratings, used
     for ending in ("ing", "ed", "es", "s", "e"):
         if low.endswith(ending) and len(low) - len(ending) >= 3 and not low.endswith("ss"):
             left = low[: -len(ending)]
@@ -408,7 +412,7 @@ def stem(word: str) -> str:
 
 def _is_form(word: str, value: str) -> bool:
     """Whether a word of a question and a value of one word are forms of one word, such as inhibit and inhibitor."""
-    one, other = sorted((stem(word), stem(value)), key=len)
+    one, other = sorted((_without_ending(word.lower()), _without_ending(value.lower())), key=len)
     return not is_common(word) and len(one) >= FORM and (one == other or (len(one) > FORM and other.startswith(one)))
 
 
