@@ -530,7 +530,8 @@ def test_what_is_not_in_the_graph_is_said_and_no_value_printed(asking: Asking) -
 
 def test_objections_are_reported(asking: Asking) -> None:
     short = f"{GOOD} LIMIT 2"
-    ended = asking([*said(draft(short), draft(GOOD)), GOOD_ROWS], *JUDGED)
+    judged = (f"{word[:-1]} directly?" if word == QUESTION else word for word in JUDGED)
+    ended = asking([*said(draft(short), draft(GOOD)), GOOD_ROWS], *judged)
     assert ended.status == 0
     assert "objection: The query keeps the first 2 of the rows only: leave out LIMIT, or raise it." in ended.err
     assert "judging the rows" in ended.err

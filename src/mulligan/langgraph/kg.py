@@ -297,7 +297,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
             return ReflexionAgentResult(None)
         found = record_in(message)
         failed = f"the last query failed: {found['error']}" if "error" in found else ""
-        return ReflexionAgentResult(found.get("query"), found["result"], detail=failed, note=found.get("truncated", ""))
+        note = "; ".join(str(found[name]) for name in ("truncated", "composed") if name in found)
+        return ReflexionAgentResult(found.get("query"), found["result"], detail=failed, note=note)
 
     def _recalling(self) -> Bank | None:
         return with_pairs(super()._recalling(), self._querying)
