@@ -1,12 +1,13 @@
-"""The figures of the study over both streams: `python studies/streams/figures.py STORE=STREAM STORE=STREAM`.
+"""The figures of a study over streams: `python studies/streams/figures.py STORE=STREAM STORE=STREAM`.
 
-STORE is the address of a store, STREAM the id of a stream in it. It asks no model. README.md says what is tested.
+STORE is the address of a store, STREAM the id of a stream in it. It asks no model. README.md says what is tested;
+another study names its own differences with --first and --beside.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -16,9 +17,9 @@ from mulligan.bench.report.stream import Row, read_stream
 from mulligan.store import open_store
 from mulligan.text.pages import Block, Line, Table, markdown
 
-FIRST = ("default", "none")
+FIRST = "default:none"
 """The one test that decides: the score of the first arm less that of the second."""
-BESIDE = (("history", "none"), ("lessons", "none"), ("notebook", "none"), ("notebook", "history"))
+BESIDE = ("history:none", "lessons:none", "notebook:none", "notebook:history")
 """Corrected by Holm's method for their number."""
 MARGIN = 0.05
 
@@ -46,13 +47,13 @@ def tasks_of(stream: str, rows: Sequence[Row]) -> list[Task]:
     ]
 
 
-def difference(tasks: Sequence[Task], arm: str, reference: str) -> Estimate:
-    return clustered([task.score(arm) - task.score(reference) for task in tasks], [task.family for task in tasks])
+def difference(tasks: Sequence[Task], arm: str, reference: str, *, by_task: bool) -> Estimate:
+    clusters = [str(n) if by_task else task.family for n, task in enumerate(tasks)]
+    return clustered([task.score(arm) - task.score(reference) for task in tasks], clusters)
 
 
-def tests(tasks: Sequence[Task]) -> Table:
-    pairs = [FIRST, *BESIDE]
-    found = [difference(tasks, *pair) for pair in pairs]
+def tests(tasks: Sequence[Task], pairs: Sequence[tuple[str, str]], *, by_task: bool) -> Table:
+    found = [difference(tasks, *pair, by_task=by_task) for pair in pairs]
     corrected = holm([one.p if one.p is not None else 1.0 for one in found[1:]])
     cells = list[list[str]]()
     for (arm, reference), one, holms in zip(pairs, found, ["", *(f"{p:.3g}" for p in corrected)], strict=True):
@@ -87,7 +88,7 @@ def arms(tasks: Sequence[Task]) -> Table:
     return Table(["arm", "score", "gain", "solved", "tokens", "of memory", "recalled", "errors"], cells)
 
 
-async def figures(addresses: Sequence[str]) -> list[Block]:
+async def figures(addresses: Sequence[str], pairs: Sequence[tuple[str, str]], *, by_task: bool) -> list[Block]:
     blocks, all_tasks = list[Block](), list[Task]()
     for one in addresses:
         address, _, stream = one.rpartition("=")
@@ -97,9 +98,16 @@ async def figures(addresses: Sequence[str]) -> list[Block]:
         tasks = tasks_of(name, report.rows)
         all_tasks += tasks
         blocks += [Line(f"{name}: {len(tasks)} tasks in all arms, {report.model}"), arms(tasks)]
-    both = Line(f"Both: {len(all_tasks)} tasks, {len({task.family for task in all_tasks})} kinds; margin {MARGIN}.")
-    return [*blocks, both, arms(all_tasks), tests(all_tasks)]
+    both = Line(f"All: {len(all_tasks)} tasks, {len({task.family for task in all_tasks})} kinds; margin {MARGIN}.")
+    return [*blocks, both, arms(all_tasks), tests(all_tasks, pairs, by_task=by_task)]
 
 
 if __name__ == "__main__":
-    print(markdown(asyncio.run(figures(sys.argv[1:]))))
+    parser = argparse.ArgumentParser(description="Prints the arms of streams, and the differences between them.")
+    parser.add_argument("streams", nargs="+", metavar="STORE=STREAM")
+    parser.add_argument("--first", default=FIRST, metavar="ARM:ARM", help="the difference that decides")
+    parser.add_argument("--beside", nargs="*", default=BESIDE, metavar="ARM:ARM", help="others, corrected by Holm")
+    parser.add_argument("--by-task", action="store_true", help="paired by task, and not clustered by kind")
+    given = parser.parse_args()
+    named = [(arm, reference) for arm, _, reference in (pair.partition(":") for pair in (given.first, *given.beside))]
+    print(markdown(asyncio.run(figures(given.streams, named, by_task=given.by_task))))
