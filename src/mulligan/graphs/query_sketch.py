@@ -48,7 +48,9 @@ _FIRST = {
 }
 """Words for the first of an order, with its direction."""
 _HELPS = frozenset(("do", "does", "did", "has", "have", "had", "by"))
+"""Words before the one that does something, when something else is asked for."""
 _COMPUTED = {"average": "avg", "mean": "avg", "total": "sum"}
+"""Words for what is computed of a property, with its function."""
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -473,12 +475,21 @@ class _Patterns:
         words, names = self._words, self._about.properties_of(tree[0].label)
         asked = self._about.property
         shows = f"x.{spelled(asked or shown_property(names))}" if names else "x"
-        kept = f"WITH x, count(DISTINCT {counted[0]}) AS n " if counted else ""
-        if kept and words.numbers:
-            kept += f"WHERE {self._compared('n')} "
-        amount = f"{self._places_of_amount(tree)[0]}.{spelled(words.amount)}" if words.amount else "n"
+        kept, amount = "", "n"
+        if counted:
+            kept = f"WITH x, count(DISTINCT {counted[0]}) AS n "
+            kept += f"WHERE {self._compared('n')} " if words.numbers else ""
+        elif words.amount:
+            place = self._places_of_amount(tree)[0]
+            amount = f"{place}.{spelled(words.amount)}"
+            if (
+                place == "x" and len(tree) > 1 and not words.numbers
+            ):  # it may be joined in several ways, and counts once
+                kept = "WITH DISTINCT x "
+            elif place != "x" and words.order is not None:
+                kept, amount = f"WITH x, {'max' if words.order else 'min'}({amount}) AS n ", "n"
         if words.computed:
-            return f"RETURN {words.computed}({amount})"
+            return f"{kept}RETURN {words.computed}({amount})"
         if words.order is not None:
             return f"{kept}RETURN {shows} ORDER BY {amount}{words.order} LIMIT {words.limit}"
         if self._about.counts:
