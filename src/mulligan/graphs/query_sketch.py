@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Literal
 
 from mulligan.graphs.protocol import bare, is_number, spelled
@@ -35,16 +35,21 @@ _TELLING = """
 """
 """Common words that say something, so that each must have its place."""
 _SIGNS = {
-    **dict.fromkeys(("at least",), ">="),
-    **dict.fromkeys(("at most",), "<="),
+    **dict.fromkeys(("at least", "since"), ">="),
+    **dict.fromkeys(("at most", "until"), "<="),
     **dict.fromkeys(("more than", "greater than", "higher than", "over", "above", "after"), ">"),
     **dict.fromkeys(("less than", "fewer than", "lower than", "under", "below", "before"), "<"),
     **dict.fromkeys(("exactly",), "="),
 }
 """Words before a number, and the sign that they say."""
+_BEHIND = {
+    **dict.fromkeys(("or more", "or later", "or higher", "or over"), ">="),
+    **dict.fromkeys(("or less", "or fewer", "or earlier", "or lower"), "<="),
+}
+"""Words behind a number, and the sign that they say."""
 _FIRST = {
-    **dict.fromkeys(("highest", "largest", "biggest", "greatest", "most", "maximum"), " DESC"),
-    **dict.fromkeys(("lowest", "smallest", "fewest", "least", "minimum"), ""),
+    **dict.fromkeys(("highest", "largest", "biggest", "greatest", "most", "maximum", "latest"), " DESC"),
+    **dict.fromkeys(("lowest", "smallest", "fewest", "least", "minimum", "earliest"), ""),
 }
 """Words for the first of an order, with its direction."""
 _HELPS = frozenset(("do", "does", "did", "has", "have", "had", "by"))
@@ -52,6 +57,7 @@ _HELPS = frozenset(("do", "does", "did", "has", "have", "had", "by"))
 _COMPUTED = {"average": "avg", "mean": "avg", "total": "sum"}
 """Words for what is computed of a property, with its function."""
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+_YEAR = re.compile(r"[12]\d{3}")
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ class _Words:
 
     Attributes:
         texts: What the question names, each with the values that it may be.
+        joined: The kinds of which several nodes are named with "and" between, with their number.
         kinds: The places of kinds, with their labels.
         numbers: The numbers that something is compared with, each with its sign.
         counted: The kind whose nodes are counted for each of what is asked for.
@@ -93,6 +100,7 @@ class _Words:
         self.value_places = {at for text in self.texts for at in about.places_of(text)}
         self.verbs = dict(about.verbs)
         self._read = {*self.value_places, *self.verbs}
+        self.joined = self._joined_values()
         self.kinds = dict(self._kinds())
         self.counted = ""
         self.numbers = list(self._numbers())
@@ -161,12 +169,18 @@ class _Words:
 
     @cached_property
     def amount(self) -> str:
-        """The property that is compared, ordered by or computed of: the one number that the question speaks of."""
+        """The property that is compared, ordered by or computed of: the one number that the question speaks of, or the
+        one date, which is compared with years."""
         if self.counted or not (self.numbers or self.order is not None or self.computed):
             return ""
         said = dict.fromkeys(filter(None, (*self.about.properties_said, self.about.property)))
-        numbers = [name for name in said if any(is_number(kind) for kind in self.about.types_of(name))]
-        return numbers[0] if len(numbers) == 1 else ""
+        found = [name for name in said if any(is_number(kind) for kind in self.about.types_of(name))]
+        if not self.computed and all(_YEAR.fullmatch(amount) for _, amount in self.numbers):
+            found += filter(self.is_date, said)
+        return found[0] if len(found) == 1 else ""
+
+    def is_date(self, name: str) -> bool:
+        return any(kind.upper() == "DATE" for kind in self.about.types_of(name))
 
     @cached_property
     def truths(self) -> list[str]:
@@ -188,6 +202,17 @@ class _Words:
         names = self.about.properties_of(link.label)
         return bool(names) and link.property == shown_property(names)
 
+    def _joined_values(self) -> dict[str, int]:
+        """The kinds of which several values are named with "and" between, and the number of these."""
+        found: dict[str, int] = {}
+        places = ((min(self.about.places_of(text), default=0), text, links[0]) for text, links in self.texts.items())
+        for (_, _, one), (_, _, other) in pairwise(sorted(places, key=lambda place: place[:2])):
+            if self.is_name(one) and self.about.are_joined(one, other):
+                found[one.label] = found.get(one.label, 1) + 1
+        if found:
+            self._read.update(at for at, word in enumerate(self.words) if word == "both")
+        return found
+
     def _kinds(self) -> Iterator[tuple[int, str]]:
         kinds = {tuple(map(stem, parts_of(node.label))): node.label for node in self.about.schema.nodes}
         stems = [said for _, said in self.about.words]
@@ -204,12 +229,14 @@ class _Words:
             if at in self._read:
                 continue
             length, sign = next(((n, sign) for n in (2, 1) if (sign := signs.get(self._before(at, n)))), (0, ""))
-            if word in NUMBERS and sign:
+            behind = _BEHIND.get(" ".join(self.words[at + 1 : at + 3]), "")
+            if word in NUMBERS and (sign or behind):
                 word = str(NUMBERS.index(word))
             if _NUMBER.fullmatch(word):
-                self._read.update(range(at - length, at + 1))
-                self.counted = self.kinds.get(at + 1, "")
-                yield sign, word
+                end = at + 3 if behind else at + 1
+                self._read.update(range(at - length, end))
+                self.counted = self.kinds.get(end, "")
+                yield behind or sign, word
 
     def _before(self, at: int, length: int) -> str:
         return " ".join(self.words[max(at - length, 0) : at])
@@ -260,7 +287,9 @@ class _Patterns:
         """The query of the one pattern that fits, with as few relationships as can be; ""."""
         types = self._types_said()
         for implied in range(FAR + 1 - len(types)):
-            trees = {_key(tree, 0): tree for tree in self._whole(types, implied)}
+            trees: dict[object, _Tree] = {}
+            for tree in self._whole(types, implied):
+                trees.setdefault(_key(tree, 0), tree)
             if self._left < 0:
                 return ""
             if found := [query for query in map(self._written, trees.values()) if query]:
@@ -273,7 +302,11 @@ class _Patterns:
         by_property = owners if len(owners) == 1 and self._about.is_type(owners[0]) else []
         said = [name for at, name in self._about.verbs if at not in self._words.value_places]
         more = (*self._about.relations, *by_property)
-        return [*said, *dict.fromkeys(name for name in more if name not in said)]
+        said += dict.fromkeys(name for name in more if name not in said)
+        for label, number in self._words.joined.items():
+            ends = [name for name in said if any(label in pair for pair in self._ends[name])]
+            said += ends * (number - 1) if len(ends) == 1 else []
+        return said
 
     def _whole(self, types: Sequence[str], implied: int) -> Iterator[_Tree]:
         for root in self._roots():
@@ -367,6 +400,10 @@ class _Patterns:
         first = words.first_type
         if mentioned or (first and not any(node.parent == 0 and node.type == first for node in tree)):
             return False
+        for label in words.joined:  # what is joined by "and" is of one and the same
+            parents = {node.parent for node in tree if node.label == label and any(map(words.is_name, node.values))}
+            if len(parents) != 1:
+                return False
         return all(self._points(tree, node) for node in tree[1:])
 
     def _is_told(self, node: _Node) -> bool:
@@ -379,7 +416,8 @@ class _Patterns:
         if node.label != parent.label:
             return True
         if way is not None and way.type == node.type:
-            return any(link.value == way.value for link in (source if way.role == "source" else target).values)
+            end = source if way.role == "source" else target
+            return any(link.value in (way.value, *way.others) for link in end.values)
         return not nobody or nobody[0] != node.type or (source if nobody[1] == "source" else target) is node
 
     def _has_amount(self, label: str) -> bool:
@@ -427,10 +465,13 @@ class _Patterns:
         return f"MATCH {match}{where} {self._returned(tree, [_name(at) for at in counted])}"
 
     def _compared(self, what: str) -> str:
-        signs = [sign or "=" for sign, _ in self._words.numbers]
-        signs = [">=", "<="] if len(signs) == 2 else signs
-        amounts = [amount for _, amount in self._words.numbers]
-        return " AND ".join(f"{what} {sign} {amount}" for sign, amount in zip(signs, amounts, strict=True))
+        numbers = self._words.numbers
+        tests = [(sign or "=", amount) for sign, amount in numbers]
+        if len(numbers) == 2:
+            tests = [(">=", numbers[0][1]), ("<=", numbers[1][1])]
+        if self._words.is_date(self._words.amount):
+            tests = [test for sign, year in tests for test in _days(sign, year)]
+        return " AND ".join(f"{what} {sign} {amount}" for sign, amount in tests)
 
     def _negated(self, tree: _Tree) -> Literal["branch", "value", "truth"] | None:
         """What the word that negates is about: what the question says next; without that, all that there is."""
@@ -500,6 +541,14 @@ class _Patterns:
 
 def _is_small(word: str) -> bool:
     return word in _SMALL.split() or (is_common(word) and word not in _TELLING.split())
+
+
+def _days(sign: str, year: str) -> Iterator[tuple[str, str]]:
+    """What a comparison of a date with a year is, in days."""
+    if sign in ("=", ">=", "<"):
+        yield (">=" if sign == "=" else sign), f"date('{year}-01-01')"
+    if sign in ("=", "<=", ">"):
+        yield ("<=" if sign == "=" else sign), f"date('{year}-12-31')"
 
 
 def _is_truth(kind: str) -> bool:

@@ -12,13 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 from mulligan.core.records import Json
 from mulligan.graphs._guard import Refused
 from mulligan.graphs.protocol import EdgeKind, GraphSchema, bare
 from mulligan.graphs.query_text import QueryText
-from mulligan.graphs.values import Links, is_common, shown, stem
+from mulligan.graphs.values import Link, Links, is_common, shown, stem
 
 REACH = 5
 """The words after "which" or "how many" among which the asked kind or property is looked for."""
@@ -64,18 +65,21 @@ _CONDITION = frozenset(("have", "has", "had", "with", "whose"))
 _COMMAS = re.compile(r"(?<=\d),(?=\d{3})")
 _QUOTES = "\"'`“"
 _DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
+_DAY = re.compile(r"(\d{4})-\d\d-\d\d.*")
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True)
 class Direction:
-    """How the question says a relationship between nodes of one kind: `value` is the end that `role` names."""
+    """How the question says a relationship between nodes of one kind: `value` is the end that `role` names, and so are
+    `others`, which the question joins with it by "and"."""
 
     type: str
     label: str
     property: str
     value: str
     role: Literal["source", "target"]
+    others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         node, other = f"(:{self.label} {{{self.property}: {literal(self.value)}}})", f"(:{self.label})"
@@ -174,16 +178,24 @@ class Asked:
 
     @cached_property
     def direction(self) -> Direction | None:
-        """How a relationship between nodes of one kind points, if the question names one and a single end of it."""
-        ends = [
-            (link, where)
-            for link in self.links.found
-            if link.label in self._between_one_kind and (where := self._place(link.words)) is not None
-        ]
-        if len(ends) != 1 or (role := self._role_at(ends[0][1])) is None:
+        """How a relationship between nodes of one kind points, if the question names one, and an end of it."""
+        places = ((self._place(link.words), link) for link in self.links.found if link.label in self._between_one_kind)
+        ends = sorted(((place, link) for place, link in places if place is not None), key=lambda end: end[0])
+        roles = {role for place, _ in ends if (role := self._role_at(place))}
+        if len(roles) != 1 or not all(self.are_joined(one, other) for (_, one), (_, other) in pairwise(ends)):
             return None
-        end, (type, said) = ends[0][0], role
-        return Direction(type, end.label, end.property, end.value, said)
+        (type, role), (first, *others) = roles.pop(), [link for _, link in ends]
+        return Direction(type, first.label, first.property, first.value, role, tuple(link.value for link in others))
+
+    def are_joined(self, one: Link, other: Link) -> bool:
+        """Whether two values of one property stand with "and", and no other word that says something, between them."""
+        starts = self._place(one.words), self._place(other.words)
+        if None in starts or (one.label, one.property) != (other.label, other.property):
+            return False
+        between = [word for word, _ in self.words][
+            max(self.places_of(one.words)) + 1 : min(self.places_of(other.words))
+        ]
+        return "and" in between and all(map(is_common, between))
 
     @cached_property
     def nobody(self) -> tuple[str, Literal["source", "target"]] | None:
@@ -391,6 +403,8 @@ class Asked:
     def _invented(self, text: str) -> bool:
         """Whether a text of a query looks like a name and stands neither in the question nor in what it names."""
         low, asked = text.lower().strip(".*%^$"), self.question.lower()
+        if (day := _DAY.fullmatch(low)) and _has_words(asked, day[1]):
+            return False  # a day of a year that the question names
         if len(low) < 3 or not any(char.isupper() or char.isdigit() for char in text) or _has_words(asked, low):
             return False
         if any(low in link.value.lower() or link.value.lower() in low for link in self.links.found):
