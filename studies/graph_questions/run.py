@@ -1,7 +1,8 @@
-"""How well a model answers forty questions to the sample graph: see README.md, which fixes what is counted.
+"""How well a model answers questions to the sample graph: see README.md, which fixes what is counted.
 
     mulligan models pull qwen2.5-coder-1.5b
     python studies/graph_questions/run.py --store after.db
+    python studies/graph_questions/run.py --store new-after.db --questions new
 
 The runs are recorded in the store, and the same command continues a study that was stopped. A second process with
 `--reverse` on the same store takes the questions from the end, until the two meet. `--report` prints the
@@ -40,7 +41,7 @@ def _read(name: str) -> list[dict[str, Any]]:
 
 TEN = [{"kind": "the ten", **each} for each in _read("questions.json")]
 THIRTY = _read("questions_b.json")
-QUESTIONS = TEN + THIRTY
+QUESTIONS = {"forty": TEN + THIRTY, "new": _read("questions_c.json")}
 ENDS = ("right", "wrong but solved", "unsure")
 
 
@@ -103,7 +104,7 @@ async def end_of(store: SqliteStore, each: Mapping[str, Any], episode: Episode) 
     return "right" if right else "wrong but solved" if episode.solved else "unsure"
 
 
-async def report(store: SqliteStore) -> str:
+async def report(store: SqliteStore, questions: Sequence[Mapping[str, Any]]) -> str:
     """Markdown tables: by kind, then question by question."""
     found = await recorded(store)
     heads = sorted({head for e in found.values() for head in e.head.models.values()})
@@ -114,7 +115,7 @@ async def report(store: SqliteStore) -> str:
         "|---|---|--:|---|---|--:|--:|",
     ]
     counts: dict[str, Counter[str]] = {}
-    for each in QUESTIONS:
+    for each in questions:
         episode = found.get(each["question"])
         if episode is None:
             continue
@@ -134,6 +135,7 @@ async def report(store: SqliteStore) -> str:
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="local:qwen2.5-coder-1.5b")
+    parser.add_argument("--questions", choices=sorted(QUESTIONS), default="forty")
     parser.add_argument("--max-steps", type=int, default=4)
     parser.add_argument("--no-prompt-engine", action="store_true", help="tell the model the whole schema")
     parser.add_argument("--limit", type=int, help="only the first N questions, to try the script out")
@@ -144,7 +146,7 @@ async def main() -> None:
     )
     parser.add_argument("--report", action="store_true", help="print the table of what the store holds")
     asked = parser.parse_args()
-    store = SqliteStore(asked.store)
+    store, questions = SqliteStore(asked.store), QUESTIONS[asked.questions]
     if not asked.report:
         if not asked.graph.exists():
             with tempfile.TemporaryDirectory() as folder:
@@ -152,8 +154,8 @@ async def main() -> None:
                 load_graph(Path(folder) / "files", asked.graph)
         options = {"model": asked.model, "max_steps": asked.max_steps}
         options |= {"prompt_engine": False} if asked.no_prompt_engine else {}
-        await run(store, asked.graph, options, QUESTIONS[:: -1 if asked.reverse else 1][: asked.limit])
-    print(await report(store))
+        await run(store, asked.graph, options, questions[:: -1 if asked.reverse else 1][: asked.limit])
+    print(await report(store, questions))
     await store.close()
 
 

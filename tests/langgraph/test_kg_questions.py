@@ -5,27 +5,30 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mulligan.app.graphs import open_graph
 
 FOLDER = Path(__file__).parents[2] / "studies" / "graph_questions"
 STUDY = runpy.run_path(str(FOLDER / "run.py"))
-TEN, THIRTY = STUDY["TEN"], STUDY["THIRTY"]
+TEN, THIRTY, NEW = STUDY["TEN"], STUDY["THIRTY"], STUDY["QUESTIONS"]["new"]
 is_right: Any = STUDY["is_right"]
 
 
 async def test_what_is_right_is_what_the_graph_says(access: Any) -> None:
     graph = open_graph(access)
-    assert (len(TEN), len(THIRTY)) == (10, 30)
-    for each in (*TEN, *THIRTY):
+    assert (len(TEN), len(THIRTY), len(NEW)) == (10, 30, 30)
+    for each in (*TEN, *THIRTY, *NEW):
         rows = (await graph.run(each["query"])).rows
         assert is_right(rows, each["right"]) if each["right"] else not rows, each["question"]
     await graph.close()
 
 
-def test_the_thirty_are_of_six_kinds_and_what_is_absent_is_named() -> None:
-    kinds = collections.Counter(each["kind"] for each in THIRTY)
+@pytest.mark.parametrize("thirty", [THIRTY, NEW], ids=["thirty", "new"])
+def test_the_thirty_are_of_six_kinds_and_what_is_absent_is_named(thirty: Any) -> None:
+    kinds = collections.Counter(each["kind"] for each in thirty)
     assert kinds == dict.fromkeys(("lookup", "filter", "count", "path", "negation", "absent"), 5)
-    for each in THIRTY:
+    for each in thirty:
         assert (each["kind"] == "absent") == (not each["right"]) == ("absent" in each)
         assert each.get("absent", "") in each["question"]
 
