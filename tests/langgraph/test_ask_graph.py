@@ -24,6 +24,8 @@ from mulligan.langgraph import ask_graph, chat_model, resume_graph
 from mulligan.store import open_store
 
 QUESTION = "Which genes does EOMES regulate?"
+UNREAD = "Which genes does EOMES regulate directly?"
+"""A question with a word that no rule can place, so that only the model writes queries for it."""
 CHOSEN: list[Any] = [
     {"entities": ["Gene"]},
     {"relationships": ["REGULATES"]},
@@ -309,7 +311,7 @@ def cut_off(tmp_path: Path, kg: Path, provider: Wire) -> Callable[[signal.Signal
         provider.plays({"answer": json.dumps(draft(EMPTY)["arguments"])}, {"hang": True})
         shutil.copy(kg, tmp_path / "here.kg")
         process = subprocess.Popen(
-            [sys.executable, "-m", "mulligan", "ask-graph", QUESTION, "--graph", "here.kg", "--model", "openai:m",
+            [sys.executable, "-m", "mulligan", "ask-graph", UNREAD, "--graph", "here.kg", "--model", "openai:m",
              "--no-prompt-engine"],
             cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k"},
@@ -530,7 +532,7 @@ def test_what_is_not_in_the_graph_is_said_and_no_value_printed(asking: Asking) -
 
 def test_objections_are_reported(asking: Asking) -> None:
     short = f"{GOOD} LIMIT 2"
-    judged = (f"{word[:-1]} directly?" if word == QUESTION else word for word in JUDGED)
+    judged = (UNREAD if word == QUESTION else word for word in JUDGED)
     ended = asking([*said(draft(short), draft(GOOD)), GOOD_ROWS], *judged)
     assert ended.status == 0
     assert "objection: The query keeps the first 2 of the rows only: leave out LIMIT, or raise it." in ended.err
