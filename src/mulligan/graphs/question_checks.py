@@ -49,11 +49,14 @@ _AVERAGE = re.compile(r"\b(average|median)\b", re.I)
 _COMPUTES = frozenset(("AVG", "SUM", "PERCENTILECONT", "PERCENTILEDISC"))
 _SEVERAL = re.compile(r"\b(\d+|two|three|four|five|ten|at (?:most|least))\b", re.I)
 NOBODY = frozenset(("nobody", "nothing", "none"))
+"""Words that negate, and stand for the end of a relationship."""
 _WHETHER = re.compile(r"\s*(is|are|was|were|does|do|did|can|has|have)\b", re.I)
 ASKS = ("which", "what", "who", "whose", "many", "list", "name", "find", "show", "give")
+"""Words that ask for a kind or a property."""
 _ASK_OF = ("when", "where", "how")
 """Words that ask for the property that the question speaks of."""
 _DETERMINERS = ("a", "an", "any", "her", "his", "its", "the", "their")
+"""Words with which another noun begins."""
 _BE = ("is", "are", "was", "were")
 _SORTS = ("kind", "sort", "type")
 """Properties that, before "of" and a kind, say no more than the kind."""
@@ -67,6 +70,7 @@ _QUOTES = "\"'`“"
 _DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
 _DAY = re.compile(r"(\d{4})-\d\d-\d\d.*")
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+"""Numbers in words, each at its place."""
 
 
 @dataclass(frozen=True)
