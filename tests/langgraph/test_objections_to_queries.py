@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-import fleet_graph
-import graph_questions
-import library_graph
-import movie_graph
 import pytest
-import services_graph
-from sample_graphs import loaded
+from graph_questions import QUESTIONS, opened
 
 from mulligan.graphs.protocol import Graph, Rows
 from mulligan.langgraph.querying import Querying
 
-GRAPHS: Mapping[str, Any] = {
-    "library": (library_graph.tables, graph_questions.LIBRARY),
-    "movies": (movie_graph.tables, graph_questions.MOVIES),
-    "fleet": (fleet_graph.tables, graph_questions.FLEET),
-    "services": (services_graph.tables, graph_questions.SERVICES),
-}
 OBJECTED = {
     "List the titles of all books by Irish authors.",
     "What is the age difference between Ann and Bob?",
@@ -49,17 +38,17 @@ WRONG = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=GRAPHS)
+@pytest.fixture(scope="module", params=QUESTIONS)
 def asked_graph(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Graph]]:
-    with loaded(GRAPHS[request.param][0](), tmp_path_factory.mktemp(request.param)) as graph:
+    with opened(request.param, tmp_path_factory.mktemp(request.param)) as graph:
         yield request.param, graph
 
 
 @pytest.fixture(scope="module")
 def movies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
-    with loaded(movie_graph.tables(), tmp_path_factory.mktemp("movies")) as graph:
+    with opened("movies", tmp_path_factory.mktemp("movies")) as graph:
         yield graph
 
 
@@ -74,7 +63,7 @@ async def objections(graph: Graph, question: str, query: str) -> Any:
 
 async def test_nothing_speaks_against_a_right_query(asked_graph: tuple[str, Graph]) -> None:
     name, graph = asked_graph
-    found = {question: await objections(graph, question, query) for question, query in GRAPHS[name][1]}
+    found = {question: await objections(graph, question, query) for question, query in QUESTIONS[name]}
     assert {question for question, said in found.items() if said} == OBJECTED & set(found), found
 
 

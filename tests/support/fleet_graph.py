@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from sample_graphs import edge_table, node_table
 
-from sample_graphs import a_row, an_edge
-
-from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Tables
+from mulligan.graphs.tables import Column, Tables
 
 SHIPS = (
     ("s1", "Northern Star", "tanker", 1998, 42000, 14.5, "Norway"),
@@ -198,29 +195,18 @@ def tables() -> Tables:
     company = (Column("id"), Column("name"), Column("headquarters"), Column("founded", "int"))
     cargo = (Column("id"), Column("name"), Column("category"), Column("price", "float"), Column("hazardous", "boolean"))
     nodes = (
-        _nodes("Ship", (*ship, Column("speed", "float"), Column("flag")), SHIPS),
-        _nodes("Port", (*port, Column("ice_free", "boolean")), PORTS),
-        _nodes("Captain", (*captain, Column("retired", "boolean")), CAPTAINS),
-        _nodes("Company", company, COMPANIES),
-        _nodes("Cargo", cargo, CARGOES),
+        node_table("Ship", (*ship, Column("speed", "float"), Column("flag")), SHIPS),
+        node_table("Port", (*port, Column("ice_free", "boolean")), PORTS),
+        node_table("Captain", (*captain, Column("retired", "boolean")), CAPTAINS),
+        node_table("Company", company, COMPANIES),
+        node_table("Cargo", cargo, CARGOES),
     )
     edges = (
-        _edges("OWNED_BY", (Column("since", "int"),), "Ship", "Company", OWNED_BY),
-        _edges("COMMANDS", (Column("since", "int"),), "Captain", "Ship", COMMANDS),
-        _edges("TRAINED", (), "Captain", "Captain", TRAINED),
-        _edges("CALLS_AT", (Column("visits", "int"), Column("purpose")), "Ship", "Port", CALLS_AT),
-        _edges("CARRIES", (Column("tons", "int"), Column("packing")), "Ship", "Cargo", CARRIES),
-        _edges("ROUTE_TO", (Column("miles", "int"), Column("waters")), "Port", "Port", ROUTE_TO),
+        edge_table("OWNED_BY", (Column("since", "int"),), "Ship", "Company", OWNED_BY),
+        edge_table("COMMANDS", (Column("since", "int"),), "Captain", "Ship", COMMANDS),
+        edge_table("TRAINED", (), "Captain", "Captain", TRAINED),
+        edge_table("CALLS_AT", (Column("visits", "int"), Column("purpose")), "Ship", "Port", CALLS_AT),
+        edge_table("CARRIES", (Column("tons", "int"), Column("packing")), "Ship", "Cargo", CARRIES),
+        edge_table("ROUTE_TO", (Column("miles", "int"), Column("waters")), "Port", "Port", ROUTE_TO),
     )
     return Tables(nodes, edges)
-
-
-def _nodes(label: str, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> NodeTable:
-    return NodeTable(label, tuple(columns), lambda: iter([a_row(*row) for row in rows]))
-
-
-def _edges(
-    label: str, columns: Sequence[Column], source: str, target: str, rows: Sequence[tuple[Any, ...]]
-) -> EdgeTable:
-    made = [an_edge((source, a), (target, b), *rest) for a, b, *rest in rows]
-    return EdgeTable(label, tuple(columns), lambda: iter(made))

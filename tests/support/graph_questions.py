@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import fleet_graph
+import library_graph
+import movie_graph
+import services_graph
+from sample_graphs import loaded
+
+from mulligan.graphs.protocol import Graph
+from mulligan.graphs.tables import Tables
+
 LIBRARY = (
     ("Which novels have a rating above 4?", "MATCH (b:Book) WHERE b.rating > 4 AND b.genre = 'novel' RETURN b.title"),
     ("Which books appeared in 1965?", "MATCH (b:Book) WHERE b.year = 1965 RETURN b.title"),
@@ -225,3 +238,24 @@ SERVICES = (
     ("Which failure threw the most errors on Gateway?", "MATCH (i:Incident)-[a:AFFECTED]->(s:Service {name: 'Gateway'}) RETURN i.title ORDER BY a.errors DESC LIMIT 1"),
     ("Which two services are up the least of the time?", "MATCH (s:Service) RETURN s.name ORDER BY s.uptime LIMIT 2"),
 )  # fmt: skip
+
+QUESTIONS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "library": LIBRARY,
+    "movies": MOVIES,
+    "fleet": FLEET,
+    "services": SERVICES,
+}
+"""The pairs of question and query, by the name of the graph."""
+TABLES: Mapping[str, Callable[[], Tables]] = {
+    "library": library_graph.tables,
+    "movies": movie_graph.tables,
+    "fleet": fleet_graph.tables,
+    "services": services_graph.tables,
+}
+
+
+@contextmanager
+def opened(name: str, folder: Path) -> Generator[Graph]:
+    """The graph of this name, open."""
+    with loaded(TABLES[name](), folder) as graph:
+        yield graph

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from sample_graphs import edge_table, node_table
 
-from sample_graphs import a_row, an_edge
-
-from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Tables
+from mulligan.graphs.tables import Column, Tables
 
 BOOKS = (
     ("b1", "Emma", 1815, 4.5, "novel", "90"),
@@ -25,6 +22,7 @@ AUTHORS = (
 MEMBERS = (("m1", "Ann", 30), ("m2", "Bob", 41), ("m3", "Cleo", 25))
 WROTE = (("a1", "b1"), ("a2", "b2"), ("a3", "b3"), ("a4", "b4"))
 BORROWED = (("m1", "b1", 7, "2020"), ("m1", "b3", 20, "2021"), ("m2", "b3", 3, "2022"))
+KNOWS = (("m1", "m2"),)
 
 
 def tables() -> Tables:
@@ -32,21 +30,13 @@ def tables() -> Tables:
     book = (Column("id"), Column("title"), Column("year", "int"), Column("rating", "float"), Column("genre"))
     author = (Column("id"), Column("name"), Column("country"), Column("living", "boolean"))
     nodes = (
-        _nodes("Book", (*book, Column("shelf")), BOOKS),
-        _nodes("Author", author, AUTHORS),
-        _nodes("Member", (Column("id"), Column("name"), Column("age", "int")), MEMBERS),
+        node_table("Book", (*book, Column("shelf")), BOOKS),
+        node_table("Author", author, AUTHORS),
+        node_table("Member", (Column("id"), Column("name"), Column("age", "int")), MEMBERS),
     )
     edges = (
-        EdgeTable("WROTE", (), lambda: iter([an_edge(("Author", a), ("Book", b)) for a, b in WROTE])),
-        EdgeTable(
-            "BORROWED",
-            (Column("days", "int"), Column("on")),
-            lambda: iter([an_edge(("Member", m), ("Book", b), *rest) for m, b, *rest in BORROWED]),
-        ),
-        EdgeTable("KNOWS", (), lambda: iter([an_edge(("Member", "m1"), ("Member", "m2"))])),
+        edge_table("WROTE", (), "Author", "Book", WROTE),
+        edge_table("BORROWED", (Column("days", "int"), Column("on")), "Member", "Book", BORROWED),
+        edge_table("KNOWS", (), "Member", "Member", KNOWS),
     )
     return Tables(nodes, edges)
-
-
-def _nodes(label: str, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> NodeTable:
-    return NodeTable(label, tuple(columns), lambda: iter([a_row(*row) for row in rows]))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from sample_graphs import edge_table, node_table
 
-from sample_graphs import a_row, an_edge
-
-from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Tables
+from mulligan.graphs.tables import Column, Tables
 
 MOVIES = (
     ("m1", "Alien", 1979, 117, "English", "horror"),
@@ -40,25 +37,14 @@ ADMIRES = (("p2", "p1"), ("p4", "p5"))
 def tables() -> Tables:
     movie = (Column("id"), Column("title"), Column("released", "int"), Column("runtime", "int"), Column("language"))
     nodes = (
-        _nodes("Movie", (*movie, Column("genre")), MOVIES),
-        _nodes("Person", (Column("id"), Column("name"), Column("born", "int"), Column("nationality")), PERSONS),
-        _nodes("Studio", (Column("id"), Column("name"), Column("city")), STUDIOS),
+        node_table("Movie", (*movie, Column("genre")), MOVIES),
+        node_table("Person", (Column("id"), Column("name"), Column("born", "int"), Column("nationality")), PERSONS),
+        node_table("Studio", (Column("id"), Column("name"), Column("city")), STUDIOS),
     )
     edges = (
-        _edges("ACTED_IN", (Column("role"),), "Person", "Movie", ACTED_IN),
-        _edges("DIRECTED", (), "Person", "Movie", DIRECTED),
-        _edges("PRODUCED_BY", (Column("budget", "int"),), "Movie", "Studio", PRODUCED_BY),
-        _edges("ADMIRES", (), "Person", "Person", ADMIRES),
+        edge_table("ACTED_IN", (Column("role"),), "Person", "Movie", ACTED_IN),
+        edge_table("DIRECTED", (), "Person", "Movie", DIRECTED),
+        edge_table("PRODUCED_BY", (Column("budget", "int"),), "Movie", "Studio", PRODUCED_BY),
+        edge_table("ADMIRES", (), "Person", "Person", ADMIRES),
     )
     return Tables(nodes, edges)
-
-
-def _nodes(label: str, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> NodeTable:
-    return NodeTable(label, tuple(columns), lambda: iter([a_row(*row) for row in rows]))
-
-
-def _edges(
-    label: str, columns: Sequence[Column], source: str, target: str, rows: Sequence[tuple[Any, ...]]
-) -> EdgeTable:
-    made = [an_edge((source, a), (target, b), *rest) for a, b, *rest in rows]
-    return EdgeTable(label, tuple(columns), lambda: iter(made))

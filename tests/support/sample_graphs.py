@@ -47,6 +47,18 @@ def an_edge(source: tuple[str, Any], target: tuple[str, Any], *values: Any) -> E
     return EdgeRow(values, "test", source, target)
 
 
+def node_table(label: str, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> NodeTable:
+    return NodeTable(label, tuple(columns), lambda: iter([a_row(*row) for row in rows]))
+
+
+def edge_table(
+    label: str, columns: Sequence[Column], source: str, target: str, rows: Sequence[tuple[Any, ...]]
+) -> EdgeTable:
+    """rows: the two ids, and the values of the columns."""
+    made = [an_edge((source, a), (target, b), *rest) for a, b, *rest in rows]
+    return EdgeTable(label, tuple(columns), lambda: iter(made))
+
+
 def tables(folder: Path) -> Tables:
     """The sample, written into the folder, and nodes of the label Odd with values of every kind."""
     write_sample(folder)

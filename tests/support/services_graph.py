@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from sample_graphs import edge_table, node_table
 
-from sample_graphs import a_row, an_edge
-
-from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Tables
+from mulligan.graphs.tables import Column, Tables
 
 SERVICES = (
     ("s1", "Checkout", "Java", 1, 99.95, True),
@@ -202,29 +199,18 @@ def tables() -> Tables:
     incident = (Column("id"), Column("title"), Column("severity"), Column("minutes", "int"), Column("year", "int"))
     database = (Column("id"), Column("name"), Column("engine"), Column("size", "int"), Column("encrypted", "boolean"))
     nodes = (
-        _nodes("Service", (*service, Column("public", "boolean")), SERVICES),
-        _nodes("Team", (Column("id"), Column("name"), Column("city"), Column("founded", "int")), TEAMS),
-        _nodes("Engineer", engineer, ENGINEERS),
-        _nodes("Incident", incident, INCIDENTS),
-        _nodes("Database", database, DATABASES),
+        node_table("Service", (*service, Column("public", "boolean")), SERVICES),
+        node_table("Team", (Column("id"), Column("name"), Column("city"), Column("founded", "int")), TEAMS),
+        node_table("Engineer", engineer, ENGINEERS),
+        node_table("Incident", incident, INCIDENTS),
+        node_table("Database", database, DATABASES),
     )
     edges = (
-        _edges("OWNS", (), "Team", "Service", OWNS),
-        _edges("MEMBER_OF", (Column("since", "int"),), "Engineer", "Team", MEMBER_OF),
-        _edges("DEPENDS_ON", (Column("protocol"), Column("timeout", "int")), "Service", "Service", DEPENDS_ON),
-        _edges("USES", (Column("access"),), "Service", "Database", USES),
-        _edges("AFFECTED", (Column("errors", "int"),), "Incident", "Service", AFFECTED),
-        _edges("RESOLVED", (Column("hours", "float"), Column("method")), "Engineer", "Incident", RESOLVED),
+        edge_table("OWNS", (), "Team", "Service", OWNS),
+        edge_table("MEMBER_OF", (Column("since", "int"),), "Engineer", "Team", MEMBER_OF),
+        edge_table("DEPENDS_ON", (Column("protocol"), Column("timeout", "int")), "Service", "Service", DEPENDS_ON),
+        edge_table("USES", (Column("access"),), "Service", "Database", USES),
+        edge_table("AFFECTED", (Column("errors", "int"),), "Incident", "Service", AFFECTED),
+        edge_table("RESOLVED", (Column("hours", "float"), Column("method")), "Engineer", "Incident", RESOLVED),
     )
     return Tables(nodes, edges)
-
-
-def _nodes(label: str, columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> NodeTable:
-    return NodeTable(label, tuple(columns), lambda: iter([a_row(*row) for row in rows]))
-
-
-def _edges(
-    label: str, columns: Sequence[Column], source: str, target: str, rows: Sequence[tuple[Any, ...]]
-) -> EdgeTable:
-    made = [an_edge((source, a), (target, b), *rest) for a, b, *rest in rows]
-    return EdgeTable(label, tuple(columns), lambda: iter(made))

@@ -1,8 +1,8 @@
 """Composes the query that a question's words ask for, where they leave no choice. No model is asked.
 
-Every word has to have its place: as a value, a kind, a relationship, a property, a number that something is compared
-with, or one of the small words between. And only one pattern may fit: what is asked for, joined with each value and
-kind that the question names by the relationships that it speaks of. Otherwise there is no sketch.
+Each word of the question is read as a value, a kind of node, a relationship, a property, a number to compare with, or
+one of the small words between these. Then patterns of nodes and relationships are tried. A pattern fits if it holds
+everything that was read. If exactly one fits, it becomes the query; if none or several do, there is none.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SIGNS = {
     **dict.fromkeys(("at most", "until"), "<="),
     **dict.fromkeys(("more than", "greater than", "higher than", "over", "above", "after"), ">"),
     **dict.fromkeys(("less than", "fewer than", "lower than", "under", "below", "before"), "<"),
-    **dict.fromkeys(("exactly",), "="),
+    "exactly": "=",
 }
 """Words before a number, and the sign that they say."""
 _BEHIND = {
