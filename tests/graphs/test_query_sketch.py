@@ -134,6 +134,10 @@ def test_words_without_a_place_are_named() -> None:
     assert query_of("Which famous clubs signed Ada?", ADA) == "", "it would leave out what famous says"
 
 
+def test_where_values_could_not_be_looked_up_there_is_no_sketch() -> None:
+    assert sketch_of(Asked("Who coaches Ada?", SCHEMA, Links((ADA,), left_out=("Club.city",)))) is None
+
+
 def test_a_graph_of_many_kinds_is_given_up() -> None:
     labels = [f"Kind{chr(65 + n)}" for n in range(20)]
     nodes = tuple(NodeKind(label, {"name": "STRING"}) for label in labels)

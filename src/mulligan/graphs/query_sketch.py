@@ -114,7 +114,12 @@ class _Words:
         """The words that have no place; None where more than the pattern would be left to choose."""
         about = self.about
         uses = [bool(self.numbers), self.order is not None, bool(self.computed)]
-        if sum(uses) > 1 or about.strangers or (any(uses) and not (self.counted or self.amount)):
+        if (
+            sum(uses) > 1
+            or about.strangers
+            or about.links.left_out
+            or (any(uses) and not (self.counted or self.amount))
+        ):
             return None
         if len(self.numbers) > 1 and not (len(self.numbers) == 2 and "between" in self.words):
             return None  # which number is compared with what would be a choice
