@@ -504,7 +504,7 @@ def test_a_server_is_asked_with_user_and_password(
     assert PASSWORD not in asking(None, "runs", "export", run).out
 
 
-JUDGED = ("ask-graph", QUESTION, "--until", "judged", "--no-prompt-engine")
+JUDGED = ("ask-graph", UNREAD, "--until", "judged", "--no-prompt-engine")
 UNKNOWN = "MATCH (g:Gene {name: 'FOOBAR1'}) RETURN g.chromosome AS c"
 
 
@@ -532,8 +532,7 @@ def test_what_is_not_in_the_graph_is_said_and_no_value_printed(asking: Asking) -
 
 def test_objections_are_reported(asking: Asking) -> None:
     short = f"{GOOD} LIMIT 2"
-    judged = (UNREAD if word == QUESTION else word for word in JUDGED)
-    ended = asking([*said(draft(short), draft(GOOD)), GOOD_ROWS], *judged)
+    ended = asking([*said(draft(short), draft(GOOD)), GOOD_ROWS], *JUDGED)
     assert ended.status == 0
     assert "objection: The query keeps the first 2 of the rows only: leave out LIMIT, or raise it." in ended.err
     assert "judging the rows" in ended.err

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from graph_agents import EMPTY, GOOD, REGULATED, Chat, draft
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from mulligan.core.errors import InvalidInput
 from mulligan.graphs.values import link_values, probe_values
@@ -14,8 +16,10 @@ from mulligan.langgraph.agent import ReflexionAgentResult
 from mulligan.recording.drivers import sentence_in
 from mulligan.store import open_store
 
-QUESTION = "Which genes does EOMES regulate?"
-UNREAD = "Which genes does EOMES regulate directly?"
+PLAIN = "Which genes does EOMES regulate?"
+"""A question whose words compose a query."""
+COMPOSED = 'MATCH (x:Gene)<-[:REGULATES]-(:Gene {name: "EOMES"}) RETURN DISTINCT x.name'
+QUESTION = "Which genes does EOMES regulate directly?"
 """A question with a word that no rule can place, so that only the model writes queries for it."""
 REVERSED = "MATCH (g:Gene)-[:REGULATES]->(t:Gene {name: 'EOMES'}) RETURN g.name AS name"
 ITSELF = "MATCH (g:Gene {name: 'EOMES'})-[:REGULATES]->(g) RETURN g.name AS name"
@@ -56,7 +60,7 @@ async def test_rows_that_nothing_objects_to_are_judged_and_end_the_run(kg: Path)
 
 async def test_a_model_that_is_right_at_the_second_draft_is_asked_three_times(where: Any) -> None:
     given: dict[str, Any] = {"password": where["password"]} if isinstance(where, dict) else {}
-    result, chat = await answer(where, UNREAD, draft(REVERSED), draft(GOOD), judged(10), **given)
+    result, chat = await answer(where, QUESTION, draft(REVERSED), draft(GOOD), judged(10), **given)
     assert (result.answer, result.stop) == (GOOD, "solved")
     again = chat.asked[1][1].text
     assert REVERSED in again
@@ -81,7 +85,7 @@ async def test_at_the_limit_the_best_query_is_the_result_and_marked(kg: Path) ->
 
 async def test_without_rows_at_the_limit_there_is_no_answer(kg: Path) -> None:
     query = "MATCH (g:Gene {name: 'EOMES'})-[:REGULATES]->(t:Gene {name: 'EOMES'}) RETURN t.name AS name"
-    result, _ = await answer(kg, UNREAD, draft(query), draft("nonsense"), max_steps=2)
+    result, _ = await answer(kg, QUESTION, draft(query), draft("nonsense"), max_steps=2)
     assert (result.tool_result, result.stop) == ([], "exhausted")
 
 
@@ -154,34 +158,48 @@ async def test_all_queries_of_a_draft_are_run_and_the_best_counts(kg: Path) -> N
 
 
 async def test_the_query_that_the_words_compose_stands_beside_the_first_draft(kg: Path) -> None:
-    result, chat = await answer(kg, QUESTION, draft(REVERSED), judged(9))
+    result, chat = await answer(kg, PLAIN, draft(REVERSED), judged(9))
     assert result.stop == "solved"
     assert {row["x.name"] for row in result.tool_result or ()} == {row["name"] for row in REGULATED}
-    assert result.answer == 'MATCH (x:Gene)<-[:REGULATES]-(:Gene {name: "EOMES"}) RETURN DISTINCT x.name'
+    assert result.answer == COMPOSED
     assert result.note == "the query was composed by rule from the words of the question, and not by the model"
     assert "composed by rule" not in chat.asked[1][1].text, "the judge looks at the rows alone"
 
 
-async def test_a_query_of_the_model_counts_before_the_composed_one(kg: Path) -> None:
-    result, _ = await answer(kg, QUESTION, draft(GOOD), judged(9))
-    assert (result.answer, result.note) == (GOOD, "")
+async def test_a_model_is_not_asked_to_judge_where_the_composed_query_gave_the_same(kg: Path) -> None:
+    result, _ = await answer(kg, PLAIN, draft(GOOD))
+    assert (result.answer, result.tool_result, result.stop, result.score) == (GOOD, REGULATED, "solved", 10)
+    assert result.note == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "query"),
+    [
+        ("How many drugs target EOMES?", "MATCH (:Gene {name: 'EOMES'})<-[:TARGETS]-(d:Drug) RETURN count(d) AS drugs"),
+        (PLAIN, COMPOSED),
+    ],
+    ids=["zeros", "copied"],
+)
+async def test_what_says_little_is_judged_all_the_same(kg: Path, question: str, query: str) -> None:
+    result, _ = await answer(kg, question, draft(query), judged(3), max_steps=1)
+    assert result.stop == "unsure"
 
 
 async def test_a_query_that_gave_nothing_is_asked_for_anew(kg: Path) -> None:
     replies = draft(ITSELF), draft(f"{ITSELF}  limit 3;"), draft(GOOD), judged(9)
-    result, chat = await answer(kg, UNREAD, *replies, max_steps=2)
+    result, chat = await answer(kg, QUESTION, *replies, max_steps=2)
     assert (result.answer, result.stop) == (GOOD, "solved")
     assert chat.asked[2][-1].text.startswith("Answer the question with a query that is built in another way than these")
     assert ITSELF in chat.asked[2][-1].text
 
 
 async def test_a_query_that_comes_again_and_again_is_run_again(kg: Path) -> None:
-    result, _ = await answer(kg, UNREAD, *[draft(ITSELF)] * 4, max_steps=2)
+    result, _ = await answer(kg, QUESTION, *[draft(ITSELF)] * 4, max_steps=2)
     assert (result.tool_result, result.stop) == ([], "exhausted")
 
 
 async def test_a_model_that_has_no_other_query_keeps_the_one_it_has(kg: Path) -> None:
-    result, _ = await answer(kg, UNREAD, draft(ITSELF), draft(ITSELF), *["I have no other."] * 3, max_steps=2)
+    result, _ = await answer(kg, QUESTION, draft(ITSELF), draft(ITSELF), *["I have no other."] * 3, max_steps=2)
     assert (result.answer, result.stop) == (ITSELF, "exhausted")
 
 
@@ -214,7 +232,7 @@ async def test_what_cannot_be_is_refused(kg: Path, given: Any, told: str) -> Non
 def test_an_agent_of_the_seed_judges_where_that_is_asked(kg: Path, agent_on: Any) -> None:
     agent, chat = agent_on(str(kg), draft(REVERSED), draft(GOOD), judged(9), store=False, until="judged")
     assert isinstance(agent, KGQueryReflexionAgent)
-    assert agent.execute(UNREAD).tool_result == REGULATED
+    assert agent.execute(QUESTION).tool_result == REGULATED
     assert len(chat.asked) == 3
 
 
@@ -227,6 +245,26 @@ async def test_a_new_graph_judges(graph: Any) -> None:
     assert found["reflexion"]["solved"]
     assert json.loads(found["reflexion"]["tool_result"])["result"] == REGULATED
     assert chat.asked[1][-1].text.startswith("The arrow points the wrong way"), "the critique"
+
+
+async def test_a_new_graph_runs_the_composed_query_too(graph: Any) -> None:
+    drafted = {"tool": "Draft", "arguments": {"answer": REVERSED, "reflection": ""}}
+    chat = Chat([drafted, judged(9)])
+    made: Any = create_reflexion_graph(chat, graph, store=False)
+    ended = (await made.ainvoke({"messages": [("user", PLAIN)]}))["reflexion"]
+    assert (ended["solved"], ended["answer"]) == (True, COMPOSED)
+    assert json.loads(ended["tool_result"])["composed"].startswith("the query was composed by rule")
+
+
+async def test_nothing_runs_that_a_person_did_not_approve(graph: Any) -> None:
+    drafted = {"tool": "Draft", "arguments": {"answer": REVERSED, "reflection": ""}}
+    made: Any = create_reflexion_graph(
+        Chat([drafted]), graph, store=False, approve=True, checkpointer=InMemorySaver(), max_steps=1
+    )
+    config = {"configurable": {"thread_id": "1"}}
+    await made.ainvoke({"messages": [("user", PLAIN)]}, config)
+    ended = (await made.ainvoke(Command(resume=True), config))["reflexion"]
+    assert (ended["solved"], ended["answer"]) == (False, REVERSED)
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,9 @@ from mulligan.langgraph.defaults import OwnBank
 from mulligan.langgraph.pairs import identity_of, shape_of
 from mulligan.store import open_store
 
-QUESTION, OTHER = "Which genes does EOMES regulate?", "Which genes does FOXP3 regulate?"
-UNREAD = "Which genes does EOMES regulate directly?"
+QUESTION, OTHER = "Which genes does EOMES regulate directly?", "Which genes does FOXP3 regulate directly?"
 """A question with a word that no rule can place, so that only the model writes queries for it."""
-SHAPE = "Which genes does <Gene.name> regulate?"
+SHAPE = "Which genes does <Gene.name> regulate directly?"
 REVERSED = "MATCH (g:Gene)-[:REGULATES]->(t:Gene {name: 'EOMES'}) RETURN g.name AS name"
 OF_OTHER = GOOD.replace("EOMES", "FOXP3")
 HEAD = "Questions that this graph was asked before"
@@ -71,7 +70,7 @@ async def pairs(bank: Bank) -> Any:
 async def test_without_a_pair_the_prompts_are_as_they_were(graph: Graph, store: Store, bank: Bank) -> None:
     for given in (None, bank):
         chat = Chat([draft(REVERSED), draft(GOOD), judged(9)])
-        await ask_graph(UNREAD, graph, model=chat, store=store, bank=given)
+        await ask_graph(QUESTION, graph, model=chat, store=store, bank=given)
         seen = [[[message.type, message.text] for message in messages] for messages in chat.asked]
         assert seen == golden("ask_graph_prompts")
 
@@ -90,7 +89,7 @@ async def test_a_solved_run_keeps_its_question_and_query_without_a_model(graph: 
     [
         (QUESTION, (draft(GOOD), judged(6)), ("unsure",)),
         ("Which genes does FOOBAR1 regulate?", (draft(GOOD.replace("EOMES", "FOOBAR1")),), ("absent", "exhausted")),
-        (UNREAD, (draft("nonsense"),), ("exhausted",)),
+        (QUESTION, (draft("nonsense"),), ("exhausted",)),
     ],
 )
 async def test_a_run_that_is_not_solved_keeps_nothing(
@@ -174,7 +173,7 @@ async def test_the_same_shape_comes_first_then_what_a_person_confirmed(graph: Gr
     await bank.rate(far.id, 1.0)
     assert [one.id for one in await bank.pairs.like(place, SHAPE)][:2] == [first.id, second.id]
     (shown, _) = await asked(
-        graph, store, bank, "Which genes does GATA3 regulate?", draft(REVERSED), draft(EMPTY), max_steps=2
+        graph, store, bank, "Which genes does GATA3 regulate directly?", draft(REVERSED), draft(EMPTY), max_steps=2
     )
     assert shown.index("Question (confirmed by a person):") < shown.index(OTHER)
     await bank.rate(first.id, 0.0)

@@ -8,13 +8,13 @@ A schema comes from a live database or from BioCypher's two forms: `schema_confi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
@@ -94,6 +94,11 @@ def record_in(message: ToolMessage) -> dict[str, Any]:
     except ValueError:
         read = None
     return cast(dict[str, Any], read) if isinstance(read, dict) and "result" in read else {"result": message.text}
+
+
+def queries_run(messages: Sequence[BaseMessage]) -> list[str]:
+    """Return the queries whose results stand in the conversation."""
+    return [str(record_in(each).get("query")) for each in messages if isinstance(each, ToolMessage)]
 
 
 def _clipped(value: Json) -> Json:

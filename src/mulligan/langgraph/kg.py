@@ -39,12 +39,12 @@ from mulligan.langgraph.asking import (
     recorded,
 )
 from mulligan.langgraph.defaults import prompts_of
-from mulligan.langgraph.graph_texts import record_in, schema_text, tool_message
+from mulligan.langgraph.graph_texts import queries_run, record_in, schema_text, tool_message
 from mulligan.langgraph.judging import RowsJudge, redraft_messages
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.pairs import with_pairs
 from mulligan.langgraph.querying import ROWS, Querying, Until, check_until, rows_settle
-from mulligan.langgraph.reflexion_graph import GOOD_SCORE
+from mulligan.langgraph.reflexion_graph import GOOD_SCORE, query_answered
 from mulligan.langgraph.working import Reading, here, last
 from mulligan.recording.bridge import both_ways, run, settled
 from mulligan.text.formatting import labelled
@@ -203,8 +203,8 @@ class KGQueryReflexionAgent(ReflexionAgent):
         calls = getattr(state[-1], "tool_calls", ())
         call: Mapping[str, Any] = calls[0] if calls else {"args": {"answer": state[-1].text}}
         queries = (every_query_in if self.until == "judged" else queries_in)(call["args"])
-        before = [str(record_in(each).get("query")) for each in state[:-1] if isinstance(each, ToolMessage)]
-        return tool_message(self._awaited(self._querying.tried(queries, self._asked, before, state[0].text)), call)
+        tried = self._querying.tried(queries, self._asked, queries_run(state), state[0].text)
+        return tool_message(self._awaited(tried), call)
 
     def _prepare(self) -> None:
         if not self._overridden("_tool_function"):
@@ -268,7 +268,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
         return work.waits.result()
 
     def _answered(self, reading: Reading, message: ToolMessage) -> str:
-        return str(record_in(message).get("query", reading.answer))
+        return query_answered(reading, message)
 
     def _passed(self, reading: Reading, message: ToolMessage) -> bool | None:
         """A good score; a query that failed never passes, whatever its score."""

@@ -31,7 +31,7 @@ from mulligan.graphs.protocol import Graph
 from mulligan.langgraph.asking import Draft, Revision, SchemaResponder, answer_in, check_schemas, fields_of, reading_of
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import bank_of, prompts_of, store_of
-from mulligan.langgraph.graph_texts import tool_message
+from mulligan.langgraph.graph_texts import queries_run, record_in, tool_message
 from mulligan.langgraph.journalled import journalled, jsonable, models_in
 from mulligan.langgraph.judging import RowsJudge
 from mulligan.langgraph.nodes import STEPS, Nodes, Parts, ask_person, episode_head
@@ -191,7 +191,8 @@ class Executing:
     """Given the messages since the question, the tool's message: what executing the newest answer gave.
 
     Each call is one step of the journal. repeatable: whether it may be run again after it was cut off. handle_errors:
-    what the tool raises goes back to the model as its answer; else it is raised.
+    what the tool raises goes back to the model as its answer; else it is raised. approved: a person approves what is
+    executed, so that a graph database runs nothing besides it.
     """
 
     both_ways = True
@@ -205,8 +206,10 @@ class Executing:
         repeatable: bool = True,
         handle_errors: bool = True,
         judged: bool = False,
+        approved: bool = False,
     ) -> None:
         self.querying = _querying(tool, judged) if isinstance(tool, Graph) else None
+        self._approved = approved
         self._repeatable, self._handle_errors = repeatable, handle_errors
         self._tool, self._inputs = tool, _inputs(tool, draft, revise)
         self._is_tool = isinstance(tool, BaseTool)
@@ -219,20 +222,23 @@ class Executing:
         answer = answer_in(given)
         named = {name: answer if field == "answer" else given.get(field) for name, field in self._inputs.items()}
         if self.querying is not None:
-            told = await self._told(answer, {"question": messages[0].text})
+            told = await self._told(self._queried(self.querying, answer, messages))
         elif work is None or work.entry is None:
-            told = await self._told(answer, named)
+            told = await self._told(self._run(answer, named))
         else:
             request = {"tool": self.name, "input": jsonable(named) if self._inputs else answer}
             told = await work.journal.step(
-                f"tool.{self.name}", request, lambda: self._told(answer, named), repeatable=self._repeatable
+                f"tool.{self.name}",
+                request,
+                lambda: self._told(self._run(answer, named)),
+                repeatable=self._repeatable,
             )
         return answered(proposal, told["content"], told["status"])
 
-    async def _told(self, answer: str, named: Mapping[str, Any]) -> Json:
+    async def _told(self, running: Awaitable[Any]) -> Json:
         """What the tool gave, or what was wrong, as JSON."""
         try:
-            return _told(await self._run(answer, named))
+            return _told(await running)
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -241,16 +247,24 @@ class Executing:
             kind = "" if isinstance(error, MulliganError) else f"{type(error).__name__}: "
             return {"content": f"{kind}{error}", "status": "error"}
 
+    async def _queried(self, querying: Querying, answer: str, messages: Sequence[Any]) -> ToolMessage:
+        question = messages[0].text
+        ask, words = partial(querying.asked, question=question), "" if self._approved else question
+        found = await querying.tried([answer], ask, queries_run(messages), words)
+        if "error" in found and not self._handle_errors:
+            raise QueryError(str(found["error"]), "failed")
+        return tool_message(found, {})
+
     async def _run(self, answer: str, named: Mapping[str, Any]) -> Any:
         tool: Any = self._tool
-        if self.querying is not None:
-            found = await self.querying.asked(answer, named["question"])
-            if "error" in found and not self._handle_errors:
-                raise QueryError(str(found["error"]), "failed")
-            return tool_message(found, {})
         if self._is_runnable:
             return await invoke(tool, dict(named) if self._is_tool else answer)
         return await (called(partial(tool, **named)) if self._inputs else called(tool, answer))
+
+
+def query_answered(reading: Reading, message: ToolMessage) -> str:
+    """Return the query whose rows a graph database gave, which may be another than the model's."""
+    return str(record_in(message).get("query", reading.answer))
 
 
 def _querying(graph: Graph, judged: bool) -> Querying:
@@ -383,7 +397,9 @@ def create_reflexion_graph(
         )
         for role, schema in (("draft", draft), ("revise", revise))
     )
-    executing = Executing(tool, draft, revise, repeatable=repeatable, handle_errors=handle_errors, judged=judged)
+    executing = Executing(
+        tool, draft, revise, repeatable=repeatable, handle_errors=handle_errors, judged=judged, approved=approve
+    )
     rows_judge = (
         RowsJudge(journalled(model), texts, executing.querying, good_score) if executing.querying and judged else None
     )
@@ -392,7 +408,7 @@ def create_reflexion_graph(
         executing,
         reviser.arespond,
         reading_of,
-        lambda reading, message: reading.answer,
+        query_answered if executing.querying else lambda reading, message: reading.answer,
         both_ways(partial(called, judge)) if judge else lambda reading, message: reading.passes(good_score),
         settles=rows_settle if until == "rows" else lambda message: "",
         judge=rows_judge,
