@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from forking import Forking, killed_after
 from toy_bench import LESSON, cases
 
 from mulligan.core.benchmarks import BenchRun, CaseResult
@@ -39,64 +36,15 @@ ENDS = ["solved", "solved", "failed", "solved"] * 4
 CALLS = sum({"easy": 1, "hard": 3, "hopeless": 5}[wish] for wish in WISHES)
 
 
-class Zygote:
-    """The process that forks the runs, and the provider server that they talk to."""
-
-    def __init__(self, folder: Path) -> None:
-        answers = folder / "answers.json"
-        answers.write_text(json.dumps(ANSWERS))
-        server = [sys.executable, str(SUPPORT / "provider_server.py"), "--answers", str(answers)]
-        self.server = subprocess.Popen(server, stdout=subprocess.PIPE, text=True)
-        assert self.server.stdout is not None
-        self.port = int(self.server.stdout.readline())
-        self.data = cases(folder, *WISHES)
-        zygote = [sys.executable, str(SUPPORT / "bench_zygote.py")]
-        self.process = subprocess.Popen(zygote, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.ended: dict[str, Any] | None = None
-
-    def start(self, store: Path, resume: str | None = None) -> int:
-        """Begins the run, or goes on with it; the pid, once it has its lease or has ended without."""
-        order = {"store": str(store), "data": str(self.data), "port": self.port, "parallel": PARALLEL, "resume": resume}
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        told: dict[str, Any] = {}
-        while "pid" not in told or not {"ready", "exit"} & set(told):
-            told |= self.hear()
-        self.ended = {key: told[key] for key in ("exit", "said")} if "exit" in told else None
-        return told["pid"]
-
-    def end(self) -> dict[str, Any]:
-        return self.ended or self.hear()
-
-    def hear(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
-
-    def asked(self) -> list[str]:
-        """The newest message of each request so far, which is of one step of one case alone."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/_log", timeout=10) as log:
-            return [str(request["body"]["messages"][-1]["content"]) for request in json.load(log)["requests"]]
-
-    def close(self) -> None:
-        for process in (self.process, self.server):
-            process.kill()
-            process.communicate(timeout=10)
+def begin(zygote: Forking, store: Path, resume: str | None = None) -> int:
+    return zygote.start(store=str(store), data=str(cases(store.parent, *WISHES)), parallel=PARALLEL, resume=resume)
 
 
 @pytest.fixture(scope="module")
-def zygote(tmp_path_factory: pytest.TempPathFactory) -> Generator[Zygote]:
-    made = Zygote(tmp_path_factory.mktemp("bench_zygote"))
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Generator[Forking]:
+    made = Forking(SUPPORT / "bench_zygote.py", tmp_path_factory.mktemp("bench_zygote"), ANSWERS)
     yield made
     made.close()
-
-
-@contextmanager
-def killed_after(pid: int, seconds: float) -> Generator[None]:
-    """A separate killer, which knows nothing of the run."""
-    with subprocess.Popen(["sh", "-c", f"sleep {seconds:.4f}; kill -9 {pid} 2>/dev/null"]) as killer:
-        yield
-        killer.kill()
 
 
 def look(store: Path) -> tuple[BenchRun, list[CaseResult], Counter[str]]:
@@ -123,10 +71,10 @@ def timeless(result: CaseResult) -> CaseResult:
 
 @pytest.mark.slow
 def test_the_report_is_that_of_a_run_that_nobody_killed(
-    zygote: Zygote, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    zygote: Forking, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chance = random.Random(20261122)
-    zygote.start(tmp_path / "whole.db")
+    begin(zygote, tmp_path / "whole.db")
     began = time.monotonic()
     assert zygote.end() == {"exit": 0, "said": " ".join(ENDS)}
     lasts = time.monotonic() - began  # from its lease to its end
@@ -138,7 +86,7 @@ def test_the_report_is_that_of_a_run_that_nobody_killed(
         before, store, resume = len(zygote.asked()), tmp_path / f"{runs}.db", None
         in_flight, of_this = Counter[str](), 0
         while True:
-            with killed_after(zygote.start(store, resume), chance.uniform(0, lasts / 2) if kills < KILLS else 600):
+            with killed_after(begin(zygote, store, resume), chance.uniform(0, lasts / 2) if kills < KILLS else 600):
                 ended = zygote.end()
             if ended["exit"] == 0:
                 assert ended["said"] == " ".join(ENDS)
@@ -159,10 +107,10 @@ def test_the_report_is_that_of_a_run_that_nobody_killed(
 
 
 @pytest.mark.slow
-def test_two_processes_on_one_run(zygote: Zygote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_on_one_run(zygote: Forking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one process drives the run another refuses, names it, and does it no harm."""
     store = tmp_path / "held.db"
-    pid = zygote.start(store)
+    pid = begin(zygote, store)
     os.kill(pid, signal.SIGSTOP)
     try:
         run = look(store)[0].id

@@ -7,17 +7,14 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import Forking, killed_after
 
 import mulligan
 from mulligan.core.codec import to_json
@@ -27,7 +24,7 @@ from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Stop
 from mulligan.store.sqlite import SqliteStore
 
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parent.parent / "support"
 KILLS = int(os.environ.get("MULLIGAN_KILLS", "100"))
 SAID = {
     f"trial {n}: {ask}": f"{said} {n}" for n in (1, 2, 3) for ask, said in (("search", "query"), ("answer", "answer"))
@@ -37,62 +34,9 @@ ANSWERS = [{"when": when, "answer": said, "delay": 0.02} for when, said in (SAID
 CALLS = 3 * 2 + 2
 
 
-class Zygote:
-    """The process that forks the episodes, and the provider server that they talk to."""
-
-    def __init__(self, folder: Path) -> None:
-        answers = folder / "answers.json"
-        answers.write_text(json.dumps(ANSWERS))
-        self.server = subprocess.Popen(
-            [sys.executable, str(HERE.parent / "support" / "provider_server.py"), "--answers", str(answers)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.server.stdout is not None
-        self.port = int(self.server.stdout.readline())
-        self.ended: dict[str, Any] | None = None
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "zygote.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def start(self, store: Path, resume: str | None = None, *, freeze: bool = False) -> int:
-        """Begins an episode; its pid, once it has its lease or has ended without one."""
-        log = str(store.with_suffix(".log"))
-        order = {"store": str(store), "log": log, "port": self.port, "resume": resume, "freeze": freeze}
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        told: dict[str, Any] = {}
-        while "pid" not in told or not {"ready", "exit"} & set(told):
-            told |= self.hear()
-        self.ended = {key: told[key] for key in ("exit", "said")} if "exit" in told else None
-        return told["pid"]
-
-    def end(self) -> dict[str, Any]:
-        """How the episode's process ended, as {"exit": STATUS, "said": TEXT}."""
-        return self.ended or self.hear()
-
-    def hear(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
-
-    def requests(self) -> int:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/_log", timeout=10) as log:
-            return len(json.load(log)["requests"])
-
-    def close(self) -> None:
-        for process in (self.process, self.server):
-            process.kill()
-            process.communicate(timeout=10)
-
-
-@contextmanager
-def killed_after(pid: int, seconds: float) -> Generator[None]:
-    """A separate killer, which knows nothing of the episode."""
-    script = f"sleep {seconds:.4f}; kill -9 {pid} 2>/dev/null"
-    with subprocess.Popen(["sh", "-c", script]) as killer:
-        yield
-        killer.kill()
+def begin(zygote: Forking, store: Path, resume: str | None = None, *, freeze: bool = False) -> int:
+    log = str(store.with_suffix(".log"))
+    return zygote.start(store=str(store), log=log, resume=resume, freeze=freeze)
 
 
 def look(store: Path) -> tuple[Episode, list[tuple[str, bool]]]:
@@ -138,42 +82,42 @@ def phase(episode: Episode, steps: list[tuple[str, bool]]) -> str:
 
 
 @pytest.fixture(scope="module")
-def zygote(tmp_path_factory: pytest.TempPathFactory) -> Generator[Zygote]:
-    made = Zygote(tmp_path_factory.mktemp("zygote"))
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Generator[Forking]:
+    made = Forking(SUPPORT / "kill_zygote.py", tmp_path_factory.mktemp("zygote"), ANSWERS)
     yield made
     made.close()
 
 
 @pytest.mark.slow
-def test_a_hundred_kills(zygote: Zygote, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hundred_kills(zygote: Forking, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance = random.Random(20261121)
     lasts = min(_uninterrupted(zygote, tmp_path / f"warm{n}.db") for n in range(3))
-    calls = zygote.requests()
+    calls = len(zygote.asked())
     whole = tmp_path / "whole.db"
     _uninterrupted(zygote, whole)
     expected = look(whole)[0]
     assert [t.attempt.output for t in expected.trials] == ["answer 1", "answer 2", "answer 3"]
-    assert zygote.requests() - calls == CALLS
+    assert len(zygote.asked()) - calls == CALLS
     once = effects(whole)
     assert set(once.values()) == {1}
     hit: Counter[str] = Counter()
     for number in range(KILLS):
         store = tmp_path / f"{number}.db"
-        before = zygote.requests()
-        with killed_after(zygote.start(store), chance.uniform(0, lasts)):
+        before = len(zygote.asked())
+        with killed_after(begin(zygote, store), chance.uniform(0, lasts)):
             ended = zygote.end()
         hit["finished before the kill" if ended["exit"] == 0 else _killed_and_resumed(zygote, store)] += 1
         if store.exists() and (found := look_if_begun(store)):
             assert timeless(found) == timeless(expected)
-            assert zygote.requests() - before <= CALLS + 1
+            assert len(zygote.asked()) - before <= CALLS + 1
     with capsys.disabled():
         print(f"\n{KILLS} kills over {lasts:.2f} s each: " + ", ".join(f"{n} {p}" for p, n in hit.most_common()))
     assert sum(hit.values()) == KILLS
 
 
-def _uninterrupted(zygote: Zygote, store: Path) -> float:
+def _uninterrupted(zygote: Forking, store: Path) -> float:
     """Runs the episode to its end; seconds from its lease to the end of its process."""
-    zygote.start(store)
+    begin(zygote, store)
     began = time.monotonic()
     assert zygote.end() == {"exit": 0, "said": "solved"}
     return time.monotonic() - began
@@ -186,13 +130,13 @@ def look_if_begun(store: Path) -> Episode | None:
         return None
 
 
-def _killed_and_resumed(zygote: Zygote, store: Path) -> str:
+def _killed_and_resumed(zygote: Forking, store: Path) -> str:
     """Resumes what was killed; says in which phase the kill hit."""
     if not store.exists() or not look_if_begun(store):
         return "before the episode"
     episode, steps = look(store)
     at_kill = effects(store)
-    zygote.start(store, resume=episode.run)
+    begin(zygote, store, resume=episode.run)
     ended = zygote.end()
     over = ended["said"].startswith("InvalidInput") and "nothing to resume" in ended["said"]
     assert over == (episode.stop is not None)
@@ -208,10 +152,10 @@ def _killed_and_resumed(zygote: Zygote, store: Path) -> str:
 
 
 @pytest.mark.slow
-async def test_two_resumes_at_once(zygote: Zygote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_resumes_at_once(zygote: Forking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one process drives an episode another refuses, and says who drives it."""
     store = tmp_path / "held.db"
-    pid = zygote.start(store, freeze=True)
+    pid = begin(zygote, store, freeze=True)
     at = SqliteStore(store)
     (episode,) = await at.list()
     assert f":{pid}:" in str(await at.holder(episode.id))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forking import Forking, killed_after
 from seed_agents import lay
 
 from mulligan.core.codec import to_json
@@ -40,40 +41,20 @@ FILES = {
 }
 
 
-class Zygote:
-    """The process that forks the episodes."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, str(SUPPORT / "kill_tools_zygote.py")]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def drive(self, folder: Path, *, kill_after: float | None, resume: str | None, fork: bool) -> dict[str, Any]:
-        """How a child ended that was killed so many seconds after it had its lease, or left alone."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"folder": str(folder), "resume": resume, "fork": fork}) + "\n")
-        self.process.stdin.flush()
-        told: dict[str, Any] = {}
-        while "pid" not in told or not {"ready", "exit"} & set(told):
-            told |= self.hear()
-        if kill_after is None or "exit" in told:
-            return told if "exit" in told else self.hear()
-        script = f"sleep {kill_after:.4f}; kill -9 {told['pid']} 2>/dev/null"
-        with subprocess.Popen(["sh", "-c", script]) as killer:
-            ended = self.hear()
-            killer.kill()
-        return ended
-
-    def hear(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
+def drive(zygote: Forking, folder: Path, *, kill_after: float | None, resume: str | None, fork: bool) -> dict[str, Any]:
+    """How a child ended that was killed so many seconds after it had its lease, or left alone."""
+    pid = zygote.start(folder=str(folder), resume=resume, fork=fork)
+    if kill_after is None or zygote.ended:
+        return zygote.end()
+    with killed_after(pid, kill_after):
+        return zygote.end()
 
 
 @pytest.fixture(scope="module")
-def zygote() -> Generator[Zygote]:
-    made = Zygote()
+def zygote() -> Generator[Forking]:
+    made = Forking(SUPPORT / "kill_tools_zygote.py")
     yield made
-    made.process.kill()
-    made.process.communicate(timeout=10)
+    made.close()
 
 
 @dataclass
@@ -182,12 +163,12 @@ def delivered(folder: Path, run: str) -> dict[str, str]:
     return {line.partition("\t")[2]: line.partition("\t")[0] for line in lines}
 
 
-def hunted(zygote: Zygote, hunt: Hunt, chance: random.Random, lasts: float, most: int) -> Episode:
+def hunted(zygote: Forking, hunt: Hunt, chance: random.Random, lasts: float, most: int) -> Episode:
     """Kills it at random moments, `most` times at most; its episode at the end."""
     resume, fork = None, False
     while True:
         after = chance.uniform(0, lasts / (2 if resume else 1)) if hunt.kills < most else None
-        ended = zygote.drive(hunt.folder, kill_after=after, resume=resume, fork=fork)
+        ended = drive(zygote, hunt.folder, kill_after=after, resume=resume, fork=fork)
         found = newest(hunt.folder)
         if ended["exit"] == 0 and ended["said"].startswith("StepInFlight"):
             fork = True
@@ -208,12 +189,12 @@ def hunted(zygote: Zygote, hunt: Hunt, chance: random.Random, lasts: float, most
 
 
 @pytest.mark.slow
-def test_kills_among_tools(zygote: Zygote, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kills_among_tools(zygote: Forking, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance = random.Random(int(os.environ.get("MULLIGAN_SEED", "20261121")))
     whole, lasts = project(tmp_path / "whole"), 60.0
     for folder in (project(tmp_path / "warm"), whole):
         began = time.monotonic()
-        ended = zygote.drive(folder, kill_after=None, resume=None, fork=False)
+        ended = drive(zygote, folder, kill_after=None, resume=None, fork=False)
         lasts = min(lasts, time.monotonic() - began)
         assert (ended["exit"], ended["said"]) == (0, "solved: trial 2 passed"), ended
     found = newest(whole)

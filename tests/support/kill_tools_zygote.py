@@ -1,21 +1,17 @@
 """Runs one agent with tools for each line on stdin, in a child forked from a process that has everything imported.
 
-A line is {"folder": PROJECT, "resume": RUN or null, "fork": bool}. Answers, a line each: {"pid": N}; {"ready": true}
-once the episode has its lease; {"exit": STATUS, "said": TEXT} when the child has ended, {"ready": …} or not. The child
-is the one that gets killed: real SQLite, a real git worktree, real commands, a real MCP server. What happens outside
-the worktree leaves a line in the project's effects.log.
+An order (see `forking`) is {"folder": PROJECT, "resume": RUN or null, "fork": bool}. A child has real SQLite, a real git
+worktree, real commands, a real MCP server. What happens outside the worktree leaves a line in the project's effects.log.
 """
 
 from __future__ import annotations
 
-import asyncio
-import importlib
-import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from forking import serve, tell
 
 import mulligan
 from mulligan.core.protocols import Lease
@@ -113,25 +109,5 @@ async def episode(order: dict[str, Any]) -> str:
     return f"{ended.stop.reason}: {ended.stop.detail}" if ended.stop else "open"
 
 
-def tell(**what: Any) -> None:
-    os.write(1, (json.dumps(what) + "\n").encode())
-
-
-def main() -> None:
-    for name in PRELOADED:
-        importlib.import_module(name)
-    for line in sys.stdin:
-        order = json.loads(line)
-        out = Path(order["folder"], "said")
-        out.unlink(missing_ok=True)
-        pid = os.fork()
-        if pid == 0:
-            out.write_text(asyncio.run(episode(order)))
-            os._exit(0)
-        tell(pid=pid)
-        _, status = os.waitpid(pid, 0)
-        tell(exit=os.waitstatus_to_exitcode(status), said=out.read_text() if out.exists() else "")
-
-
 if __name__ == "__main__":
-    main()
+    serve(PRELOADED, episode, lambda order: Path(order["folder"], "said"))

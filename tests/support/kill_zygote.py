@@ -1,21 +1,19 @@
 """Runs one episode for each line on stdin, in a child forked from a process that has everything imported.
 
-A line is {"store": FILE, "log": FILE, "port": N, "resume": RUN or null, "freeze": bool}. Answers, a line each:
-{"pid": N}; {"ready": true} once the episode has its lease (with freeze: once it has stopped itself behind its first
-attempt); {"exit": STATUS, "said": TEXT} when the child has ended. The child is the one that gets killed: real SQLite,
-real HTTP to the provider server, a real command.
+An order (see `forking`) is {"store": FILE, "log": FILE, "port": N, "resume": RUN or null, "freeze": bool}. With freeze
+a child is ready once it has stopped itself behind its first attempt. It has real SQLite, real HTTP to the provider
+server, a real command.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
-import json
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
+
+from forking import MODELS, serve, tell
 
 import mulligan
 from mulligan.core.episode import Acted
@@ -136,31 +134,5 @@ async def episode(order: dict[str, Any]) -> str:
     return ended.stop.reason if ended.stop else "open"
 
 
-def tell(**what: Any) -> None:
-    os.write(1, (json.dumps(what) + "\n").encode())
-
-
-PRELOADED = ("pydantic_ai.models.openai", "pydantic_ai.providers.openai", "mulligan.reflectors.verbal")
-"""Imported before the fork, so that a child does not spend its short life on it."""
-
-
-def main() -> None:
-    for name in PRELOADED:
-        importlib.import_module(name)
-    for line in sys.stdin:
-        order = json.loads(line)
-        os.environ["OPENAI_BASE_URL"] = f"http://127.0.0.1:{order['port']}/v1"
-        os.environ["OPENAI_API_KEY"] = "none"
-        out = Path(order["store"]).with_suffix(".said")
-        out.unlink(missing_ok=True)
-        pid = os.fork()
-        if pid == 0:
-            out.write_text(asyncio.run(episode(order)))
-            os._exit(0)
-        tell(pid=pid)
-        _, status = os.waitpid(pid, 0)
-        tell(exit=os.waitstatus_to_exitcode(status), said=out.read_text() if out.exists() else "")
-
-
 if __name__ == "__main__":
-    main()
+    serve((*MODELS, "mulligan.reflectors.verbal"), episode, lambda order: Path(order["store"]).with_suffix(".said"))
