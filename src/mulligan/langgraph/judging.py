@@ -1,7 +1,7 @@
 """Judges the rows of a query: first by what is known without a model, then by a model that sees question, query, rows.
 
 A model says yes easily, and a small one nearly always. So its yes counts only where no rule objects; each objection is
-a sentence that the next draft is given. It is not asked where the question's words compose a query that gave the same.
+a sentence that the next draft is given.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ from mulligan.text.truncate import truncate_text
 
 JUDGED_TOKENS = 500
 """The approximate tokens of the rows that the judge is shown."""
-NO_ROWS, LEAST, OBJECTED, AGREED = 0.0, 1.0, 3.0, 10.0
-"""The score without rows; the lowest with rows; with objections, less one for each, before `LEAST`; and where the
-composed query gave the same rows."""
+NO_ROWS, LEAST, OBJECTED = 0.0, 1.0, 3.0
+"""The score without rows; the lowest with rows; and the score with objections, less one for each, before `LEAST`."""
 ASKED_AGAIN = "Write another query for the question. What was tried, the newest last:"
 TRIED_TOKENS = 300
 """The approximate tokens of what came back that a redraft is shown of each query."""
@@ -100,8 +99,6 @@ class RowsJudge:
         if objections:
             score = max(OBJECTED - len(objections), LEAST)
             return Judgement(False, score, " ".join(objections), absent, missing)
-        if "agreed" in found:
-            return Judgement(True, AGREED, str(found["agreed"]))
         try:
             score, reason = await self._asked(question, found)
         except BadAnswer as error:
