@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graph_questions import opened
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,6 +143,41 @@ class Endless(Slow):
     async def schema(self) -> GraphSchema:
         node = NodeKind("Gene", {"name": "STRING"})
         return GraphSchema((node,), (EdgeKind("REGULATES", (("Gene", "Gene"),), {"effect": "STRING"}),))
+
+
+def test_a_name_may_be_a_value_of_a_relationship(tmp_path: Path) -> None:
+    async def named(graph: Graph, question: str) -> Links:
+        return await link_values(graph, await graph.schema(), question, seconds=60)
+
+    with opened("movies", tmp_path) as movies:
+        asked = (
+            named(movies, "Who played Ripley?"),
+            named(movies, "Who played ripLey?"),
+            named(movies, "Who played Dracula?"),
+        )
+        ripley, in_any_case, dracula = (asyncio.run(each) for each in asked)
+    assert ripley == Links((Link("Ripley", "ACTED_IN", "role", "Ripley"),))
+    assert in_any_case == Links((Link("ripLey", "ACTED_IN", "role", "Ripley"),))
+    assert dracula == Links(unknown=("Dracula",))
+
+
+class SlowRelationships(Slow):
+    """A graph whose nodes answer at once, and whose relationships are too slow to be looked through."""
+
+    async def run(
+        self, query: str, parameters: Mapping[str, Json] | None = None, *, seconds: float = 1, rows: int = 9
+    ) -> Rows:
+        if "-[" in query:
+            raise QueryError("too slow", "slow")
+        return Rows(("value",), ())
+
+    async def schema(self) -> GraphSchema:
+        return GraphSchema((NodeKind("Gene", {"name": "STRING"}),), (EdgeKind("CITES", (), {"title": "STRING"}),))
+
+
+async def test_no_name_is_called_unknown_where_relationships_were_too_slow() -> None:
+    graph = SlowRelationships()
+    assert await link_values(graph, await graph.schema(), "What does Thing7 cite?") == Links(left_out=("CITES.title",))
 
 
 async def test_a_look_up_ends_in_its_time_whatever_the_database_does() -> None:

@@ -133,14 +133,17 @@ async def link_values(
     left = _left(phrases, found)
     for place in places if left else ():
         found += await search.beginning(place, left)
-    left = [] if search.left_out else _left(phrases, found)
+    few, left = _Search(graph, few_seconds), [] if search.left_out else _left(phrases, found)
+    for place in few_places if left else ():
+        found += await few.on_relationships(place, left)
+    left = [] if few.left_out else _left(left, found)
+    left_out = [*search.left_out, *few.left_out]
     types = {stem(part) for edge in schema.edges for part in edge.label.split("_")}
     words = [word for word in _WORD.findall(question) if stem(word) not in types]
     spoken = [word for word in words if not any(_holds(link.words, word) for link in found)]
-    few = _Search(graph, few_seconds)  # what it leaves out is no value of a node
-    for place in few_places if spoken else ():
+    for place in few_places if spoken else ():  # what this leaves out is no name
         found += await few.said(place, spoken)
-    return Links(tuple(_longest(found)), tuple(search.left_out), tuple(_unknown(left, schema)))
+    return Links(tuple(_longest(found)), tuple(left_out), tuple(_unknown(left, schema)))
 
 
 async def probe_values(
@@ -326,6 +329,12 @@ class _Search:
         texts = list(dict.fromkeys(spelling for phrase in phrases for spelling in phrase.spellings))
         values = await self._values(place, "MATCH (n:{label}) WHERE toLower(n.{name}) IN $texts", texts=texts)
         return _linked(place, phrases, values)
+
+    async def on_relationships(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
+        """The links of phrases that a value of this property of relationships equals, in any case."""
+        texts = list(dict.fromkeys(spelling for phrase in phrases for spelling in phrase.spellings))
+        match = "MATCH ()-[n:{label}]->() WHERE toLower(n.{name}) IN $texts"
+        return _linked(place, phrases, await self._values(place, match, texts=texts))
 
     async def beginning(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
         """The links of phrases that values of this property begin with."""
