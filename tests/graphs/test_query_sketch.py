@@ -46,22 +46,35 @@ async def test_a_query_in_which_every_word_has_its_place_is_right(asked_graph: t
             right += 1
         else:
             wrong.append(f"{question} {sketch.query}")
-    assert (right, wrong) == ({"library": 31, "movies": 29, "fleet": 20, "services": 26}[name], [])
+    assert (right, wrong) == ({"library": 31, "movies": 29, "fleet": 21, "services": 26}[name], [])
 
 
 NODES = (
-    NodeKind("Person", {"name": "STRING", "age": "INT64", "nationality": "STRING", "retired": "BOOL"}),
+    NodeKind(
+        "Person",
+        {
+            "name": "STRING",
+            "id": "STRING",
+            "age": "INT64",
+            "nationality": "STRING",
+            "retired": "BOOL",
+            "aliases": "STRING[]",
+        },
+    ),
     NodeKind("Club", {"name": "STRING", "founded": "INT64", "city": "STRING"}),
     NodeKind("Cup", {"name": "STRING", "given": "DATE"}),
 )
 EDGES = (
     EdgeKind("PLAYS_FOR", (("Person", "Club"),), {"goals": "INT64", "position": "STRING"}),
     EdgeKind("COACHES", (("Person", "Person"),)),
+    EdgeKind("MEETS_WITH", (("Person", "Person"),)),
     EdgeKind("WON", (("Club", "Cup"),), {"year": "INT64"}),
 )
 SCHEMA = GraphSchema(NODES, EDGES, True)
 ADA, UNION = Link("Ada", "Person", "name", "Ada"), Link("Union", "Club", "name", "Union")
 BO, SILVER = Link("Bo", "Person", "name", "Bo"), Link("Silver", "Cup", "name", "Silver")
+P7, ACE = Link("p7", "Person", "id", "p7"), Link("Ace", "Person", "aliases", "Ace", is_listed=True)
+DEFENDING = Link("defending", "PLAYS_FOR", "position", "defender")
 DUTCH, GOLD = Link("Dutch", "Person", "nationality", "Dutch"), Link("Gold", "Cup", "name", "Gold")
 
 
@@ -98,6 +111,15 @@ def query_of(question: str, *links: Link, unread: tuple[str, ...] = ()) -> str:
         ("Which clubs won two or more cups?", [], "MATCH (x:Club)-[:WON]->(y1:Cup) WITH x, count(DISTINCT y1) AS n WHERE n >= 2 RETURN DISTINCT x.name"),
         ("In which city is Union?", [UNION], 'MATCH (x:Club {name: "Union"}) RETURN x.city'),
         ("When was Union founded?", [UNION], 'MATCH (x:Club {name: "Union"}) RETURN x.founded'),
+        ("Which cups were given before 1990-07-01?", [], "MATCH (x:Cup) WHERE x.given < date('1990-07-01') RETURN DISTINCT x.name"),
+        ("Which cups were given on 1990-07-01?", [], "MATCH (x:Cup) WHERE x.given = date('1990-07-01') RETURN DISTINCT x.name"),
+        ("Who meets with Ada?", [ADA], 'MATCH (x:Person)-[:MEETS_WITH]-(:Person {name: "Ada"}) RETURN DISTINCT x.name'),
+        ("Which persons meet with p7?", [P7], 'MATCH (x:Person)-[:MEETS_WITH]-(:Person {id: "p7"}) RETURN DISTINCT x.id'),
+        ("Which persons are coached both by Ada and by Bo?", [ADA, BO], 'MATCH (x:Person)<-[:COACHES]-(:Person {name: "Ada"}), (x)<-[:COACHES]-(:Person {name: "Bo"}) RETURN DISTINCT x.name'),
+        ("Which persons that coach Bo do not play for Union?", [BO, UNION], 'MATCH (x:Person)-[:COACHES]->(:Person {name: "Bo"}) WHERE NOT EXISTS { MATCH (x)-[:PLAYS_FOR]->(:Club {name: "Union"}) } RETURN DISTINCT x.name'),
+        ("Which persons coached by Ada belong to no club?", [ADA], 'MATCH (x:Person)<-[:COACHES]-(:Person {name: "Ada"}) WHERE NOT EXISTS { MATCH (x)-[:PLAYS_FOR]->(:Club) } RETURN DISTINCT x.name'),
+        ("Which person has the alias Ace?", [ACE], 'MATCH (x:Person) WHERE "Ace" IN x.aliases RETURN DISTINCT x.name'),
+        ("Which clubs does Ace play for?", [ACE], 'MATCH (x:Club)<-[:PLAYS_FOR]-(y1:Person) WHERE "Ace" IN y1.aliases RETURN DISTINCT x.name'),
         ("Which persons are of clubs that won Gold?", [GOLD], 'MATCH (x:Person)-[:PLAYS_FOR]->(:Club)-[:WON]->(:Cup {name: "Gold"}) RETURN DISTINCT x.name'),
     ],
 )  # fmt: skip
@@ -120,6 +142,11 @@ def test_a_question_is_composed_from_what_its_words_say(question: str, links: li
         ("Does Ada coach Bo?", [ADA, BO]),
         ("Which clubs won Gold or Silver?", [GOLD, SILVER]),
         ("Which cups were given before 90?", []),
+        ("Which cups were given before July?", []),
+        ("Which clubs were founded before 1990-07-01?", []),
+        ("Which clubs won the cup bronze?", []),
+        ("Which persons play for Union without defending?", [UNION, DEFENDING]),
+        ("Which clubs does Ace not play for?", [ACE]),
         ("", []),
     ],
 )

@@ -19,6 +19,7 @@ SCHEMA = GraphSchema(
         EdgeKind("STOPS_AT", (("RailLine", "City"),)),
         EdgeKind("LIVES_IN", (("Person", "City"),), {"since": "int"}),
         EdgeKind("ADVISES", (("Person", "Person"),), {"manner": "str"}),
+        EdgeKind("MEETS_WITH", (("Person", "Person"),)),
     ),
     True,
 )
@@ -26,6 +27,7 @@ ULM = Link("Ulm", "City", "name", "Ulm")
 ADA = Link("Ada", "Person", "name", "Ada")
 ADVISED = "MATCH (a:Person)-[:ADVISES]->(b:Person {name: 'Ada'}) RETURN a.name"
 ADVISES = "MATCH (a:Person {name: 'Ada'})-[:ADVISES]->(b:Person) RETURN b.name"
+MEETS = "MATCH (a:Person)-[:MEETS_WITH]-(b:Person {name: 'Ada'}) RETURN a.name"
 OF_ULM = "MATCH (p:Person)-[:LIVES_IN]->(:City {name: 'Ulm'}) RETURN p.name"
 
 
@@ -38,6 +40,7 @@ def asked(question: str, *links: Link, unknown: tuple[str, ...] = ()) -> Asked:
     [
         ("Which persons advise Ada?", ADVISED, [{"a.name": "Bo"}], [ADA]),
         ("Which persons does Ada advise?", ADVISES, [{"b.name": "Bo"}, {"b.name": "Cy"}], [ADA]),
+        ("Who meets with Ada?", MEETS, [{"a.name": "Bo"}], [ADA]),
         ("Is Ada a person?", "MATCH (a:Person {name: 'Ada'}) RETURN a.name", [{"a.name": "Ada"}], [ADA]),
         ("How many persons live in Ulm?", OF_ULM.replace("p.name", "count(p) AS n"), [{"n": 0}], [ULM]),
         ("How many persons live in each city?", "MATCH (p:Person)-[:LIVES_IN]->(c:City) RETURN c.name, count(p)", [{"c": "Ulm", "n": 1}, {"c": "Bonn", "n": 2}], []),
@@ -66,6 +69,7 @@ def test_nothing_speaks_against_a_right_query(question: str, query: str, rows: A
         ("Which persons live in Ulm since 1990?", OF_ULM, [{"n": "Bo"}], [ULM], "names 1990"),
         ("Which cities does Ada live in?", "MATCH (a:Person {name: 'Ada'})-[:LIVES_IN]->(:City) RETURN a.born", [{"n": 1}], [ADA], "asks for City nodes"),
         ("What is the length of the line Ulm?", "MATCH (r:RailLine {name: 'Ulm'}) RETURN r.name, r.name", [{"n": "Ulm"}], [], "the property length"),
+        ("Who meets with Ada?", MEETS.replace("]-(", "]->("), [{"n": "Bo"}], [ADA], "MEETS_WITH holds both ways"),
         ("How many persons live in Ulm?", OF_ULM, [{"n": "Bo"}], [ULM], "not a single number"),
         ("Which persons live in Ulm?", OF_ULM.replace("p.name", "count(p)"), [{"n": 3}], [ULM], "does not ask for a number"),
         ("Which persons do not live in Ulm?", OF_ULM, [{"n": "Bo"}], [ULM], "excludes nothing"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mulligan.core.errors import QueryError
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind, Rows
-from mulligan.graphs.values import Link, Links, Missing, link_values, probe_values
+from mulligan.graphs.values import Link, Links, Missing, link_values, probe_values, with_plain_days
 
 THIRTY = Path(__file__).parents[2] / "studies" / "graph_questions" / "questions_b.json"
 
@@ -32,6 +32,10 @@ THIRTY = Path(__file__).parents[2] / "studies" / "graph_questions" / "questions_
         ('Diseases of the category "disease"?', ['"disease" is a Disease.category']),
         ("Which diseases are there, and what are the genes?", []),
         ("Which genes does ZNF469 regulate?", []),
+        (
+            "Which gene has the alias CFT92?",
+            ['"CFT92" is in the list Gene.aliases: it is found by "CFT92" IN x.aliases'],
+        ),
         ("", []),
     ],
 )
@@ -154,11 +158,13 @@ def test_a_name_may_be_a_value_of_a_relationship(tmp_path: Path) -> None:
             named(movies, "Who played Ripley?"),
             named(movies, "Who played ripLey?"),
             named(movies, "Who played Dracula?"),
+            named(movies, "Which movies came out after the 1st of July in the 1990s?"),
         )
-        ripley, in_any_case, dracula = (asyncio.run(each) for each in asked)
+        ripley, in_any_case, dracula, dated = (asyncio.run(each) for each in asked)
     assert ripley == Links((Link("Ripley", "ACTED_IN", "role", "Ripley"),))
     assert in_any_case == Links((Link("ripLey", "ACTED_IN", "role", "Ripley"),))
     assert dracula == Links(unknown=("Dracula",))
+    assert dated.unknown == (), "words of dates are no names"
 
 
 class SlowRelationships(Slow):
@@ -189,6 +195,21 @@ async def test_a_look_up_ends_in_its_time_whatever_the_database_does() -> None:
     assert sum(graph.given) < 0.4, "both together have the time that was given"
     query = "MATCH (g:Gene {name: 'x'}) RETURN g"
     assert await asyncio.wait_for(probe_values(graph, schema, query, seconds=0.2), 60) == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ("before 1 July 1990, or not", "before 1990-07-01, or not"),
+        ("on the 2nd of May 2016?", "on 2016-05-02?"),
+        ("since March 31st, 2005", "since 2005-03-31"),
+        ("on 2001-02-28", "on 2001-02-28"),
+        ("on 30 February 2001", "on 30 February 2001"),
+        ("in July 1990 with 12 May", "in July 1990 with 12 May"),
+    ],
+)
+def test_days_are_written_plainly(said: str, plain: str) -> None:
+    assert with_plain_days(said) == plain
 
 
 @given(st.text(alphabet="aAéß7 .,'\"`“”-\n", max_size=60))

@@ -16,7 +16,7 @@ from typing import Literal
 
 from mulligan.graphs.protocol import bare, is_number, spelled
 from mulligan.graphs.question_checks import ASKS, NOBODY, NUMBERS, Asked, literal, parts_of, shown_property
-from mulligan.graphs.values import Link, is_common, stem
+from mulligan.graphs.values import Link, is_common, is_of_date, stem
 
 FAR = 3
 """The most relationships of a sketch."""
@@ -26,10 +26,10 @@ UNREAD = 2
 """The most words without a place. Such a sketch is a hint, and no query to be run."""
 
 _SMALL = """
-    altogether anyone anybody called come comes different ever exist exists named please single someone somebody still
-    there whom
+    altogether anyone anybody belong belongs called come comes contain contains different ever exist exists include
+    includes involve involves lie lies located named part please single someone somebody still take takes there whom
 """
-"""Words that say nothing more, beside the common ones."""
+"""Words that say nothing more than that there is something, beside the common ones."""
 _TELLING = """
     both each either every last less more most neither nor only or other out over same than
 """
@@ -57,7 +57,7 @@ _HELPS = frozenset(("do", "does", "did", "has", "have", "had", "by"))
 _COMPUTED = {"average": "avg", "mean": "avg", "total": "sum"}
 """Words for what is computed of a property, with its function."""
 _NUMBER = re.compile(r"\d+(\.\d+)?")
-_YEAR = re.compile(r"[12]\d{3}")
+_YEAR, _DAY = re.compile(r"[12]\d{3}"), re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,7 @@ class _Words:
             sum(uses) > 1
             or about.strangers
             or about.links.left_out
+            or self._is_half_negated
             or (any(uses) and not (self.counted or self.amount))
         ):
             return None
@@ -140,14 +141,30 @@ class _Words:
         is_told = (
             about.kind or about.property or self.value_asked_for or (asks in ("who", "whom", "what") and not unread)
         )
-        if not is_told or any(map(self._narrows, unread)):
+        if not is_told or any(map(self._narrows, unread)) or any(is_of_date(self.words[at]) for at in unread):
             return None
         return [self.words[at] for at in unread]
 
     def _narrows(self, at: int) -> bool:
-        """Whether a word without a place is likely to leave something out, as in "old lines" or "the fastest"."""
+        """Whether a word without a place is likely to leave something out, as in "old lines", "the fastest" or "the
+        line seven"."""
+        before = self.words[max(at - 2, 0) : at]
+        if before[:1] == ["the"] and at - 1 in self.kinds and not before[-1].endswith("s"):
+            return True
         asked = self.about.places_of(self.value_asked_for.words) if self.value_asked_for else set[int]()
         return self.words[at].endswith("est") or at + 1 in self.kinds or at + 1 in asked
+
+    @cached_property
+    def _is_half_negated(self) -> bool:
+        """Whether one relationship is told of on both sides of the word that negates, as in "does it regulate without
+        activating", so that it is there and something else of it is not."""
+        behind = {
+            link.label
+            for link in self.about.links.found
+            for at in self.about.places_of(link.words)
+            if self.negation is not None and at > self.negation
+        }
+        return any(name in behind and at < (self.negation or 0) for at, name in self.verbs.items())
 
     @cached_property
     def asked_place(self) -> int:
@@ -175,12 +192,14 @@ class _Words:
     @cached_property
     def amount(self) -> str:
         """The property that is compared, ordered by or computed of: the one number that the question speaks of, or the
-        one date, which is compared with years."""
+        one date, which is compared with years or days."""
         if self.counted or not (self.numbers or self.order is not None or self.computed):
             return ""
         said = dict.fromkeys(filter(None, (*self.about.properties_said, self.about.property)))
-        found = [name for name in said if any(is_number(kind) for kind in self.about.types_of(name))]
-        if not self.computed and all(_YEAR.fullmatch(amount) for _, amount in self.numbers):
+        with_days = any(_DAY.fullmatch(amount) for _, amount in self.numbers)
+        numeric = (name for name in said if any(is_number(kind) for kind in self.about.types_of(name)))
+        found = [] if with_days else list(numeric)
+        if not self.computed and all(_YEAR.fullmatch(amount) or _DAY.fullmatch(amount) for _, amount in self.numbers):
             found += filter(self.is_date, said)
         return found[0] if len(found) == 1 else ""
 
@@ -237,7 +256,7 @@ class _Words:
             behind = _BEHIND.get(" ".join(self.words[at + 1 : at + 3]), "")
             if word in NUMBERS and (sign or behind):
                 word = str(NUMBERS.index(word))
-            if _NUMBER.fullmatch(word):
+            if _NUMBER.fullmatch(word) or _DAY.fullmatch(word):
                 end = at + 3 if behind else at + 1
                 self._read.update(range(at - length, end))
                 self.counted = self.kinds.get(end, "")
@@ -355,11 +374,12 @@ class _Patterns:
 
     def _joined(self, tree: _Tree, name: str) -> Iterator[_Tree]:
         """The pattern with one relationship of this type more, at each node that may have it."""
+        is_mutual = self._about.is_mutual(name)
         for source, target in self._ends[name]:
             for at, node in enumerate(tree):
                 if source == node.label:
                     yield (*tree, _Node(target, at, name))
-                if target == node.label:
+                if target == node.label and not is_mutual:
                     yield (*tree, _Node(source, at, name, outwards=False))
 
     def _placed(self, tree: _Tree) -> Iterator[_Tree]:
@@ -441,12 +461,15 @@ class _Patterns:
         """The query of a pattern; "" where what is negated or counted cannot be told."""
         words, branches = self._words, [at for at, node in enumerate(tree) if node.parent == 0]
         what = "" if words.negation is None else self._negated(tree)
+        excluded = self._excluded(tree, branches) if what == "branch" else None
+        listed = [(_name(at), link) for at, node in enumerate(tree) for link in node.values if link.is_listed]
+        places = self._places_of_amount(tree) if words.amount else []
         counted = [at for at in branches if tree[at].label == words.counted and not tree[at].values]
         if words.counted and (len(counted) != 1 or what):
             return ""
-        if what is None or (what == "branch" and (len(branches) != 1 or any(self._has_amount(n.type) for n in tree))):
+        if what is None or (what and listed) or (what == "branch" and (excluded is None or places not in ([], ["x"]))):
             return ""
-        conditions: list[str] = []
+        conditions = [f"{literal(link.value)} IN {name}.{spelled(link.property)}" for name, link in listed]
         if what == "value":
             if len(tree[0].values) != 1 or words.truths:
                 return ""
@@ -458,16 +481,42 @@ class _Patterns:
             if name not in self._about.properties_of(tree[0].label):
                 return ""
         if words.numbers and not words.counted:
-            (place,) = self._places_of_amount(tree)
+            (place,) = places
             conditions.append(self._compared(f"{place}.{spelled(words.amount)}"))
-        used = {_name(at) for at in counted} | {place for place in self._places_of_amount(tree) if words.amount}
-        if what == "branch":
-            conditions.append(f"NOT EXISTS {{ MATCH {', '.join(self._lines(tree, set(), bare_root=True))} }}")
-            match = self._node(tree[0], "x")
-        else:
-            match = ", ".join(self._lines(tree, used))
+        used = {*map(_name, counted), *places, *(name for name, _ in listed)}
+        if excluded is not None:
+            below = _below(tree, excluded)
+            pattern = self._lines(_part(tree, below), set(), bare_root=True)
+            conditions.append(f"NOT EXISTS {{ MATCH {', '.join(pattern)} }}")
+            tree = _part(tree, {*range(len(tree))} - below)
+        match = ", ".join(self._lines(tree, used))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"MATCH {match}{where} {self._returned(tree, [_name(at) for at in counted])}"
+
+    def _excluded(self, tree: _Tree, branches: Sequence[int]) -> int | None:
+        """The branch that is negated: the only one of which words stand behind the word that negates. If none do, and
+        there is but one, it is that; None if it cannot be told."""
+        start = self._words.negation or 0
+        told = {at: self._told_at(tree, {at}) or self._told_at(tree, _below(tree, at)) for at in branches}
+        found = [at for at in branches if max(told[at], default=-1) > start]
+        if not found and len(branches) == 1 and max(self._told_at(tree, _below(tree, branches[0])), default=0) < start:
+            return branches[0]
+        return found[0] if len(found) == 1 and all(told.values()) else None
+
+    def _told_at(self, tree: _Tree, places: set[int]) -> set[int]:
+        """The places of the words that tell of these nodes: of their values, their relationships and their kinds."""
+        nodes = [tree[at] for at in places]
+        links = [link for node in nodes for link in (*node.values, *node.edge_values)]
+        told = {at for link in links for at in self._about.places_of(link.words)}
+        told |= {at for at, name in self._about.verbs if name in (node.type for node in nodes)}
+        kinds = {node.label for node in nodes} - {tree[0].label}
+        return told | {at for at, label in self._words.kinds.items() if label in kinds}
+
+    def _named_by(self, tree: _Tree) -> str:
+        """The id by which the question names another node of the kind that it asks for; ""."""
+        others = (node for node in tree[1:] if node.label == tree[0].label)
+        names = [link.property for node in others for link in node.values if link.property.lower().endswith("id")]
+        return names[0] if names else ""
 
     def _compared(self, what: str) -> str:
         numbers = self._words.numbers
@@ -475,7 +524,7 @@ class _Patterns:
         if len(numbers) == 2:
             tests = [(">=", numbers[0][1]), ("<=", numbers[1][1])]
         if self._words.is_date(self._words.amount):
-            tests = [test for sign, year in tests for test in _days(sign, year)]
+            tests = [test for sign, when in tests for test in _days(sign, when)]
         return " AND ".join(f"{what} {sign} {amount}" for sign, amount in tests)
 
     def _negated(self, tree: _Tree) -> Literal["branch", "value", "truth"] | None:
@@ -509,6 +558,8 @@ class _Patterns:
         def joined(at: int) -> str:
             node, variable = tree[at], f"r{at}" if f"r{at}" in used else ""
             left, right = ("-", "->") if node.outwards else ("<-", "-")
+            if self._about.is_mutual(node.type):
+                left, right = "-", "-"
             return f"{left}[{variable}:{spelled(node.type)}{_braces(node.edge_values)}]{right}{way(at)}"
 
         first = way(0)
@@ -520,7 +571,7 @@ class _Patterns:
     def _returned(self, tree: _Tree, counted: Sequence[str]) -> str:
         words, names = self._words, self._about.properties_of(tree[0].label)
         asked = self._about.property
-        shows = f"x.{spelled(asked or shown_property(names))}" if names else "x"
+        shows = f"x.{spelled(asked or self._named_by(tree) or shown_property(names))}" if names else "x"
         kept, amount = "", "n"
         if counted:
             kept = f"WITH x, count(DISTINCT {counted[0]}) AS n "
@@ -548,12 +599,15 @@ def _is_small(word: str) -> bool:
     return word in _SMALL.split() or (is_common(word) and word not in _TELLING.split())
 
 
-def _days(sign: str, year: str) -> Iterator[tuple[str, str]]:
-    """What a comparison of a date with a year is, in days."""
+def _days(sign: str, when: str) -> Iterator[tuple[str, str]]:
+    """What a comparison of a date with a year or a day is, in days."""
+    if _DAY.fullmatch(when):
+        yield sign, f"date('{when}')"
+        return
     if sign in ("=", ">=", "<"):
-        yield (">=" if sign == "=" else sign), f"date('{year}-01-01')"
+        yield (">=" if sign == "=" else sign), f"date('{when}-01-01')"
     if sign in ("=", "<=", ">"):
-        yield ("<=" if sign == "=" else sign), f"date('{year}-12-31')"
+        yield ("<=" if sign == "=" else sign), f"date('{when}-12-31')"
 
 
 def _is_truth(kind: str) -> bool:
@@ -565,17 +619,36 @@ def _is_double(node: _Node) -> bool:
     return any(len({link.property for link in links}) < len(links) for links in (node.values, node.edge_values))
 
 
+def _below(tree: _Tree, branch: int) -> set[int]:
+    """The places of a node of a pattern and of all that are joined with it further on."""
+    found = {branch}
+    for at, node in enumerate(tree):
+        if node.parent in found:
+            found.add(at)
+    return found
+
+
+def _part(tree: _Tree, places: set[int]) -> _Tree:
+    """The pattern of the first node and of the nodes at these places alone."""
+    kept = sorted({0, *places})
+    return tuple(replace(tree[at], parent=kept.index(tree[at].parent) if at else -1) for at in kept)
+
+
 def _key(tree: _Tree, at: int) -> tuple[object, ...]:
     """What is equal for two patterns that differ in their order alone."""
     node = tree[at]
     below = sorted(repr(_key(tree, n)) for n, other in enumerate(tree) if other.parent == at)
-    return node.label, node.type, node.outwards, _braces(node.values), _braces(node.edge_values), *below
+    return node.label, node.type, node.outwards, *_said(node.values), "-", *_said(node.edge_values), "-", *below
 
 
 def _name(at: int) -> str:
     return f"y{at}" if at else "x"
 
 
+def _said(links: Sequence[Link]) -> list[str]:
+    return sorted(f"{spelled(link.property)}: {literal(link.value)}" for link in links)
+
+
 def _braces(links: Sequence[Link]) -> str:
-    said = sorted(f"{spelled(link.property)}: {literal(link.value)}" for link in links)
+    said = _said([link for link in links if not link.is_listed])
     return f" {{{', '.join(said)}}}" if said else ""

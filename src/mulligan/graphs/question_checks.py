@@ -65,6 +65,8 @@ _WEAK = frozenset(
 )
 _CONDITION = frozenset(("have", "has", "had", "with", "whose"))
 """Behind these words a condition follows: what is asked for stands before them."""
+_BEFORE_BY = frozenset(("both", "directly", "either", "neither", "not", "only"))
+"""Words between a verb and the "by" with which it is passive."""
 _COMMAS = re.compile(r"(?<=\d),(?=\d{3})")
 _QUOTES = "\"'`“"
 _DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
@@ -211,7 +213,8 @@ class Asked:
     @cached_property
     def _between_one_kind(self) -> set[str]:
         """The labels whose nodes are joined by the one relationship of this kind that the question speaks of."""
-        found = [{a for a, b in edge.ends if a == b} for _, name in self.verbs for edge in self._edges_named(name)]
+        said = [name for _, name in self.verbs if not self.is_mutual(name)]
+        found = [{a for a, b in edge.ends if a == b} for name in said for edge in self._edges_named(name)]
         some = [labels for labels in found if labels]
         return some[0] if len(some) == 1 else set()
 
@@ -221,6 +224,7 @@ class Asked:
     def _role_at(self, where: int) -> tuple[str, Literal["source", "target"]] | None:
         """The relationship between nodes of one kind, and the end of it that the word at this place names."""
         between = {edge.label for edge in self.schema.edges if any(a == b for a, b in edge.ends)}
+        between = {name for name in between if not self.is_mutual(name)}
         verbs = [(at, name) for at, name in self.verbs if name in between]
         words = [word for word, _ in self.words]
         if len(verbs) != 1:
@@ -228,7 +232,8 @@ class Asked:
         at, name = verbs[0]
         if abs(where - at) > REACH or self._clause_between(at, where):
             return None
-        passive = "by" in words[at + 1 : at + 2] or "by whom" in " ".join(words)
+        behind = [word for word in words[at + 1 : at + 3] if word not in _BEFORE_BY]
+        passive = "by" in behind[:1] or "by whom" in " ".join(words)
         before = where < at
         if not passive and before and words[at - 1] in ("is", "are", "was", "were", "been"):
             return None
@@ -279,6 +284,11 @@ class Asked:
     def types_of(self, name: str) -> list[str]:
         """The types of the properties with this name."""
         return [each.properties[name] for each in (*self.schema.nodes, *self.schema.edges) if name in each.properties]
+
+    def is_mutual(self, name: str) -> bool:
+        """Whether a relationship holds both ways between nodes of one kind, as INTERACTS_WITH does."""
+        ends = [pair for edge in self._edges_named(name) for pair in edge.ends]
+        return parts_of(name)[-1] == "with" and bool(ends) and all(source == target for source, target in ends)
 
     def owners_of(self, name: str) -> list[str]:
         """The labels and relationship types that have a property with this name."""
@@ -450,6 +460,9 @@ class Asked:
                 yield f"The question speaks of {name}, and the query has no such relationship."
         if not self.relations and len(query.types) and self._about_one_node:
             yield "The question is about a node alone: the query needs no relationship."
+        for name in filter(self.is_mutual, self.relations):
+            if any(query.role_of(name, link.value) in ("source", "target") for link in self.links.found):
+                yield f"{name} holds both ways, and the query asks for one of them: write -[:{name}]- without an arrow."
         if (way := self.direction) and (found := query.role_of(way.type, way.value)) and found != way.role:
             yield f"The arrow points the wrong way, or none is written. The question is about {way}."
 

@@ -13,7 +13,8 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 
 from mulligan.core.errors import GraphError, QueryError
 from mulligan.core.records import Json
@@ -55,26 +56,47 @@ _COMMON = """
     whose why will with without would you your
 """
 
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_OF_DATES = re.compile(
+    rf"\d+(s|st|nd|rd|th)|{'|'.join(MONTHS)}|(mon|tues|wednes|thurs|fri|satur|sun)day", re.IGNORECASE
+)
+"""Words of dates and numbers, which look like names."""
+_MONTH, _ORDINAL = f"(?:{'|'.join(MONTHS)})", r"\d{1,2}(?:st|nd|rd|th)?"
+_DATE = re.compile(
+    rf"\b(?:(?:the )?{_ORDINAL} (?:of )?{_MONTH},? \d{{4}}|{_MONTH} {_ORDINAL},? \d{{4}}|\d{{4}}-\d\d-\d\d)\b", re.I
+)
+"""A day, as in 1 July 1990, July 1st, 1990, or 1990-07-01."""
 _IRREGULAR = """
     bind bound; build built; buy bought; choose chose chosen; drive drove driven; eat ate eaten; feed fed; hold held
     give gave given; grow grew grown; keep kept; know knew known; lead led; make made; meet met; pay paid; sell sold
     send sent; speak spoke spoken; take took taken; teach taught; win won; write wrote written
+    alias aliases; analysis analyses; bias biases; bus buses; campus campuses; gas gases; lens lenses; status statuses
+    virus viruses
 """
 _PLAIN_FORM = {form: first for first, *forms in map(str.split, re.split("[;\n]", _IRREGULAR.strip())) for form in forms}
-"""The verbs whose forms have no ending in common, by each of their other forms."""
+"""The words whose forms have no common rest without their endings, by each of their other forms."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """Words of a question that are a value of the graph. value: as the graph has it."""
+    """Words of a question that are a value of the graph. value: as the graph has it. is_listed: the property is a list
+    that has it."""
 
     words: str
     label: str
     property: str
     value: str
+    is_listed: bool = False
 
     def __str__(self) -> str:
         place = f"{self.label}.{self.property}"
+        if self.is_listed:
+            return (
+                f"{shown(self.value)} is in the list {place}: it is found by {shown(self.value)} IN x.{self.property}"
+            )
         if self.words == self.value:
             return f"{shown(self.value)} is a {place}"
         return f"{shown(self.words)} is the {place} {shown(self.value)}"
@@ -121,8 +143,8 @@ async def link_values(
         labels: the kinds of nodes to look in; all by default.
         seconds: the time limit.
     """
-    few_places = _few_of(schema)
-    few_seconds = seconds / 4 if few_places else 0.0
+    few_places, lists = _few_of(schema), [place for place in _lists_of(schema) if not labels or place[0] in labels]
+    few_seconds = seconds / 4 if few_places or lists else 0.0
     search = _Search(graph, seconds - few_seconds)
     phrases = _phrases(question, schema)
     places = [place for place in _texts_of(schema) if not labels or place[0] in labels]
@@ -136,6 +158,8 @@ async def link_values(
     few, left = _Search(graph, few_seconds), [] if search.left_out else _left(phrases, found)
     for place in few_places if left else ():
         found += await few.on_relationships(place, left)
+    for place in lists if left else ():
+        found += await few.in_lists(place, left)
     left = [] if few.left_out else _left(left, found)
     left_out = [*search.left_out, *few.left_out]
     types = {stem(part) for edge in schema.edges for part in edge.label.split("_")}
@@ -173,6 +197,23 @@ class _Phrase:
     is_name: bool
     spellings: tuple[str, ...]
     is_quoted: bool = False
+
+
+def with_plain_days(question: str) -> str:
+    """Return the question with each day that it names as 1990-07-01. A day that does not exist stays as it is."""
+
+    def plain(found: re.Match[str]) -> str:
+        words = re.findall(r"\d+|[a-z]+", found[0].lower())
+        month = next((MONTHS.index(word) + 1 for word in words if word in MONTHS), 0)
+        if not month:
+            return found[0]
+        day, year = (int(word) for word in words if word.isdigit())
+        try:
+            return date(year, month, day).isoformat()
+        except ValueError:
+            return found[0]
+
+    return _DATE.sub(plain, question)
 
 
 def _phrases(question: str, schema: GraphSchema) -> list[_Phrase]:
@@ -226,13 +267,19 @@ def _unknown(left: Sequence[_Phrase], schema: GraphSchema) -> Iterator[str]:
     names = {bare(name) for each in (*schema.nodes, *schema.edges) for name in (each.label, *each.properties)}
     for each in left:
         is_one = (" " not in each.text or each.is_quoted) and any(map(str.isalpha, each.text))
-        if is_one and not any(bare(spelling) in names for spelling in each.spellings):
+        is_date = not each.is_quoted and is_of_date(each.text)
+        if is_one and not is_date and not any(bare(spelling) in names for spelling in each.spellings):
             yield each.text
 
 
 def is_common(word: str) -> bool:
     """Whether a word is one of those that sentences are made of, and no part of a name."""
     return word.lower() in _COMMON.split()
+
+
+def is_of_date(word: str) -> bool:
+    """Whether a word is a month, a day of the week, an ordinal or a decade."""
+    return _OF_DATES.fullmatch(word) is not None
 
 
 def _holds(words: str, part: str) -> bool:
@@ -312,6 +359,13 @@ def _few_of(schema: GraphSchema) -> list[tuple[str, str]]:
     return found[:PROPERTIES]
 
 
+def _lists_of(schema: GraphSchema) -> list[tuple[str, str]]:
+    """The properties of nodes that hold lists of texts, as (label, property)."""
+    kinds = [(node.label, name, kind.lower()) for node in schema.nodes for name, kind in node.properties.items()]
+    found = [(label, name) for label, name, kind in kinds if "str" in kind and ("[" in kind or "list" in kind)]
+    return found[:PROPERTIES]
+
+
 class _Search:
     """Asks one graph until its time is over. left_out: the properties that could not be looked through."""
 
@@ -335,6 +389,13 @@ class _Search:
         texts = list(dict.fromkeys(spelling for phrase in phrases for spelling in phrase.spellings))
         match = "MATCH ()-[n:{label}]->() WHERE toLower(n.{name}) IN $texts"
         return _linked(place, phrases, await self._values(place, match, texts=texts))
+
+    async def in_lists(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
+        """The links of phrases that are in a list of this property, in any case."""
+        texts = list(dict.fromkeys(spelling for phrase in phrases for spelling in phrase.spellings))
+        match = "MATCH (n:{label}) UNWIND n.{name} AS one WITH one AS value WHERE toLower(value) IN $texts"
+        values = await self._asked(place, match, FOUND, {"texts": texts}, what="value")
+        return [replace(link, is_listed=True) for link in _linked(place, phrases, values or ())]
 
     async def beginning(self, place: tuple[str, str], phrases: Sequence[_Phrase]) -> list[Link]:
         """The links of phrases that values of this property begin with."""
@@ -369,12 +430,12 @@ class _Search:
         return await self._asked(place, match, most, given) or []
 
     async def _asked(
-        self, place: tuple[str, str], match: str, most: int, given: Mapping[str, Json]
+        self, place: tuple[str, str], match: str, most: int, given: Mapping[str, Json], what: str = "n.{name} AS value"
     ) -> list[str] | None:
         """The distinct values that match; None if there is no time for it."""
         label, name = map(quoted, place)
         left = self._ends - time.monotonic()
-        query = f"{match.format(label=label, name=name)} RETURN DISTINCT n.{name} AS value LIMIT {most}"
+        query = f"{match} RETURN DISTINCT {what} LIMIT {most}".format(label=label, name=name)
         try:
             if left <= 0:
                 raise QueryError("There is no time left.", "slow")

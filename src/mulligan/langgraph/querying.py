@@ -19,7 +19,7 @@ from mulligan.graphs.query_sketch import sketch_of
 from mulligan.graphs.question_checks import Asked
 from mulligan.graphs.repair import mended_query
 from mulligan.graphs.schema_check import Checked
-from mulligan.graphs.values import Link, Links, Missing, link_values, probe_values, shown
+from mulligan.graphs.values import Link, Links, Missing, link_values, probe_values, shown, with_plain_days
 from mulligan.langgraph.asking import recorded
 from mulligan.langgraph.graph_texts import has_values, result_in
 from mulligan.recording.bridge import settled
@@ -172,7 +172,8 @@ class Querying:
             schema = await self.schema()
             while len(self._known) >= REMEMBERED:
                 del self._known[next(iter(self._known))]
-            self._known[question] = Asked(question, schema, await settled(link_values(self.database, schema, question)))
+            plain = with_plain_days(question)
+            self._known[question] = Asked(plain, schema, await settled(link_values(self.database, schema, plain)))
         return self._known[question]
 
     async def schema(self, *, anew: bool = False) -> GraphSchema:
@@ -184,14 +185,16 @@ class Querying:
         """Return what is known of the question, for a prompt: the values that it names and, where rows are compared
         with it, what its words tell; "" for nothing. Inside a node it is a step of the journal."""
 
+        plain = with_plain_days(question)
+
         async def look_up() -> Json:
-            links = await settled(link_values(self.database, schema, question))
+            links = await settled(link_values(self.database, schema, plain))
             found = {"found": [str(link) for link in links.found], "left_out": [*links.left_out]}
             return {**found, "links": [asdict(link) for link in links.found], "unknown": [*links.unknown]}
 
         found = await recorded("values", {"graph": self.database.name, "question": question}, look_up)
         links = tuple(Link(**link) for link in found.get("links", ()))
-        about = Asked(question, schema, Links(links, tuple(found["left_out"]), tuple(found.get("unknown", ()))))
+        about = Asked(plain, schema, Links(links, tuple(found["left_out"]), tuple(found.get("unknown", ()))))
         hints, forms = (about.hints(), forms_of(about)) if self.judged else ([], [])
         if self.judged and (sketch := sketch_of(about)):
             rest = " and ".join(map(shown, sketch.unread))
