@@ -1,4 +1,4 @@
-"""Questions to four small graphs, each with a right query. No study asks these graphs."""
+"""Questions to five small graphs, each with a right query. No study asks these graphs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import fleet_graph
 import library_graph
 import movie_graph
+import orchard_graph
 import services_graph
 from sample_graphs import loaded
 
@@ -239,11 +240,65 @@ SERVICES = (
     ("Which two services are up the least of the time?", "MATCH (s:Service) RETURN s.name ORDER BY s.uptime LIMIT 2"),
 )  # fmt: skip
 
+ORCHARDS = (
+    ("What county is Larkfield in?", "MATCH (o:Orchard {name: 'Larkfield'}) RETURN o.county"),
+    ("when was Edith Marlow born", "MATCH (g:Grower {name: 'Edith Marlow'}) RETURN g.born"),
+    ("How many stalls does the Quayside Market have?", "MATCH (m:Market {name: 'Quayside Market'}) RETURN m.stalls"),
+    ("Which day of the week is Butter Cross on?", "MATCH (m:Market {name: 'Butter Cross'}) RETURN m.weekday"),
+    ("could you tell me please how much prize money there was at the Harvest Crown", "MATCH (c:Contest {title: 'Harvest Crown'}) RETURN c.purse"),
+    ("sugar of Golden Drop", "MATCH (v:Variety {name: 'Golden Drop'}) RETURN v.sugar"),
+    ("What is Tomasz Zielinski skilled in?", "MATCH (g:Grower {name: 'Tomasz Zielinski'}) RETURN g.skills"),
+    ("What's the stall called that Windfall Farm has at Harbour Arcade?", "MATCH (:Orchard {name: 'Windfall Farm'})-[s:SELLS_AT]->(:Market {name: 'Harbour Arcade'}) RETURN s.stall"),
+    ("List the organic orchards bigger than 10 hectares.", "MATCH (o:Orchard) WHERE o.organic = true AND o.hectares > 10 RETURN o.name"),
+    ("growers born after 1990", "MATCH (g:Grower) WHERE g.born > date('1990-12-31') RETURN g.name"),
+    ("Which growers know beekeeping?", "MATCH (g:Grower) WHERE 'beekeeping' IN g.skills RETURN g.name"),
+    ("covered markets that opened before 1960", "MATCH (m:Market) WHERE m.covered = true AND m.opened < date('1960-01-01') RETURN m.name"),
+    ("Which contests were held in 2023?", "MATCH (c:Contest) WHERE c.held >= date('2023-01-01') AND c.held <= date('2023-12-31') RETURN c.title"),
+    ("I'd like to know which orchard was planted on 25 January 1979", "MATCH (o:Orchard) WHERE o.planted = date('1979-01-25') RETURN o.name"),
+    ("Show me heritage varieties that can be stored for at least 100 days", "MATCH (v:Variety) WHERE v.heritage = true AND v.storage_days >= 100 RETURN v.name"),
+    ("What cherries or plums have a sugar level above 17?", "MATCH (v:Variety) WHERE v.fruit IN ['cherry', 'plum'] AND v.sugar > 17 RETURN v.name"),
+    ("How many orchards are there in Kent?", "MATCH (o:Orchard {county: 'Kent'}) RETURN count(o)"),
+    ("number of growers who aren't certified", "MATCH (g:Grower) WHERE g.certified = false RETURN count(g)"),
+    ("how many varieties does Windfall Farm grow", "MATCH (:Orchard {name: 'Windfall Farm'})-[:GROWS]->(v:Variety) RETURN count(DISTINCT v)"),
+    ("How many people has Edith Marlow taught?", "MATCH (:Grower {name: 'Edith Marlow'})-[:TAUGHT]->(p:Grower) RETURN count(DISTINCT p)"),
+    ("For every county, how many orchards does it have?", "MATCH (o:Orchard) RETURN o.county, count(o)"),
+    ("Count the orchards selling at each market in Maidford, please.", "MATCH (o:Orchard)-[:SELLS_AT]->(m:Market {town: 'Maidford'}) RETURN m.name, count(DISTINCT o)"),
+    ("How many contests did Larkfield come first in?", "MATCH (:Orchard {name: 'Larkfield'})-[e:ENTERED]->(c:Contest) WHERE e.place = 1 RETURN count(DISTINCT c)"),
+    ("How many contests has Stone Barn entered so far?", "MATCH (:Orchard {name: 'Stone Barn'})-[:ENTERED]->(c:Contest) RETURN count(DISTINCT c)"),
+    ("At which markets does the orchard where Jonas Pike works sell?", "MATCH (:Grower {name: 'Jonas Pike'})-[:WORKS_AT]->(:Orchard)-[:SELLS_AT]->(m:Market) RETURN DISTINCT m.name"),
+    ("Who works at an orchard that grows Amber Pippin?", "MATCH (g:Grower)-[:WORKS_AT]->(:Orchard)-[:GROWS]->(:Variety {name: 'Amber Pippin'}) RETURN DISTINCT g.name"),
+    ("Which growers learned from somebody who was taught by Walter Finch", "MATCH (:Grower {name: 'Walter Finch'})-[:TAUGHT]->(:Grower)-[:TAUGHT]->(g:Grower) RETURN DISTINCT g.name"),
+    ("what varieties are grown by the orchards that sell at Lammas Fair?", "MATCH (v:Variety)<-[:GROWS]-(:Orchard)-[:SELLS_AT]->(:Market {name: 'Lammas Fair'}) RETURN DISTINCT v.name"),
+    ("organic orchards selling at a market in Hexley", "MATCH (o:Orchard)-[:SELLS_AT]->(m:Market) WHERE o.organic = true AND m.town = 'Hexley' RETURN DISTINCT o.name"),
+    ("Which varieties are a good pollination match for something grown at Foxhollow?", "MATCH (:Orchard {name: 'Foxhollow'})-[:GROWS]->(:Variety)-[:POLLINATES_WITH {strength: 'good'}]-(v:Variety) RETURN DISTINCT v.name"),
+    ("Who judged the Golden Apple Cup and is also the owner of an orchard, and of which one?", "MATCH (:Contest {title: 'Golden Apple Cup'})<-[:JUDGED]-(g:Grower)-[:WORKS_AT {role: 'owner'}]->(o:Orchard) RETURN DISTINCT g.name, o.name"),
+    ("Orchards that grow some pear and took first place in a taste contest", "MATCH (:Variety {fruit: 'pear'})<-[:GROWS]-(o:Orchard)-[:ENTERED {place: 1}]->(:Contest {category: 'taste'}) RETURN DISTINCT o.name"),
+    ("Who was taught grafting by Edith Marlow and works at Larkfield?", "MATCH (:Grower {name: 'Edith Marlow'})-[:TAUGHT {craft: 'grafting'}]->(g:Grower)-[:WORKS_AT]->(:Orchard {name: 'Larkfield'}) RETURN DISTINCT g.name"),
+    ("In which towns can I find stalls of the orchard Noor Rahimi owns?", "MATCH (:Grower {name: 'Noor Rahimi'})-[:WORKS_AT {role: 'owner'}]->(:Orchard)-[:SELLS_AT]->(m:Market) RETURN DISTINCT m.town"),
+    ("Which orchards have never entered a contest?", "MATCH (o:Orchard) WHERE NOT EXISTS { MATCH (o)-[:ENTERED]->(:Contest) } RETURN o.name"),
+    ("varieties nobody grows", "MATCH (v:Variety) WHERE NOT EXISTS { MATCH (:Orchard)-[:GROWS]->(v) } RETURN v.name"),
+    ("Is there any grower who doesn't work at an orchard, and who?", "MATCH (g:Grower) WHERE NOT EXISTS { MATCH (g)-[:WORKS_AT]->(:Orchard) } RETURN g.name"),
+    ("Which pupils of Amara Osei have not taught anyone themselves?", "MATCH (:Grower {name: 'Amara Osei'})-[:TAUGHT]->(p:Grower) WHERE NOT EXISTS { MATCH (p)-[:TAUGHT]->(:Grower) } RETURN DISTINCT p.name"),
+    ("What orchards in Kent do not sell at Quayside Market?", "MATCH (o:Orchard {county: 'Kent'}) WHERE NOT EXISTS { MATCH (o)-[:SELLS_AT]->(:Market {name: 'Quayside Market'}) } RETURN o.name"),
+    ("markets without any orchard selling there", "MATCH (m:Market) WHERE NOT EXISTS { MATCH (:Orchard)-[:SELLS_AT]->(m) } RETURN m.name"),
+    ("list the contests that had no judge", "MATCH (c:Contest) WHERE NOT EXISTS { MATCH (:Grower)-[:JUDGED]->(c) } RETURN c.title"),
+    ("Certified growers who never judged a contest?", "MATCH (g:Grower) WHERE g.certified = true AND NOT EXISTS { MATCH (g)-[:JUDGED]->(:Contest) } RETURN g.name"),
+    ("Which other apple varieties do not pollinate with Amber Pippin?", "MATCH (v:Variety {fruit: 'apple'}) WHERE v.name <> 'Amber Pippin' AND NOT EXISTS { MATCH (v)-[:POLLINATES_WITH]-(:Variety {name: 'Amber Pippin'}) } RETURN v.name"),
+    ("who works at Applegarth but was not taught by Walter Finch", "MATCH (g:Grower)-[:WORKS_AT]->(:Orchard {name: 'Applegarth'}) WHERE NOT EXISTS { MATCH (:Grower {name: 'Walter Finch'})-[:TAUGHT]->(g) } RETURN DISTINCT g.name"),
+    ("What's the average sugar of the pears?", "MATCH (v:Variety {fruit: 'pear'}) RETURN avg(v.sugar)"),
+    ("top 3 orchards by number of trees", "MATCH (o:Orchard) RETURN o.name, o.trees ORDER BY o.trees DESC LIMIT 3"),
+    ("Who is the oldest grower?", "MATCH (g:Grower) RETURN g.name ORDER BY g.born LIMIT 1"),
+    ("Which orchard has the highest takings over all its markets together?", "MATCH (o:Orchard)-[s:SELLS_AT]->(:Market) WITH o.name AS name, sum(s.takings) AS total RETURN name, total ORDER BY total DESC LIMIT 1"),
+    ("mean number of seasons of the growers, village by village", "MATCH (g:Grower) RETURN g.village, avg(g.seasons)"),
+    ("Please list the markets from the newest to the oldest.", "MATCH (m:Market) RETURN m.name ORDER BY m.opened DESC"),
+)  # fmt: skip
+
 QUESTIONS: Mapping[str, Sequence[tuple[str, str]]] = {
     "library": LIBRARY,
     "movies": MOVIES,
     "fleet": FLEET,
     "services": SERVICES,
+    "orchards": ORCHARDS,
 }
 """The pairs of question and query, by the name of the graph."""
 TABLES: Mapping[str, Callable[[], Tables]] = {
@@ -251,6 +306,7 @@ TABLES: Mapping[str, Callable[[], Tables]] = {
     "movies": movie_graph.tables,
     "fleet": fleet_graph.tables,
     "services": services_graph.tables,
+    "orchards": orchard_graph.tables,
 }
 
 

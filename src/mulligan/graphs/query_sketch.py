@@ -57,6 +57,9 @@ _HELPS = frozenset(("do", "does", "did", "has", "have", "had", "by"))
 _COMPUTED = {"average": "avg", "mean": "avg", "total": "sum"}
 """Words for what is computed of a property, with its function."""
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+_PLACES = frozenset(("first", "second", "third", "last"))
+"""Words for a place in an order, beside those that end in "est"."""
+_ASKS_MORE = re.compile(r"\band (of |in |by |for )?(what|when|where|which|who|whom|whose|how)\b", re.IGNORECASE)
 _YEAR, _DAY = re.compile(r"[12]\d{3}"), re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -119,6 +122,7 @@ class _Words:
             or about.strangers
             or about.links.left_out
             or self._is_half_negated
+            or _ASKS_MORE.search(about.question)
             or (any(uses) and not (self.counted or self.amount))
         ):
             return None
@@ -152,7 +156,8 @@ class _Words:
         if before[:1] == ["the"] and at - 1 in self.kinds and not before[-1].endswith("s"):
             return True
         asked = self.about.places_of(self.value_asked_for.words) if self.value_asked_for else set[int]()
-        return self.words[at].endswith("est") or at + 1 in self.kinds or at + 1 in asked
+        word = self.words[at]
+        return word.endswith("est") or word in _PLACES or at + 1 in self.kinds or at + 1 in asked
 
     @cached_property
     def _is_half_negated(self) -> bool:

@@ -483,8 +483,8 @@ class Asked:
         for said in self.numbers:
             if not any(said in token for token in query.told) and not self._is_percent(said, query):
                 yield f"The question names {said}, and the query does not use it."
-        for name in self.properties_said:
-            if name not in query.told:
+        for name in self.properties_said:  # stall and stalls may both be meant by one word
+            if not any(name == other or stem(name) == stem(other) for other in query.told):
                 yield f"The question speaks of {name}, and the query does not use this property."
         for said in query.amounts:
             if not re.search(rf"(?<![\w.]){re.escape(said)}(?![\w.]*\d)", self.question) and not self._says_amount(
@@ -518,6 +518,7 @@ class Asked:
             bare(stem(word))
             for at, word in enumerate(words)
             if not ({at, at + 1} & values or is_common(word))  # before a value it is a verb, as in "visit Genoa"
+            and "'" not in word.replace("’", "'")  # "I'd" is no id
             and not (words[at + 1 : at + 2] == ["of"] and (stem(word) in _SORTS or words[at - 1].isdigit()))
         }
         every -= {"name", *(link.property for link in self.links.found)}
