@@ -19,8 +19,8 @@ def fix() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("family", ["database", "code"])
-def test_the_settings_give_the_tasks_that_were_written_down(family: str) -> None:
-    written = json.loads((FOLDER / f"{family}.json").read_text("utf-8"))
-    assert len(written["cases"]) == 36
-    assert fix().made(family) == written
+@pytest.mark.parametrize(("name", "tasks"), [("database", 36), ("code", 36), ("wide", 48)])
+def test_the_settings_give_the_tasks_that_were_written_down(name: str, tasks: int) -> None:
+    written = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
+    assert len(written["cases"]) == tasks
+    assert fix().made(name) == written
