@@ -230,6 +230,12 @@ WORDS = [
     "Gold",
     "Silver",
     "Dutch",
+    "meet",
+    "with",
+    "1990-07-01",
+    "alias",
+    "Ace",
+    "p7",
     "signed",
     "old",
     "or",
@@ -241,7 +247,10 @@ WORDS = [
 ]
 
 
-@given(st.lists(st.sampled_from(WORDS), max_size=12), st.sets(st.sampled_from((ADA, BO, UNION, DUTCH, GOLD, SILVER))))
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=12),
+    st.sets(st.sampled_from((ADA, BO, P7, ACE, UNION, DUTCH, GOLD, SILVER))),
+)
 def test_any_words_give_one_query_that_reads_or_none(words: list[str], links: set[Link]) -> None:
     question = " ".join(words)
     named = tuple(link for link in links if link.words in words)

@@ -67,6 +67,8 @@ _CONDITION = frozenset(("have", "has", "had", "with", "whose"))
 """Behind these words a condition follows: what is asked for stands before them."""
 _BEFORE_BY = frozenset(("both", "directly", "either", "neither", "not", "only"))
 """Words between a verb and the "by" with which it is passive."""
+_ONE_WAY = frozenset(map(stem, ["cover", "end", "fill", "load", "replace", "start", "substitute", "swap"]))
+"""What is done with something, and does not hold the other way round."""
 _COMMAS = re.compile(r"(?<=\d),(?=\d{3})")
 _QUOTES = "\"'`“"
 _DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
@@ -288,7 +290,9 @@ class Asked:
     def is_mutual(self, name: str) -> bool:
         """Whether a relationship holds both ways between nodes of one kind, as INTERACTS_WITH does."""
         ends = [pair for edge in self._edges_named(name) for pair in edge.ends]
-        return parts_of(name)[-1] == "with" and bool(ends) and all(source == target for source, target in ends)
+        parts = parts_of(name)
+        is_said = len(parts) > 1 and parts[-1] == "with" and stem(parts[0]) not in _ONE_WAY
+        return is_said and bool(ends) and all(source == target for source, target in ends)
 
     def owners_of(self, name: str) -> list[str]:
         """The labels and relationship types that have a property with this name."""
