@@ -95,6 +95,26 @@ def test_a_name_that_is_no_value_is_missed() -> None:
     assert any('"Xyz7"' in said for said in about.objections(OF_ULM.replace(" {name: 'Ulm'}", ""), [{"n": "Bo"}]))
 
 
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("In which city does the person ada live?", ("ada",)),
+        ("Which persons live in the city ulm mitte?", ("ulm",)),
+        ("Which persons live in the city responsible for it?", ()),
+        ("Which persons live in the city founded in 1900?", ()),
+        ("In which city does the person live?", ()),
+        ("Which of the persons here live in Ulm?", ()),
+    ],
+)
+def test_a_word_behind_a_kind_is_a_name(question: str, names: tuple[str, ...]) -> None:
+    assert asked(question).strangers == names
+
+
+def test_what_could_not_be_looked_up_is_no_stranger() -> None:
+    about = Asked("In which city does the person ada live?", SCHEMA, Links(left_out=("Person.name",)))
+    assert about.strangers == ()
+
+
 def test_a_value_that_only_begins_alike_is_another() -> None:
     about = asked("Which persons live in Ulm Mitte?", Link("Ulm", "City", "name", "Ulm Nord"))
     assert about.strangers == ("Ulm Mitte",)

@@ -69,6 +69,8 @@ _BEFORE_BY = frozenset(("both", "directly", "either", "neither", "not", "only"))
 """Words between a verb and the "by" with which it is passive."""
 _ONE_WAY = frozenset(map(stem, ["cover", "end", "fill", "load", "replace", "start", "substitute", "swap"]))
 """What is done with something, and does not hold the other way round."""
+_DESCRIBES = re.compile(r"(ed|ing|est|able|ible|self|selves)$|^(alone|called|named|next|present|still|there|too)$")
+"""Words that say something of a kind that stands before them, and are no name."""
 _COMMAS = re.compile(r"(?<=\d),(?=\d{3})")
 _QUOTES = "\"'`“"
 _DIGITS = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
@@ -169,15 +171,30 @@ class Asked:
 
     @cached_property
     def strangers(self) -> tuple[str, ...]:
-        """Texts of the question that look like names and are no values of the graph: those that no value equals, and
-        those that only begin as a value does and go on otherwise."""
-        found = list(self.links.unknown)
+        """Texts of the question that look like names and are no values of the graph: those that no value equals, those
+        that only begin as a value does and go on otherwise, and words behind a kind, as in "the drug imatinib"."""
+        found = [*self.links.unknown, *(() if self.links.left_out else self._named_in_small())]
         for link in self.links.found:
             if link.value.lower().startswith(f"{link.words.lower()} "):
                 after = re.search(rf"{re.escape(link.words)}\s+(\w[\w\-]*)", self.question)
                 if after and not is_common(after[1]) and stem(after[1]) not in self._schema_stems:
                     found.append(f"{link.words} {after[1]}")
         return tuple(dict.fromkeys(found))
+
+    def _named_in_small(self) -> Iterator[str]:
+        """The words in small letters behind "the" and a kind that the question can only have as a name."""
+        labels = {tuple(map(stem, parts_of(node.label))): node.label for node in self.schema.nodes}
+        stems = [said for _, said in self.words]
+        taken = {at for link in self.links.found for at in self.places_of(link.words)} | {at for at, _ in self.verbs}
+        for at in range(1, len(stems)):
+            length = _named(stems[at:], labels)[1]
+            behind = at + length
+            if self.words[at - 1][0] != "the" or not length or behind >= len(stems) or behind in taken:
+                continue
+            (kind, _), (word, said) = self.words[behind - 1], self.words[behind]
+            is_other = is_common(word) or said in self._schema_stems or self.says_no(word) or word in NUMBERS
+            if not kind.endswith("s") and word.isalpha() and not is_other and not _DESCRIBES.search(word):
+                yield from [word] if _has_words(self.question, word) else []
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
