@@ -1,7 +1,7 @@
 """Writes the tasks of the study, as they are made from their settings: `python studies/streams/fix.py`.
 
-It was run before any model saw a task of the file. `tests/studies/test_streams_study.py` compares what it wrote with what the
-settings give today.
+It was run before any model saw a task of the file. `tests/studies/test_streams_study.py` compares what it wrote with
+what the settings give today.
 """
 
 from __future__ import annotations
