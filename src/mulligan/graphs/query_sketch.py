@@ -161,8 +161,8 @@ class _Words:
 
     @cached_property
     def _is_half_negated(self) -> bool:
-        """Whether one relationship is told of on both sides of the word that negates, as in "does it regulate without
-        activating", so that it is there and something else of it is not."""
+        """Whether a relationship is named before the word that negates and one of its values behind it, as in "does it
+        regulate without activating": it is there, and has another value."""
         behind = {
             link.label
             for link in self.about.links.found
@@ -499,23 +499,24 @@ class _Patterns:
         return f"MATCH {match}{where} {self._returned(tree, [_name(at) for at in counted])}"
 
     def _excluded(self, tree: _Tree, branches: Sequence[int]) -> int | None:
-        """The branch that is negated: the only one of which words stand behind the word that negates. If none do, and
-        there is but one, it is that; None if it cannot be told."""
+        """The branch that is negated: the only one that is mentioned behind the word that negates, or the only branch,
+        if all is mentioned before that word. None if the words leave a choice."""
         start = self._words.negation or 0
-        told = {at: self._told_at(tree, {at}) or self._told_at(tree, _below(tree, at)) for at in branches}
-        found = [at for at in branches if max(told[at], default=-1) > start]
-        if not found and len(branches) == 1 and max(self._told_at(tree, _below(tree, branches[0])), default=0) < start:
+        whole = {at: self._mentions(tree, _below(tree, at)) for at in branches}
+        own = {at: self._mentions(tree, {at}) or whole[at] for at in branches}
+        found = [at for at in branches if max(own[at], default=-1) > start]
+        if not found and len(branches) == 1 and max(whole[branches[0]], default=0) < start:
             return branches[0]
-        return found[0] if len(found) == 1 and all(told.values()) else None
+        return found[0] if len(found) == 1 and all(own.values()) else None
 
-    def _told_at(self, tree: _Tree, places: set[int]) -> set[int]:
-        """The places of the words that tell of these nodes: of their values, their relationships and their kinds."""
+    def _mentions(self, tree: _Tree, places: set[int]) -> set[int]:
+        """The places of the words that mention these nodes: their values, their relationships and their kinds."""
         nodes = [tree[at] for at in places]
         links = [link for node in nodes for link in (*node.values, *node.edge_values)]
-        told = {at for link in links for at in self._about.places_of(link.words)}
-        told |= {at for at, name in self._about.verbs if name in (node.type for node in nodes)}
+        found = {at for link in links for at in self._about.places_of(link.words)}
+        found |= {at for at, name in self._about.verbs if name in (node.type for node in nodes)}
         kinds = {node.label for node in nodes} - {tree[0].label}
-        return told | {at for at, label in self._words.kinds.items() if label in kinds}
+        return found | {at for at, label in self._words.kinds.items() if label in kinds}
 
     def _named_by(self, tree: _Tree) -> str:
         """The id by which the question names another node of the kind that it asks for; ""."""

@@ -137,15 +137,16 @@ async def link_values(
 
     A value counts when it is equal to a phrase of up to four words, regardless of case and of a plural's ending; a
     phrase that could be a name (with a capital inside the sentence, a digit, or in quotes) may also be the beginning of
-    values. Names of labels and relationship types do not count, unless they are in quotes.
+    values. A name that no node has is looked up in the texts of relationships and in lists, too. Names of labels and
+    relationship types do not count, unless they are in quotes.
 
     Args:
         labels: the kinds of nodes to look in; all by default.
         seconds: the time limit.
     """
-    few_places, lists = _few_of(schema), [place for place in _lists_of(schema) if not labels or place[0] in labels]
-    few_seconds = seconds / 4 if few_places or lists else 0.0
-    search = _Search(graph, seconds - few_seconds)
+    edges, lists = _edge_texts_of(schema), [place for place in _lists_of(schema) if not labels or place[0] in labels]
+    rest_seconds = seconds / 4 if edges or lists else 0.0
+    search = _Search(graph, seconds - rest_seconds)
     phrases = _phrases(question, schema)
     places = [place for place in _texts_of(schema) if not labels or place[0] in labels]
     found = [link for place in places for link in await search.written(place, phrases)]
@@ -155,18 +156,18 @@ async def link_values(
     left = _left(phrases, found)
     for place in places if left else ():
         found += await search.beginning(place, left)
-    few, left = _Search(graph, few_seconds), [] if search.left_out else _left(phrases, found)
-    for place in few_places if left else ():
-        found += await few.on_relationships(place, left)
+    rest, left = _Search(graph, rest_seconds), [] if search.left_out else _left(phrases, found)
+    for place in edges if left else ():
+        found += await rest.on_relationships(place, left)
     for place in lists if left else ():
-        found += await few.in_lists(place, left)
-    left = [] if few.left_out else _left(left, found)
-    left_out = [*search.left_out, *few.left_out]
+        found += await rest.in_lists(place, left)
+    left = [] if rest.left_out else _left(left, found)
+    left_out = [*search.left_out, *rest.left_out]
     types = {stem(part) for edge in schema.edges for part in edge.label.split("_")}
     words = [word for word in _WORD.findall(question) if stem(word) not in types]
     spoken = [word for word in words if not any(_holds(link.words, word) for link in found)]
-    for place in few_places if spoken else ():  # what this leaves out is no name
-        found += await few.said(place, spoken)
+    for place in edges if spoken else ():  # what this leaves out is no name
+        found += await rest.said(place, spoken)
     return Links(tuple(_longest(found)), tuple(left_out), tuple(_unknown(left, schema)))
 
 
@@ -351,7 +352,7 @@ def _is_text(kind: str) -> bool:
     return not low or (("str" in low or "text" in low or "char" in low) and "[" not in low and "list" not in low)
 
 
-def _few_of(schema: GraphSchema) -> list[tuple[str, str]]:
+def _edge_texts_of(schema: GraphSchema) -> list[tuple[str, str]]:
     """The properties of relationships that hold texts, as (type, property)."""
     found = [
         (edge.label, name) for edge in schema.edges for name, kind in edge.properties.items() if kind and _is_text(kind)
