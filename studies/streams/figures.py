@@ -26,9 +26,10 @@ MARGIN = 0.05
 
 @dataclass(frozen=True)
 class Task:
-    """One task of a stream in all arms. family: its kind, named with its stream, since the streams share none."""
+    """One task of a stream in all arms. stream: its id. kind: named with the benchmark, as benchmarks share none."""
 
-    family: str
+    stream: str
+    kind: str
     rows: dict[str, Row]
 
     def score(self, arm: str) -> float:
@@ -36,24 +37,29 @@ class Task:
         return self.rows[arm].score or 0.0
 
 
-def tasks_of(stream: str, rows: Sequence[Row]) -> list[Task]:
+def cluster(task: Task, number: int, by: str) -> str:
+    """What the task stands in: its kind, its kind in its own stream, or itself."""
+    return {"kind": task.kind, "stream": f"{task.stream} {task.kind}", "task": str(number)}[by]
+
+
+def tasks_of(stream: str, benchmark: str, rows: Sequence[Row]) -> list[Task]:
     """The tasks up to the last position that all arms have reached."""
     arms = {row.arm for row in rows}
     reached = min(max(row.position for row in rows if row.arm == arm) for arm in arms)
     return [
-        Task(f"{stream} {at[0].family}", {row.arm: row for row in at})
+        Task(stream, f"{benchmark} {at[0].family}", {row.arm: row for row in at})
         for position in range(1, reached + 1)
         if (at := [row for row in rows if row.position == position])
     ]
 
 
-def difference(tasks: Sequence[Task], arm: str, reference: str, *, by_task: bool) -> Estimate:
-    clusters = [str(n) if by_task else task.family for n, task in enumerate(tasks)]
+def difference(tasks: Sequence[Task], arm: str, reference: str, by: str) -> Estimate:
+    clusters = [cluster(task, n, by) for n, task in enumerate(tasks)]
     return clustered([task.score(arm) - task.score(reference) for task in tasks], clusters)
 
 
-def tests(tasks: Sequence[Task], pairs: Sequence[tuple[str, str]], *, by_task: bool) -> Table:
-    found = [difference(tasks, *pair, by_task=by_task) for pair in pairs]
+def tests(tasks: Sequence[Task], pairs: Sequence[tuple[str, str]], by: str) -> Table:
+    found = [difference(tasks, *pair, by) for pair in pairs]
     corrected = holm([one.p if one.p is not None else 1.0 for one in found[1:]])
     cells = list[list[str]]()
     for (arm, reference), one, holms in zip(pairs, found, ["", *(f"{p:.3g}" for p in corrected)], strict=True):
@@ -88,18 +94,22 @@ def arms(tasks: Sequence[Task]) -> Table:
     return Table(["arm", "score", "gain", "solved", "tokens", "of memory", "recalled", "errors"], cells)
 
 
-async def figures(addresses: Sequence[str], pairs: Sequence[tuple[str, str]], *, by_task: bool) -> list[Block]:
+async def figures(
+    addresses: Sequence[str], pairs: Sequence[tuple[str, str]], by: str, chosen: Sequence[str]
+) -> list[Block]:
+    """chosen: the arms to read; empty: all."""
     blocks, all_tasks = list[Block](), list[Task]()
     for one in addresses:
         address, _, stream = one.rpartition("=")
         async with open_store(address) as store:
             report = await read_stream(store, stream)
         name = report.choice.base.benchmark
-        tasks = tasks_of(name, report.rows)
+        tasks = tasks_of(stream, name, [row for row in report.rows if not chosen or row.arm in chosen])
         all_tasks += tasks
-        blocks += [Line(f"{name}: {len(tasks)} tasks in all arms, {report.model}"), arms(tasks)]
-    both = Line(f"All: {len(all_tasks)} tasks, {len({task.family for task in all_tasks})} kinds; margin {MARGIN}.")
-    return [*blocks, both, arms(all_tasks), tests(all_tasks, pairs, by_task=by_task)]
+        blocks += [Line(f"{name} {stream}: {len(tasks)} tasks in all arms, {report.model}"), arms(tasks)]
+    clusters = len({cluster(task, n, by) for n, task in enumerate(all_tasks)})
+    both = Line(f"All: {len(all_tasks)} tasks in {clusters} clusters by {by}; margin {MARGIN}.")
+    return [*blocks, both, arms(all_tasks), tests(all_tasks, pairs, by)]
 
 
 if __name__ == "__main__":
@@ -107,7 +117,14 @@ if __name__ == "__main__":
     parser.add_argument("streams", nargs="+", metavar="STORE=STREAM")
     parser.add_argument("--first", default=FIRST, metavar="ARM:ARM", help="the difference that decides")
     parser.add_argument("--beside", nargs="*", default=BESIDE, metavar="ARM:ARM", help="others, corrected by Holm")
-    parser.add_argument("--by-task", action="store_true", help="paired by task, and not clustered by kind")
+    parser.add_argument("--arms", default="", metavar="A,B,…", help="read these arms alone")
+    parser.add_argument(
+        "--by",
+        default="kind",
+        choices=["kind", "stream", "task"],
+        help="what standard errors are clustered by: kind of task, kind in its own stream, or single task",
+    )
     given = parser.parse_args()
     named = [(arm, reference) for arm, _, reference in (pair.partition(":") for pair in (given.first, *given.beside))]
-    print(markdown(asyncio.run(figures(given.streams, named, by_task=given.by_task))))
+    chosen = [arm for arm in given.arms.split(",") if arm]
+    print(markdown(asyncio.run(figures(given.streams, named, given.by, chosen))))

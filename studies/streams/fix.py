@@ -18,6 +18,13 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "database": ("stream:database", {"seed": 17, "tasks": 36, "drift": "middle", "announce": True, "kinds": 4}),
     "code": ("stream:code", {"seed": 17, "tasks": 36, "drift": "middle", "announce": True, "kinds": 6}),
     "wide": ("stream:code", {"seed": 53, "tasks": 48, "drift": "middle", "announce": True, "kinds": 12}),
+    **{
+        f"base-{seed}": (
+            "stream:code",
+            {"seed": seed, "tasks": 36, "drift": "middle", "announce": True, "kinds": 12},
+        )
+        for seed in (59, 61, 67, 71)
+    },
 }
 """The benchmark and its settings, by the name of the file."""
 

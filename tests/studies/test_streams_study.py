@@ -19,7 +19,10 @@ def fix() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize(("name", "tasks"), [("database", 36), ("code", 36), ("wide", 48)])
+@pytest.mark.parametrize(
+    ("name", "tasks"),
+    [("database", 36), ("code", 36), ("wide", 48), *((f"base-{seed}", 36) for seed in (59, 61, 67, 71))],
+)
 def test_the_settings_give_the_tasks_that_were_written_down(name: str, tasks: int) -> None:
     written = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
     assert len(written["cases"]) == tasks
