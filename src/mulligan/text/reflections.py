@@ -256,6 +256,8 @@ def _is_grounded(reflection: str, about: str) -> bool:
 
 def _stands_in(part: str, text: str) -> bool:
     """Whether the part stands in the text, and not within a word."""
+    if part not in text:  # spares a pattern as long as the part
+        return False
     before = r"(?<!\w)" if part[0].isalnum() else ""
     after = r"(?!\w)" if part[-1].isalnum() else ""
     return re.search(f"{before}{re.escape(part)}{after}", text) is not None
