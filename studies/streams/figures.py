@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -26,10 +27,17 @@ MARGIN = 0.05
 
 @dataclass(frozen=True)
 class Task:
-    """One task of a stream in all arms. stream: its id. kind: named with the benchmark, as benchmarks share none."""
+    """One task of a stream in all arms.
+
+    Attributes:
+        stream: its id.
+        kind: named with the benchmark, as benchmarks share none.
+        turn: 1 for the first of its kind in the stream.
+    """
 
     stream: str
     kind: str
+    turn: int
     rows: dict[str, Row]
 
     def score(self, arm: str) -> float:
@@ -46,11 +54,13 @@ def tasks_of(stream: str, benchmark: str, rows: Sequence[Row]) -> list[Task]:
     """The tasks up to the last position that all arms have reached."""
     arms = {row.arm for row in rows}
     reached = min(max(row.position for row in rows if row.arm == arm) for arm in arms)
-    return [
-        Task(stream, f"{benchmark} {at[0].family}", {row.arm: row for row in at})
-        for position in range(1, reached + 1)
-        if (at := [row for row in rows if row.position == position])
-    ]
+    found, turns = list[Task](), Counter[str]()
+    for position in range(1, reached + 1):
+        if at := [row for row in rows if row.position == position]:
+            kind = f"{benchmark} {at[0].family}"
+            turns[kind] += 1
+            found.append(Task(stream, kind, turns[kind], {row.arm: row for row in at}))
+    return found
 
 
 def difference(tasks: Sequence[Task], arm: str, reference: str, by: str) -> Estimate:
@@ -77,6 +87,7 @@ def arms(tasks: Sequence[Task]) -> Table:
         gain = "" if arm == "none" or without == 1 else f"{(score - without) / (1 - without):+.3f}"
         of_memory = fmean(row.memory_tokens_in + row.memory_tokens_out for row in rows)
         right = sum(row.success or False for row in rows)
+        some = sum(task.score(arm) > 0 for task in tasks)
         recalled, errors = fmean(row.recalled_tokens for row in rows), sum(row.status == "error" for row in rows)
         tokens = fmean(row.tokens for row in rows)
         cells.append(
@@ -85,13 +96,24 @@ def arms(tasks: Sequence[Task]) -> Table:
                 f"{score:.3f}",
                 gain,
                 str(right),
+                str(some),
                 f"{tokens:,.0f}",
                 f"{of_memory:,.0f}",
                 f"{recalled:,.0f}",
                 str(errors),
             ]
         )
-    return Table(["arm", "score", "gain", "solved", "tokens", "of memory", "recalled", "errors"], cells)
+    heads = ["arm", "score", "gain", "solved", "with points", "tokens", "of memory", "recalled", "errors"]
+    return Table(heads, cells)
+
+
+def parts(tasks: Sequence[Task], name: str, of: Callable[[Task], str]) -> Table:
+    """The mean score of each arm in each part of the tasks."""
+    cells = list[list[str]]()
+    for part in sorted({of(task) for task in tasks}):
+        those = [task for task in tasks if of(task) == part]
+        cells.append([part, str(len(those)), *(f"{fmean(t.score(arm) for t in those):.3f}" for arm in tasks[0].rows)])
+    return Table([name, "tasks", *tasks[0].rows], cells)
 
 
 async def figures(
@@ -109,7 +131,9 @@ async def figures(
         blocks += [Line(f"{name} {stream}: {len(tasks)} tasks in all arms, {report.model}"), arms(tasks)]
     clusters = len({cluster(task, n, by) for n, task in enumerate(all_tasks)})
     both = Line(f"All: {len(all_tasks)} tasks in {clusters} clusters by {by}; margin {MARGIN}.")
-    return [*blocks, both, arms(all_tasks), tests(all_tasks, pairs, by)]
+    by_turn = parts(all_tasks, "turn of its kind", lambda task: str(task.turn))
+    by_kind = parts(all_tasks, "kind", lambda task: task.kind)
+    return [*blocks, both, arms(all_tasks), tests(all_tasks, pairs, by), by_turn, by_kind]
 
 
 if __name__ == "__main__":
