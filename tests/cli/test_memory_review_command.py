@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from agent_transcripts import in_format
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from terminals import terminal
 
@@ -226,6 +226,7 @@ def lesson(title: str, content: str = "x") -> Lesson:
 
 
 @given(before=st.binary(max_size=60), after=st.binary(max_size=60), titles=st.lists(st.text(max_size=20), max_size=3))
+@example(before=b"", after=b"", titles=["\r", "one\r\ntwo"])
 def test_what_stands_around_the_block_stays_byte_for_byte(before: bytes, after: bytes, titles: list[str]) -> None:
     assume(b"mulligan:" not in before + after)
     lessons = [lesson(title, f"{title}\n{END}") for title in titles]

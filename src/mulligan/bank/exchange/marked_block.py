@@ -41,7 +41,7 @@ def _lines(lessons: Sequence[Lesson]) -> list[str]:
     lines = [BEGIN, "## Lessons of earlier sessions", ""]
     for lesson in sorted(lessons, key=lambda one: (one.created, one.id)):
         lines += [
-            f"- {_plain(lesson.title)}",
+            f"- {_plain(' '.join(lesson.title.split()))}".rstrip(),
             *(f"  > {_plain(part)}".rstrip() for part in lesson.content.splitlines()),
         ]
     return [*lines, *([] if lessons else ["None."]), END]
