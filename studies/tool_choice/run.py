@@ -31,7 +31,7 @@ from mulligan.core.records import Json
 from mulligan.models import embedded
 from mulligan.models.catalog import open_model
 from mulligan.models.embedded.llama import Load, Server, loaded
-from mulligan.models.failures import NotJson
+from mulligan.models.failures import Unreadable
 
 SITUATIONS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "situations.json").read_text(encoding="utf-8"))[
     "situations"
@@ -80,7 +80,7 @@ async def choice(model: Model, question: Question) -> tuple[str, Json]:
     """The name of the tool that the model calls, and its arguments: None where the answer was cut off."""
     try:
         answer = await model.ask(question, SAMPLING)
-    except NotJson as cut:
+    except Unreadable as cut:
         begun = cut.text.partition('"arguments"')[0]
         return next((tool.name for tool in question.tools if f'"{tool.name}"' in begun), "(none)"), None
     if not answer.calls:

@@ -13,7 +13,7 @@ import pytest
 from mulligan.bench.fanout.shared import SILENT, Slots, Weights, answer_in
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Answer, Message, Question, Sampling
-from mulligan.models.failures import NotJson
+from mulligan.models.failures import Unreadable
 
 
 class Clock:
@@ -117,7 +117,7 @@ async def test_answers_and_errors_of_a_model_cross_over(tmp_path: Path) -> None:
     model = Elsewhere(tmp_path, "right", "{broken")
     answer = await model.ask()
     assert (answer.content, answer.usage.calls, answer.usage.output_tokens) == ("right", 1, 1)
-    with pytest.raises(NotJson) as bad:
+    with pytest.raises(Unreadable) as bad:
         await model.ask({"type": "object"})
     assert (bad.value.text, bad.value.usage.calls) == ("{broken", 1)
     with pytest.raises(ModelError, match="has 2 answers and was asked for number 3"):

@@ -12,7 +12,7 @@ from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
 from mulligan.core.questions import Answer, Message, Question, Sampling
 from mulligan.core.records import Image, Usage
 from mulligan.models.catalog import open_model
-from mulligan.models.failures import NotJson, Unusable
+from mulligan.models.failures import Unreadable, Unusable
 from mulligan.models.settings import CallSettings
 
 ASKED = Question((Message("system", "Be brief."), Message("user", "Say hello.")))
@@ -150,7 +150,7 @@ async def test_json_cut_off_says_so_and_what_it_took(wire: Wire) -> None:
     wire.plays({"answer": '{"pas', "finish": "length", "usage": [5, 20]})
     with pytest.raises(BadAnswer, match=r"cut off after 20 tokens: raise max_tokens") as caught:
         await open_model("openai:gpt-4o").ask(JUDGED)
-    assert isinstance(caught.value, NotJson)
+    assert isinstance(caught.value, Unreadable)
     assert not caught.value.again
     assert caught.value.usage.tokens == 25
 

@@ -15,7 +15,7 @@ from mulligan.core.loop import Meter
 from mulligan.core.protocols import Journal, Model
 from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Json, Usage
-from mulligan.models.failures import NotJson
+from mulligan.models.failures import Unreadable
 from mulligan.models.gate import Gate, estimate
 from mulligan.models.replayed import ReplayedModel
 from mulligan.models.requests import answer_of, hash_of, request_of, result_of
@@ -137,7 +137,7 @@ async def test_tools_and_calls_count_against_the_budget() -> None:
 
 
 async def test_an_answer_that_is_not_a_call_is_asked_for_once_more_with_the_tools() -> None:
-    model = ScriptedModel([NotJson("no JSON", text="Well.", model="m", usage=Usage()), SCRIPT[0]])
+    model = ScriptedModel([Unreadable("no JSON", text="Well.", model="m", usage=Usage()), SCRIPT[0]])
     answer = await gate(model).ask(ASKED)
     assert answer.calls == (ToolCall("look", {"at": "a"}),)
     assert model.questions[1].tools == (LOOK,)
@@ -145,7 +145,7 @@ async def test_an_answer_that_is_not_a_call_is_asked_for_once_more_with_the_tool
         ["Well.", "That cannot be read: no JSON. Answer again, with nothing but JSON that fits the schema."]
     )
     with pytest.raises(BadAnswer):
-        await gate(ScriptedModel([NotJson("cut", text="{", model="m", usage=Usage(), again=False)])).ask(ASKED)
+        await gate(ScriptedModel([Unreadable("cut", text="{", model="m", usage=Usage(), again=False)])).ask(ASKED)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from mulligan.core.protocols import Checkout, Job, Journal, Prompts, Ran, Reply,
 from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Past, Step, kept_text
 from mulligan.text.command_lines import split_line
 from mulligan.text.formatting import TOKENS, past_text, task_text
+from mulligan.text.thoughts import answer_of
 from mulligan.text.truncate import truncate_text
 
 SLOTS = ("task", "recall", "past", "state")
@@ -158,7 +159,7 @@ class Command:
                 await check_tree(place, "the question to the agent")
                 return {
                     "exit": ran.exit_code,
-                    "text": truncate_text(ran.stdout.strip(), self._tokens),
+                    "text": truncate_text(answer_of(ran.stdout).strip(), self._tokens),
                     "said": _said(ran, self._tokens),
                     "halted": halted(ran, self._seconds),
                     "discarded": list(await place.changed()),

@@ -81,12 +81,16 @@ class Answer:
     """`content` is text, or with a schema the parsed JSON (not yet validated: `take` does that).
 
     `calls` are the tools that the model wants called, in order; the text is then what it said besides.
+    `raw` is the whole text of the model where `content` leaves something of it out, such as thoughts; `repairs` are the
+    faults in its JSON that were repaired.
     """
 
     content: Json
     model: str
     usage: Usage = Usage()
     calls: tuple[ToolCall, ...] = ()
+    raw: str = ""
+    repairs: tuple[str, ...] = ()
 
 
 @runtime_checkable

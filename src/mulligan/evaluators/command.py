@@ -18,6 +18,7 @@ from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Step
 from mulligan.text.command_lines import split_line
 from mulligan.text.evidence import evidence_of
+from mulligan.text.thoughts import output_of
 from mulligan.text.truncate import truncate
 
 CACHES = (
@@ -93,7 +94,7 @@ class Command:
     async def evaluate(self, episode: Episode) -> Feedback:
         attempt = episode.trials[-1].attempt
         if self.expects != "workspace":
-            return self._judged(await self._run(self._file_job(attempt.output)))
+            return self._judged(await self._run(self._file_job(output_of(attempt))))
         folder, missing = _place(attempt)
         if missing:
             return self._feedback(None, f"The attempt could not be judged: {missing}.")

@@ -7,6 +7,7 @@ from typing import Literal
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Feedback
+from mulligan.text.thoughts import output_of
 
 
 class Contains:
@@ -31,7 +32,7 @@ class Contains:
         self._ignore_case = ignore_case
 
     async def evaluate(self, episode: Episode) -> Feedback:
-        output = self._folded(episode.trials[-1].attempt.output)
+        output = self._folded(output_of(episode.trials[-1].attempt))
         missing = [text for text in self._texts if self._folded(text) not in output]
         found = len(self._texts) - len(missing)
         passed = found > 0 if self._any else not missing

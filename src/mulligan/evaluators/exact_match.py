@@ -10,6 +10,7 @@ from typing import Literal
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Feedback, Finding
 from mulligan.text.evidence import evidence_of
+from mulligan.text.thoughts import output_of
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _SENTENCE = 8
@@ -55,7 +56,8 @@ class ExactMatch:
 
     async def evaluate(self, episode: Episode) -> Feedback:
         attempt = episode.trials[-1].attempt
-        found = normalise(attempt.output)
+        output = output_of(attempt)
+        found = normalise(output)
         if found in self._answers:
             return Feedback(True, "The answer is right.", source=self._source)
         halted = attempt.outcome.halted if attempt.outcome else None
@@ -64,5 +66,5 @@ class ExactMatch:
             text += " The whole output counts as the answer, so it should hold nothing else."
             tried = text
         else:
-            tried = f"The answer {attempt.output.strip()!r} is wrong." if found else text
+            tried = f"The answer {output.strip()!r} is wrong." if found else text
         return Feedback(False, text, source=self._source, evidence=evidence_of([Finding(got=tried)]))

@@ -24,6 +24,7 @@ from mulligan.text.plain import escaped
 from mulligan.text.programs import meaning_solution, typed
 from mulligan.text.python_code import asked_for, parsed, with_others
 from mulligan.text.python_tests import modules
+from mulligan.text.thoughts import output_of
 
 Language: TypeAlias = Literal["py", "rs"]
 Layout: TypeAlias = Literal["ours", "reference"]
@@ -99,7 +100,7 @@ def usable_rust(test: str) -> bool:
 def _typed(episode: Episode) -> Episode:
     """The newest attempt with the names of `typing` that it uses without importing them."""
     *before, last = episode.trials
-    whole = replace(last.attempt, output=typed(last.attempt.output))
+    whole = replace(last.attempt, output=typed(output_of(last.attempt)))
     return replace(episode, trials=(*before, replace(last, attempt=whole)))
 
 

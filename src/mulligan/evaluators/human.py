@@ -14,6 +14,7 @@ from typing import Literal, TextIO
 
 from mulligan.core.errors import GaveUp, InvalidInput
 from mulligan.core.records import Episode, Feedback
+from mulligan.text.thoughts import output_of
 
 _CHOICE = "pass, give up, or what is wrong: "
 _UNCLEAR = frozenset({"", "y", "yes", "ok", "n", "no", "fail", "failed", "wrong"})
@@ -48,7 +49,7 @@ class Human:
         places = "".join(
             f"\nIt is in {artifact.location}\n" for artifact in trial.attempt.artifacts if artifact.location
         )
-        question = f"\nTrial {trial.number}:\n\n{printable(trial.attempt.output.strip())}\n{places}\n{_CHOICE}"
+        question = f"\nTrial {trial.number}:\n\n{printable(output_of(trial.attempt).strip())}\n{places}\n{_CHOICE}"
         while True:
             try:
                 reply = (await self._ask(question)).strip()

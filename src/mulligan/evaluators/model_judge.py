@@ -12,6 +12,7 @@ from mulligan.core.records import Episode, Feedback, Json
 from mulligan.text.formatting import TOKENS, attempt_text, task_text
 from mulligan.text.images import IMAGES, checked_count, with_images
 from mulligan.text.secrets import mask_attempt
+from mulligan.text.thoughts import output_of
 
 BEST = 10
 SCHEMA: Json = {
@@ -81,7 +82,7 @@ class ModelJudge:
     async def evaluate(self, episode: Episode) -> Feedback:
         attempt = episode.trials[-1].attempt
         halted = attempt.outcome.halted if attempt.outcome else None
-        if halted and not attempt.output.strip() and not attempt.artifacts:
+        if halted and not output_of(attempt).strip() and not attempt.artifacts:
             return Feedback(False, f"There is no result: {halted}.", source="model_judge")
         try:
             return await think(self, self._model, [episode], self._sampling)

@@ -14,6 +14,7 @@ from typing import Literal
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Job, Sandbox
 from mulligan.core.records import Episode, Feedback
+from mulligan.text.thoughts import output_of
 
 _SEARCH = """
 import json, re, sys
@@ -47,7 +48,7 @@ class Regex:
 
     async def evaluate(self, episode: Episode) -> Feedback:
         """Raises `SandboxError` when nothing could be run."""
-        output = episode.trials[-1].attempt.output
+        output = output_of(episode.trials[-1].attempt)
         ran = await self._sandbox.run(
             Job(
                 (sys.executable, "-I", "-S", "-c", _SEARCH),

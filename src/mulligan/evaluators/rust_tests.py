@@ -21,6 +21,7 @@ from mulligan.oracle.rust.feedback import CompilerErrors, Verdict, refused
 from mulligan.oracle.rust.program import read
 from mulligan.text.evidence import evidence_of
 from mulligan.text.rust import masked, open_braces
+from mulligan.text.thoughts import output_of
 
 SOURCE = "rust_tests"
 _ROUNDS = 6
@@ -83,7 +84,7 @@ class RustTests:
 
     async def evaluate(self, episode: Episode) -> Feedback:
         """Judges the newest attempt's output as code. Raises `SandboxError` when nothing could be compiled or run."""
-        code = episode.trials[-1].attempt.output.replace("\r\n", "\n")
+        code = output_of(episode.trials[-1].attempt).replace("\r\n", "\n")
         if self._program.open and open_braces(code) == 1:
             code += "\n}"
         try:

@@ -22,6 +22,7 @@ from mulligan.oracle.python.feedback import FORGEABLE, failed, feedback, verdict
 from mulligan.oracle.python.names import foreign
 from mulligan.oracle.python.plan import read
 from mulligan.oracle.python.remote import CALL
+from mulligan.text.thoughts import output_of
 
 _GRACE = 2.0
 """Seconds that the examiner gets to finish by itself when the time for the tests is over."""
@@ -79,11 +80,11 @@ class UnitTests:
 
     async def evaluate(self, episode: Episode) -> Feedback:
         """Judges the newest attempt's output as code. Raises `SandboxError` when nothing could be run."""
-        return self._feedback(*await self._judged(episode.trials[-1].attempt.output))
+        return self._feedback(*await self._judged(output_of(episode.trials[-1].attempt)))
 
     async def each(self, episode: Episode) -> tuple[Feedback, tuple[bool, ...]]:
         """What `evaluate` says, and for each test whether it passed, in order; none where there is no verdict."""
-        report, notes = await self._judged(episode.trials[-1].attempt.output)
+        report, notes = await self._judged(output_of(episode.trials[-1].attempt))
         first = self._feedback(report, notes)
         return first, () if first.passed is None else verdicts(self._plan, report)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Answer, Message, Question, Sampling
 from mulligan.core.records import Usage
-from mulligan.models import json_answers
-from mulligan.models.failures import NotJson
-from mulligan.models.tool_answers import call_of, in_json
+from mulligan.models.answers import answer_in
+from mulligan.models.tool_answers import in_json
 
 
 def part(name: str = "") -> Any:
@@ -69,16 +69,9 @@ class InspectModel:
         if output.error:
             raise ModelError(f"{self.id} failed: {output.error}")
         text, usage = str(output.completion), _usage(output.usage)
-        for stop in sampling.stop:  # not every provider takes them, and cutting twice does no harm
-            text = text.split(stop, 1)[0]
-        if question.tools:
-            return Answer("", self.id, usage, (call_of(text),))
-        if worded.schema is None:
-            return Answer(text, self.id, usage)
-        try:
-            return Answer(json_answers.parse(text, worded.schema), self.id, usage)
-        except ValueError as error:
-            raise NotJson(str(error), text=text, model=self.id, usage=usage) from None
+        cut = "it was cut off: raise max_tokens" if output.stop_reason in ("max_tokens", "model_length") else ""
+        asked = replace(worded, tools=question.tools)
+        return answer_in(text, asked, model=self.id, usage=usage, cut=cut, stop=sampling.stop)
 
 
 def _with_schema(question: Question) -> tuple[Message, ...]:

@@ -44,7 +44,7 @@ from mulligan.core.errors import BadAnswer, InvalidInput, UnknownName
 from mulligan.core.protocols import Model
 from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Image, Json, Usage
-from mulligan.models.failures import NotJson
+from mulligan.models.failures import Unreadable
 from mulligan.models.settings import CallSettings
 from mulligan.models.tool_answers import call_of, in_json
 from mulligan.recording.bridge import run
@@ -117,7 +117,7 @@ def from_answer(answer: Answer, question: Sequence[Message]) -> AIMessage:
     return _message(text, answer.model, answer.usage, tool_calls=calls, invalid_tool_calls=invalid)
 
 
-def unreadable(bad: NotJson, tool: str) -> AIMessage:
+def unreadable(bad: Unreadable, tool: str) -> AIMessage:
     """Return the message for a call of this tool ("": any tool) that cannot be read."""
     invalid = _invalid(tool, bad.text, f"call_{digest(bad.text)[:12]}_1", bad.why)
     return _message("", bad.model, bad.usage, invalid_tool_calls=[invalid])
@@ -302,7 +302,7 @@ class ToolRequest:
     parallel: bool = True
 
     async def answer(self) -> Answer:
-        """Return the model's answer. Raises what the model raises, and `NotJson` for a call that cannot be read.
+        """Return the model's answer. Raises what the model raises, and `Unreadable` for a call that cannot be read.
 
         Without tools, earlier calls become text: some providers refuse calls of tools that are not bound.
         """
@@ -330,7 +330,7 @@ class ToolRequest:
 def _call_in(answer: Answer, tools: Sequence[Tool]) -> ToolCall:
     """Return the call in an answer. If there is only one tool, an answer may hold its arguments alone.
 
-    Raises `NotJson` that tells what is wrong.
+    Raises `Unreadable` that tells what is wrong.
     """
     content: Json = answer.content
     given = cast(dict[str, Json], content) if isinstance(content, dict) else {}
@@ -342,7 +342,7 @@ def _call_in(answer: Answer, tools: Sequence[Tool]) -> ToolCall:
         if call.name not in [tool.name for tool in tools]:
             raise ValueError(f"there is no tool called {call.name!r}")
     except ValueError as error:
-        raise NotJson(str(error), text=text, model=answer.model, usage=answer.usage) from None
+        raise Unreadable(str(error), text=text, model=answer.model, usage=answer.usage) from None
     return call
 
 
@@ -474,7 +474,7 @@ class ChatMulligan(BaseChatModel):
         )
         try:
             message = from_answer(await request.answer(), request.messages)
-        except NotJson as bad:
+        except Unreadable as bad:
             message = unreadable(bad, request.required[0].name if len(request.required) == 1 else "")
         return ChatResult(generations=[ChatGeneration(message=message)])
 

@@ -41,12 +41,18 @@ _BY_STATUS = {
 _FORMAT = "The server does not speak this provider's format: check the base URL."
 
 
-class NotJson(BadAnswer):
-    """The question has a schema and the answer is not JSON. `again`: whether asking once more makes sense."""
+class Unreadable(BadAnswer):
+    """The answer is not the JSON that was asked for, or holds thoughts alone.
 
-    def __init__(self, why: str, *, text: str, model: str, usage: Usage, again: bool = True) -> None:
-        super().__init__(f"{model} was asked for JSON: {why}.")
-        self.why, self.text, self.model, self.usage, self.again = why, text, model, usage, again
+    again: whether asking once more makes sense.
+    """
+
+    def __init__(
+        self, why: str, *, text: str, model: str, usage: Usage, again: bool = True, thoughts: bool = False
+    ) -> None:
+        super().__init__(f"{model} {'gave no answer' if thoughts else 'was asked for JSON'}: {why}.")
+        self.why, self.text, self.model, self.usage = why, text, model, usage
+        self.again, self.thoughts = again, thoughts
 
 
 class Unusable(ModelError):

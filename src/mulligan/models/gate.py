@@ -14,7 +14,8 @@ from mulligan.core.operations import asked
 from mulligan.core.protocols import Journal, Model
 from mulligan.core.questions import Answer, Message, Question, Sampling
 from mulligan.core.records import Json, Usage
-from mulligan.models.failures import NotJson, Unusable
+from mulligan.models.answers import without_thoughts
+from mulligan.models.failures import Unreadable, Unusable
 from mulligan.models.prices import Price, Priced
 from mulligan.models.requests import answer_of, request_of, result_of
 from mulligan.models.sight import Describer, in_words, sees
@@ -30,7 +31,8 @@ class Gate:
 
     A model that cannot see is asked with words in place of images (see `sight`).
 
-    When an answer is not the JSON asked for, the question is asked once more with the mistake, as a step of its own.
+    When an answer is not the JSON asked for, or holds thoughts alone, the question is asked once more with the mistake,
+    as a step of its own.
 
     Args:
         limits: The episode's limits.
@@ -55,7 +57,7 @@ class Gate:
         self._journal, self._meter, self._limits, self._spent = journal, meter, limits, spent
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises `OverBudget`, `BadAnswer` for a second answer that is not JSON, and what the model raises."""
+        """Raises `OverBudget`, `BadAnswer` for a second answer that cannot be read, and what the model raises."""
         if any(message.images for message in question.messages) and not sees(self._model):
             question = await in_words(question, self._describer)
         asked_again = False
@@ -66,7 +68,7 @@ class Gate:
             self._meter.add(usage)
             try:
                 return read_result(row, usage)
-            except NotJson as bad:
+            except Unreadable as bad:
                 if asked_again or not bad.again:
                     raise
                 asked_again, question = True, question_again(question, bad)
@@ -75,8 +77,9 @@ class Gate:
         # design/006: capped in the call, not in the journaled request
         capped = replace(sampling, max_tokens=self._max_tokens(question, sampling.max_tokens))
         try:
-            return result_of(await asked(self._model, question, capped, self._role))
-        except NotJson as bad:
+            answer = await asked(self._model, question, capped, self._role)
+            return result_of(answer if question.schema is not None else without_thoughts(answer))
+        except Unreadable as bad:
             return not_json_row(bad)
         except Unusable as error:
             self._meter.add(error.usage)
@@ -113,25 +116,26 @@ def check_prices(models: Iterable[Model], limits: Limits) -> None:
             raise InvalidInput(_unpriced(model.name))
 
 
-def not_json_row(bad: NotJson) -> Json:
-    """An answer that is not the JSON asked for, as the journal keeps it; `read_result` reads it."""
+def not_json_row(bad: Unreadable) -> Json:
+    """An answer that cannot be read, as the journal keeps it; `read_result` reads it."""
     row: dict[str, Json] = {"text": bad.text, "not_json": bad.why, "again": bad.again, "model": bad.model}
+    row |= {"thoughts": True} if bad.thoughts else {}
     return {**row, "usage": asdict(bad.usage)}
 
 
 def read_result(row: dict[str, Any], usage: Usage) -> Answer:
-    """The answer in a journaled result. Raises `NotJson` if the result records one."""
+    """The answer in a journaled result. Raises `Unreadable` if the result records one."""
     if "not_json" in row:
-        raise NotJson(row["not_json"], text=row["text"], model=row["model"], usage=usage, again=row["again"])
+        facts = {"text": row["text"], "model": row["model"], "again": row["again"]}
+        raise Unreadable(row["not_json"], **facts, usage=usage, thoughts=row.get("thoughts", False))
     return answer_of(row)
 
 
-def question_again(question: Question, bad: NotJson) -> Question:
-    """The question with the answer that was not JSON, and why it was not."""
-    said = (Message("assistant", bad.text),) if bad.text.strip() else ()
-    demand = Message(
-        "user", f"That cannot be read: {bad.why}. Answer again, with nothing but JSON that fits the schema."
-    )
+def question_again(question: Question, bad: Unreadable) -> Question:
+    """The question with the answer that could not be read, unless it was thoughts alone, and why it could not."""
+    said = (Message("assistant", bad.text),) if bad.text.strip() and not bad.thoughts else ()
+    form = "your answer alone" if bad.thoughts and question.schema is None else "nothing but JSON that fits the schema"
+    demand = Message("user", f"That cannot be read: {bad.why}. Answer again, with {form}.")
     return replace(question, messages=(*question.messages, *said, demand))
 
 

@@ -1,16 +1,19 @@
-"""Find the JSON in a model's answer, whatever surrounds it."""
+"""Find the JSON in a model's answer, whatever surrounds it, and read what is nearly JSON: design/119."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from typing import cast
+from collections.abc import Iterator
+from typing import NamedTuple, cast
 
 from mulligan.core.records import Json
+from mulligan.models.near_json import NearJson
+from mulligan.text.thoughts import spoken
 
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCED = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)```", re.DOTALL)
+_FENCED = re.compile(r"```[ \t]*(?:\w+[ \t]*)?\n(.*?)```", re.DOTALL)
+_START = re.compile(r"[{\[]")
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -18,40 +21,145 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "integer": (int,),
     "number": (int, float),
+    "null": (type(None),),
 }
 _STARTS_TRIED = 200
+_WORK = 4
+"""How often the whole text may be read in search of JSON in it."""
 DEEPEST = 100  # levels of nesting: what is deeper cannot be recorded, exported and checked everywhere
+UNWRAPPED = "the object was taken out of a list of one"
+UNQUOTED = "the JSON was taken out of a text in quotes"
+
+
+class Reading(NamedTuple):
+    """A JSON value in a text. `is_whole`: the text is that value and nothing else. `repairs`: faults that it had."""
+
+    value: Json
+    repairs: tuple[str, ...] = ()
+    is_whole: bool = False
 
 
 def parse(text: str, schema: Json = None) -> Json:
-    """The JSON value in `text`: all of it, else in a code fence, else the longest in the prose.
+    """The JSON value in `text`: see `read`."""
+    return read(text, schema).value
 
-    Only a value of the schema's outermost type counts. Raw line breaks inside strings are allowed, NaN is not.
-    Raises `ValueError` with the reason, and with the place if the text is nearly JSON.
+
+def read(text: str, schema: Json = None) -> Reading:
+    """The JSON value in `text`: all of it, else the last one in it that fits the schema, else the last of its type.
+
+    Thoughts are passed over. Only a value of the schema's outermost type counts. Raw line breaks inside strings are
+    allowed, NaN is not; what is nearly JSON is repaired where it can be read in one way only. Raises `ValueError` with
+    the reason, and with the place if the text is nearly JSON.
     """
-    text = _THOUGHTS.sub("", text).strip()
-    if not text:
-        raise ValueError("the answer is empty")
     wanted = _wanted(schema)
     try:
-        value = whole(text)
-    except ValueError as error:
-        reason = str(error)
-    else:
-        if wanted is None or _is(value, wanted):
-            return value
-        reason = f"it is not of the type {schema['type']!r} that the schema asks for"
-    for inner in _FENCED.findall(text):
+        found = _as(Reading(whole(text), is_whole=True), wanted)
+    except ValueError:
+        found = None
+    if found:
+        return found
+    answer, finished = spoken(text)
+    answer = answer.strip()
+    if not answer:
+        raise ValueError("the answer is empty" if finished else "the answer is empty but for thoughts")
+    best: tuple[tuple[bool, int, bool], Reading] | None = None
+    for candidate in _candidates(answer):
+        if found := _as(candidate, wanted):
+            fits = _fits(found.value, schema)
+            rank = fits, 0 if fits else _shared(found.value, schema), bool(found.value)
+            if best is None or rank >= best[0]:
+                best = rank, found
+    if best is None:
+        raise ValueError(f"the answer is not valid JSON: {_reason(answer, wanted, schema)}")
+    return best[1]
+
+
+def _candidates(text: str) -> Iterator[Reading]:
+    """The JSON values in the text, those of fences that are neither objects nor lists before the others."""
+    for inner in (text, *_FENCED.findall(text)):
+        if inner.lstrip()[:1] not in ("{", "["):
+            try:
+                yield Reading(whole(inner))
+            except ValueError:
+                continue
+    at, budget = 0, _WORK * len(text) + 10_000
+    for _ in range(_STARTS_TRIED):
+        start = _START.search(text, at)
+        if not start or budget <= 0:
+            return
+        at = start.start()
+        near = NearJson(text, at, DEEPEST)
         try:
-            value = whole(inner)
+            value, end = _DECODER.raw_decode(text, at)
+            yield Reading(recordable(value))
+            at = end
+        except (ValueError, RecursionError):
+            try:
+                yield Reading(recordable(near.value()), tuple(near.repairs))
+                at = near.at
+            except ValueError:
+                budget -= near.at - at
+                at += 1
+
+
+def _as(found: Reading, wanted: tuple[type, ...] | None) -> Reading | None:
+    """The value if it is of this type, or the one of this type that is in it: in quotes, or in a list of one."""
+    value, repairs = found.value, found.repairs
+    if wanted is None or _is(value, wanted):
+        return found
+    if isinstance(value, str) and (dict in wanted or list in wanted):
+        try:
+            inner = whole(value)
         except ValueError:
-            continue
-        if wanted is None or _is(value, wanted):
-            return value
-    found = _longest(text, wanted)
-    if found is None:
-        raise ValueError(f"the answer is not valid JSON: {reason}")
-    return found
+            return None
+        return Reading(inner, (*repairs, UNQUOTED)) if _is(inner, wanted) else None
+    if dict in wanted and isinstance(value, list):
+        values = cast(list[Json], value)
+        if len(values) == 1 and isinstance(values[0], dict):
+            return Reading(values[0], (*repairs, UNWRAPPED))
+    return None
+
+
+def _fits(value: Json, schema: Json) -> bool:
+    """Whether the value fits the schema, as far as types, required keys and listed values go."""
+    if not isinstance(schema, dict):
+        return True
+    rule = cast(dict[str, Json], schema)
+    for key in ("anyOf", "oneOf"):
+        if key in rule and not any(_fits(value, each) for each in cast(list[Json], rule[key])):
+            return False
+    kind: Json = rule.get("type")
+    names = cast(list[Json], kind) if isinstance(kind, list) else [kind]
+    kinds = [_TYPES[name] for name in names if isinstance(name, str) and name in _TYPES]
+    if kinds and not any(_is(value, one) for one in kinds):
+        return False
+    if ("enum" in rule and value not in rule["enum"]) or ("const" in rule and value != rule["const"]):
+        return False
+    if isinstance(value, list) and "items" in rule:
+        return all(_fits(one, rule["items"]) for one in cast(list[Json], value))
+    if not isinstance(value, dict):
+        return True
+    table, parts = cast(dict[str, Json], value), cast(dict[str, Json], rule.get("properties") or {})
+    required = cast(list[str], rule.get("required") or [])
+    strange = table.keys() - parts.keys() if rule.get("additionalProperties") is False else ()
+    if strange or not all(key in table for key in required):
+        return False
+    return all(_fits(one, parts[key]) for key, one in table.items() if key in parts)
+
+
+def _shared(value: Json, schema: Json) -> int:
+    """How many keys the value has of those that the schema names."""
+    named: Json = cast(dict[str, Json], schema).get("properties") if isinstance(schema, dict) else None
+    keys = set(cast(dict[str, Json], named)) if isinstance(named, dict) else set[str]()
+    return len(keys.intersection(cast(dict[str, Json], value))) if isinstance(value, dict) else 0
+
+
+def _reason(text: str, wanted: tuple[type, ...] | None, schema: Json) -> str:
+    try:
+        whole(text)
+    except ValueError as error:
+        return str(error)
+    return f"it is not of the type {schema['type']!r} that the schema asks for"
 
 
 def _wanted(schema: Json) -> tuple[type, ...] | None:
@@ -101,23 +209,3 @@ def recordable(value: Json, levels: int = DEEPEST) -> Json:
         return [recordable(inner, levels - 1) for inner in cast(list[Json], value)]
     table = cast(dict[str, Json], value)
     return {cast(str, recordable(key)): recordable(inner, levels - 1) for key, inner in table.items()}
-
-
-def _longest(text: str, wanted: tuple[type, ...] | None) -> Json:
-    """The object or array that covers most of the text; the first of several that are as long."""
-    best: Json = None
-    length = at = 0
-    for _ in range(_STARTS_TRIED):
-        start = min((n for n in (text.find("{", at), text.find("[", at)) if n >= 0), default=-1)
-        if start < 0:
-            break
-        try:
-            value, end = _DECODER.raw_decode(text, start)
-            value = recordable(value)
-        except (ValueError, RecursionError):
-            at = start + 1
-            continue
-        at = end
-        if end - start > length and (wanted is None or _is(value, wanted)):
-            best, length = value, end - start
-    return best

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from mulligan.core.questions import Answer, Question, Sampling, ToolCall
 from mulligan.core.records import Json, Usage
-from mulligan.models import json_answers, prices
-from mulligan.models.failures import Failure, NotJson, Unusable
+from mulligan.models import prices
+from mulligan.models.answers import ONLY_THOUGHTS, answer_in
+from mulligan.models.failures import Failure, Unreadable, Unusable
 from mulligan.models.prices import Price
 from mulligan.models.provider_client import ProviderClient, Target, instrumented, log
-from mulligan.models.tool_answers import call_of, in_json
+from mulligan.models.tool_answers import in_json
 from mulligan.text.secrets import KnownSecrets
 
 if TYPE_CHECKING:
@@ -67,10 +68,10 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         return self.load().profile.get("supports_image_input", True) if said is None else said
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
-        """Raises `ModelError` after the last attempt, `NotJson` (a `BadAnswer`) for an answer that is not the JSON that
-        was asked for, `InvalidInput` for a question that no provider can take. A setting or an answer format that the
-        model refuses is left out from then on, with a warning in the log; where it refuses tools, or is known to have
-        none, calls are asked for as JSON."""
+        """Raises `ModelError` after the last attempt, `Unreadable` (a `BadAnswer`) for an answer that is not the JSON
+        that was asked for or holds thoughts alone, `InvalidInput` for a question that no provider can take. A setting
+        or an answer format that the model refuses is left out from then on, with a warning in the log; where it refuses
+        tools, or is known to have none, calls are asked for as JSON."""
         await self._ready()
         times = 0
         while True:
@@ -142,9 +143,7 @@ class ProviderModel(ProviderClient["PydanticModel"]):
 
     def _answer(self, response: ModelResponse, question: Question, asked: Question, sampling: Sampling) -> Answer:
         """asked: the question as it was sent."""
-        got = _masked(
-            _wire().reply_of(response, asked, sampling), self._key
-        )  # some servers echo the key they were sent
+        got = _masked(_wire().reply_of(response, asked), self._key)  # some servers echo the key they were sent
         model = f"{self._provider}:{got.model or self._model}"
         usage = self._usage(response, asked, got.text + "".join(str(call.arguments) for call in got.calls))
         if got.finish == "content_filter":
@@ -156,15 +155,11 @@ class ProviderModel(ProviderClient["PydanticModel"]):
             )
         if cut:
             log.warning("%s was cut off after %d tokens", self.name, usage.output_tokens)
-        if asked.schema is None:
-            return Answer(got.text, model, usage, got.calls)
-        try:
-            if question.tools:
-                return Answer("", model, usage, (call_of(got.text, cut=cut),))
-            return Answer(json_answers.parse(got.text, question.schema), model, usage)
-        except ValueError as error:
-            why = f"it was cut off after {usage.output_tokens} tokens: raise max_tokens" if cut else str(error)
-            raise NotJson(why, text=got.text, model=model, usage=usage, again=not cut) from None
+        elif got.thought and not got.text and not got.calls:
+            raise Unreadable(ONLY_THOUGHTS, text="", model=model, usage=usage, thoughts=True)
+        why = f"it was cut off after {usage.output_tokens} tokens: raise max_tokens" if cut else ""
+        worded = asked if asked.schema is None else replace(question, schema=asked.schema)
+        return answer_in(got.text, worded, model=model, usage=usage, calls=got.calls, cut=why, stop=sampling.stop)
 
     def _usage(self, response: ModelResponse, question: Question, text: str) -> Usage:
         counted = response.usage

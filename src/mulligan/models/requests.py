@@ -32,19 +32,18 @@ def request_of(model: str, question: Question, sampling: Sampling) -> Json:
 
 
 def result_of(answer: Answer) -> dict[str, Json]:
-    """{content, model, usage} and the calls, if there are any; `answer_of` reads it."""
-    return {
-        "content": answer.content,
-        "model": answer.model,
-        "usage": asdict(answer.usage),
-        **_calls(answer.calls),
-    }
+    """{content, model, usage} and calls, raw and repairs, if there are any; `answer_of` reads it."""
+    row: dict[str, Json] = {"content": answer.content, "model": answer.model, "usage": asdict(answer.usage)}
+    row |= {"raw": answer.raw} if answer.raw else {}
+    row |= {"repairs": [*answer.repairs]} if answer.repairs else {}
+    return row | _calls(answer.calls)
 
 
 def answer_of(row: dict[str, Any]) -> Answer:
     """The answer in a row that `result_of` made."""
     calls = tuple(ToolCall(call["name"], call["arguments"]) for call in row.get("calls", ()))
-    return Answer(row["content"], row["model"], Usage(**row["usage"]), calls)
+    raw, repairs = row.get("raw", ""), tuple(row.get("repairs", ()))
+    return Answer(row["content"], row["model"], Usage(**row["usage"]), calls, raw, repairs)
 
 
 def without_model(request: Json) -> Json:

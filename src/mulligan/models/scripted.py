@@ -11,8 +11,7 @@ from typing import TypeAlias, cast
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Answer, Question, Sampling, ToolCall
 from mulligan.core.records import Json, Usage
-from mulligan.models import json_answers
-from mulligan.models.failures import NotJson
+from mulligan.models.answers import answer_in
 
 Line: TypeAlias = "str | dict[str, Json] | list[Json] | Exception"
 _RULE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
@@ -80,14 +79,9 @@ class ScriptedModel:
         if question.tools and not isinstance(line, str):
             said, calls = self._called(line)
             return Answer(said, self.id, usage, calls)
-        if question.schema is None:
-            return Answer(text, self.id, usage)
-        if not isinstance(line, str):
+        if question.schema is not None and not isinstance(line, str):
             return Answer(line, self.id, usage)
-        try:
-            return Answer(json_answers.parse(line, question.schema), self.id, usage)
-        except ValueError as error:
-            raise NotJson(str(error), text=line, model=self.id, usage=usage) from None
+        return answer_in(text, question, model=self.id, usage=usage)
 
     def _called(self, line: Json) -> tuple[str, tuple[ToolCall, ...]]:
         """The text and the calls of a line that is no text."""

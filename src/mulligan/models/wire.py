@@ -25,6 +25,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     SystemPromptPart,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserContent,
@@ -48,6 +49,7 @@ from mulligan.models.tool_answers import arguments_of, mended
 
 Mode = Literal["native", "tool", "prompted"]
 _ANSWER = "answer"
+_NO_TAGS = ("\uffff", "\uffff")
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 NAME = 64  # characters that every provider allows in a tool's name
 
@@ -58,7 +60,10 @@ def build(provider: str, model: str, access: Access, settings: CallSettings) -> 
     if provider == "openai" and access.base_url:
         # Servers that speak OpenAI's format speak Chat Completions; few speak Responses, which `openai:` means.
         provider = "openai-chat"
-    return infer_model(f"{provider}:{model}", provider_factory=lambda _: made)
+    built = infer_model(f"{provider}:{model}", provider_factory=lambda _: made)
+    # The text stays as the model wrote it: pydantic-ai takes tags in code for thoughts, and drops one that is open.
+    built.profile["thinking_tags"] = _NO_TAGS
+    return built
 
 
 def connection(provider: str, access: Access, settings: CallSettings) -> Provider[Any]:
@@ -225,20 +230,19 @@ class Reply:
     model: str | None
     finish: str | None
     calls: tuple[ToolCall, ...] = ()
+    thought: bool = False
 
 
 def _text(given: str) -> str:
     return cast(str, recordable(given))
 
 
-def reply_of(response: ModelResponse, question: Question, sampling: Sampling) -> Reply:
+def reply_of(response: ModelResponse, question: Question) -> Reply:
     if not question.tools:
         for call in response.tool_calls:
             if call.tool_name == _ANSWER:
                 return Reply(call.args_as_json_str(), response.model_name, response.finish_reason)
     text = _text(response.text or "")
-    for stop in sampling.stop:  # not every provider takes them, and cutting twice does no harm
-        text = text.split(stop, 1)[0]
     calls = (
         [ToolCall(_text(call.tool_name), arguments_of(call.args)) for call in response.tool_calls]
         if question.tools
@@ -246,4 +250,5 @@ def reply_of(response: ModelResponse, question: Question, sampling: Sampling) ->
     )
     if calls and response.finish_reason == "length" and isinstance(cut := calls[-1].arguments, str):
         calls[-1] = mended(f'{{"tool": {json.dumps(calls[-1].name)}, "arguments": {cut}') or calls[-1]
-    return Reply(text, response.model_name, response.finish_reason, tuple(calls))
+    thought = any(isinstance(part, ThinkingPart) for part in response.parts)
+    return Reply(text, response.model_name, response.finish_reason, tuple(calls), thought)

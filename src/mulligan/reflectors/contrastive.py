@@ -14,6 +14,7 @@ from mulligan.core.records import Attempt, Episode, Json, Reflection, Step, Task
 from mulligan.reflectors._check import LEAST, better_of_two, checked
 from mulligan.reflectors.verbal import EMPTY, FENCE, SLOTS, Verbal, seen
 from mulligan.text.formatting import TOKENS, fenced, labelled, task_text, trajectory_text
+from mulligan.text.thoughts import output_of
 from mulligan.text.truncate import truncate, truncate_text
 
 PLAIN = "plain reflection: no solved trial of this task or of a like one is known"
@@ -146,12 +147,13 @@ def _same(one: Step, other: Step) -> bool:
 
 def _attempt_text(attempt: Attempt, start: int, tokens: int) -> str:
     """The attempt from this step on; its output takes half, unless that is its last action or it has no steps."""
-    said = not attempt.steps or attempt.output != attempt.steps[-1].action
+    output = output_of(attempt)
+    said = not attempt.steps or output != attempt.steps[-1].action
     steps = attempt.steps[start:]
     room = tokens // 2 if said and steps else tokens
     done = labelled("What was done", _bounded(steps, start + 1, room))
-    output = labelled("Attempt", truncate_text(attempt.output, room) or "(empty)") if said else ""
-    return "\n\n".join(part for part in (done, output) if part)
+    shown = labelled("Attempt", truncate_text(output, room) or "(empty)") if said else ""
+    return "\n\n".join(part for part in (done, shown) if part)
 
 
 def _bounded(steps: Sequence[Step], first: int, tokens: int) -> str:
@@ -159,4 +161,4 @@ def _bounded(steps: Sequence[Step], first: int, tokens: int) -> str:
 
 
 def _texts_of(attempt: Attempt) -> tuple[str, ...]:
-    return trajectory_text(attempt.steps), attempt.output
+    return trajectory_text(attempt.steps), output_of(attempt)

@@ -17,11 +17,12 @@ from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import LAYERS, Episode, Json, Layer, Reflection
-from mulligan.models.failures import NotJson
+from mulligan.models.failures import Unreadable
 from mulligan.reflectors._check import LEAST, better_of_two, checked, least_quality
 from mulligan.reflectors.verbal import EMPTY, FENCE, SLOTS, seen
 from mulligan.text.formatting import TOKENS, newest, reflections_text
 from mulligan.text.reflections import COPIED, copied_share, trial_texts
+from mulligan.text.thoughts import answer_of
 
 SCHEMA: Json = {
     "type": "object",
@@ -162,8 +163,8 @@ class _Readable:
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         try:
             return await self._model.ask(question, sampling)
-        except NotJson as bad:
-            return Answer(bad.text, bad.model, bad.usage)
+        except Unreadable as bad:
+            return Answer(answer_of(bad.text), bad.model, bad.usage)
 
 
 def _layers_in(answer: Json) -> tuple[dict[str, str], str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import LAYERS, Attempt, Check, Feedback, Finding, Layer, Past, Reflection, Step, Task, Trial
 from mulligan.text.evidence import finding_text
+from mulligan.text.thoughts import output_of
 from mulligan.text.truncate import estimate, truncate, truncate_text
 
 # What an attempt may take in a prompt (the budget of Reflexion's code for a trajectory).
@@ -113,9 +114,10 @@ def attempt_text(attempt: Attempt, *, tokens: int = TOKENS, language: str = "") 
     """The attempt for a prompt: its trajectory with the longest observations shortened, then its output, unless that is
     the last action of the trajectory."""
     steps = trajectory_text(truncate(attempt.steps, tokens))
-    if steps and attempt.output == attempt.steps[-1].action:
+    answer = output_of(attempt)
+    if steps and answer == attempt.steps[-1].action:
         return labelled("What was done", steps)
-    output = truncate_text(attempt.output, tokens)
+    output = truncate_text(answer, tokens)
     parts = (labelled("What was done", steps), labelled("Attempt", output or "(empty)", language))
     return "\n\n".join(part for part in parts if part)
 
@@ -187,7 +189,8 @@ def past_text(past: Past, *, tokens: int = TOKENS, language: str = "") -> str:
 def result_text(attempt: Attempt) -> str:
     """The attempt's output; where there is none because it was halted, why."""
     halted = attempt.outcome.halted if attempt.outcome else None
-    return f"(no result: {halted})" if halted and not attempt.output.strip() else attempt.output
+    answer = output_of(attempt)
+    return f"(no result: {halted})" if halted and not answer.strip() else answer
 
 
 def retry_text(task: Task, past: Past) -> str:

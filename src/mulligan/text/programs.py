@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 from mulligan.text.python_code import FUNCTIONS, asked_for, bound, extract_code, parsed, source_of, unbound
 from mulligan.text.rust import extract_rust, items, open_braces, with_imports
+from mulligan.text.thoughts import answer_of
 
 Language: TypeAlias = Literal["py", "rs"]
 
@@ -24,7 +25,7 @@ NAMES = {"py": "python", "rs": "rust"}
 
 def program(said: str, task: str, language: Language = "py") -> str:
     """The program in what a model said to this task. A completion without code comes back stripped. Never raises."""
-    said = said.replace("\r\n", "\n").replace("\r", "\n")
+    said = answer_of(said.replace("\r\n", "\n").replace("\r", "\n"))
     if language == "rs":
         return whole(extract_rust(said, asked_for(task)), task, language)
     if (signature := parsed(task)) and (body := _as_body(task, signature, said)):

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from mulligan.text.thoughts import answer_of
+
 _FENCE = re.compile(r"(?P<before>.*?)(?<![`~])(?P<fence>`{3,}+|~{3,}+)[ \t]*(?P<info>[^`]*)")
 _INLINE = re.compile(r"[^`]*(`{3,})(?:python\w*\s|py\s)?([^`]+)\1[^`]*")
 _MARGIN = re.compile(r"\s*(?:(?:[-*+]|\d+[.)])\s+)?")
@@ -26,7 +28,6 @@ _START = re.compile(
     rf"[ \t]*(?:{_CODE.pattern}|[A-Za-z_]\w*\s*(?::[^=]*)?=[^=]|(?:for|while|with|if|try)\b.*:|print\()"
 )
 _WRAPPER = re.compile(r"^[ \t]*\[PYTHON\](.*?)(?:\[/PYTHON\]|\Z)", re.DOTALL | re.MULTILINE)
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _LABEL = re.compile(r"\A\s*(?:python3?|py)[ \t]*\n", re.IGNORECASE)
 _PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.)(?: |$)")
 _RUST = re.compile(r"^[ \t]*(?:pub\s+)?fn\s+(\w+)\s*[<(]", re.MULTILINE)
@@ -60,7 +61,8 @@ def extract_code(text: str, name: str | None = None) -> str:
     one does, so that a corrected version wins over the first attempt, and a usage example over neither. A piece with
     a syntax error comes back as it is, for the evaluator to report.
     """
-    text = _tidy(_WRAPPER.sub(_as_fence, _THOUGHTS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
+    text = answer_of(text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _tidy(_WRAPPER.sub(_as_fence, text))
     if parsed(text):
         return text
     fenced = [piece for piece in _fenced(text.split("\n")) if piece.text]

@@ -23,6 +23,7 @@ from mulligan.core.records import Episode, Quality, Reflection
 from mulligan.core.search import descent
 from mulligan.text.formatting import task_text, trajectory_text
 from mulligan.text.likeness import UNSPACED, likeness, runs_of, words_of
+from mulligan.text.thoughts import output_of
 
 RUN = 5
 """So many words in a row that an example has too, and the trial has not, count as taken from the example."""
@@ -150,7 +151,7 @@ def trial_texts(episode: Episode) -> tuple[str, ...]:
     """What a reflection on the newest trial may name: task, steps, output and feedback."""
     trial = episode.trials[-1]
     said = trial.feedback.text if trial.feedback else ""
-    return task_text(episode.task), trajectory_text(trial.attempt.steps), trial.attempt.output, said
+    return task_text(episode.task), trajectory_text(trial.attempt.steps), output_of(trial.attempt), said
 
 
 def _oracle_answers(episode: Episode) -> tuple[str, ...]:

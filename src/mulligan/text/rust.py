@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
+from mulligan.text.thoughts import answer_of
+
 _ROOM = 24_000
 # Characters and asserts that are read: a hostile answer must not cost minutes.
 _MOST = 100
@@ -279,7 +281,7 @@ def extract_rust(text: str, name: str | None = None) -> str:
     A block with nothing but a `fn main` shows how the function is used and is left out. Text without code comes back
     stripped. Never raises.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")[:_CODE_ROOM]
+    text = answer_of(text.replace("\r\n", "\n").replace("\r", "\n"))[:_CODE_ROOM]
     blocks = [items(block) for block in _blocks(text.split("\n"))]
     pieces = blocks or [list(_loose(text))]
     holding = [piece for piece in pieces if any(item.name not in ("", "main") for item in piece)]

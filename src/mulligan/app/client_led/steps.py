@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Feedback
+from mulligan.text.thoughts import answer_of
 
 MOST_TRIALS = 1000
 """Trials of one episode at most."""
@@ -51,6 +52,8 @@ class ClientStep:
                 f"Trial {self.trial} of {self.trials} cannot be: trials are numbered from 1, and there are at most "
                 f"{MOST_TRIALS}."
             )
+        if self.reflection is not None:
+            object.__setattr__(self, "reflection", answer_of(self.reflection))
 
     def __str__(self) -> str:
         return f"the {STEP_NAMES[self.kind]} step of trial {self.trial}"

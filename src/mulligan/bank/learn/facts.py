@@ -18,6 +18,7 @@ from mulligan.core.records import Episode, Finding, Json, Lesson, Origin, Step, 
 from mulligan.text.actions import observed_line, refused
 from mulligan.text.evidence import expected_by, findings_of
 from mulligan.text.plain import one_line
+from mulligan.text.thoughts import output_of
 
 MOST, CHECKS = 3, 4
 """Facts of one episode (of checks, and of steps), and checks in one fact: the most informative."""
@@ -228,7 +229,7 @@ def _passing(episode: Episode, subject: str, checks: Sequence[Check]) -> str:
     asked = {check.asked for check in checks}
     for trial in reversed(episode.trials):
         passed = {finding.asked for finding in findings_of(trial.feedback) if finding.passed}
-        attempt = trial.attempt.output.strip()
+        attempt = output_of(trial.attempt).strip()
         if asked <= passed and len(attempt) <= ACTION and re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", attempt):
             return attempt
     return ""
@@ -267,7 +268,7 @@ def _of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
             actions = {step.action: FAILS, mended.action: WORKS}
             yield _fact_of_steps(episode, project, trial, f"instead of: {why}", lines, actions)
     best = episode.best
-    answer = best.attempt.output.strip() if episode.solved and best else ""
+    answer = output_of(best.attempt).strip() if episode.solved and best else ""
     for trial, step in reversed(steps if 0 < len(answer) <= ANSWER else []):
         shows = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", step.observation)
         if shows and not refused(step.observation) and answer not in step.action:
@@ -286,9 +287,9 @@ def _of_words(episode: Episode, project: str) -> Iterator[Lesson]:
         if said:
             asked = next((found.asked for found in findings_of(trial.feedback) if found.asked), "")
             objections[asked or said] = (trial, said)
-    passed = episode.best.attempt.output if episode.solved and episode.best else ""
+    passed = output_of(episode.best.attempt) if episode.solved and episode.best else ""
     for asked, (trial, said) in list(objections.items())[:MOST]:
-        lines = [f"refused: {one_line(trial.attempt.output, ANSWER)}", f"  {one_line(said, ANSWER)}"]
+        lines = [f"refused: {one_line(output_of(trial.attempt), ANSWER)}", f"  {one_line(said, ANSWER)}"]
         lines += [f"asked: {asked}"] if asked != said else []
         lines += [f"passed: {one_line(passed, ANSWER)}"] if passed else []
         yield _fact_of_steps(episode, project, trial.number, asked, lines, {})

@@ -23,6 +23,7 @@ from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question, think
 from mulligan.core.records import Episode, Json, Task
 from mulligan.core.scaling import MOST, tied
+from mulligan.text.thoughts import output_of
 from mulligan.text.truncate import truncate_text
 
 GROUP = "group"
@@ -218,7 +219,7 @@ class Groups:
             "best": payload["best"],
             "success": chosen.feedback.passed if chosen.feedback else None,
             "score": chosen.feedback.score if chosen.feedback else None,
-            "output": truncate_text(chosen.attempt.output, OUTPUT),
+            "output": truncate_text(output_of(chosen.attempt), OUTPUT),
             "work": learned.work,
         }
         await self._queue.finish(claim, result)

@@ -21,7 +21,7 @@ from mulligan.core.protocols import Model
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 from mulligan.models.catalog import open_model
-from mulligan.models.failures import NotJson
+from mulligan.models.failures import Unreadable
 from mulligan.models.gate import not_json_row, read_result
 from mulligan.models.requests import result_of
 
@@ -140,7 +140,7 @@ class Weights(Idle):
             if name not in self._models:
                 self._models[name] = open_model(name)
             return result_of(await self._models[name].ask(question, sampling))
-        except NotJson as bad:
+        except Unreadable as bad:
             return not_json_row(bad)
         except (ModelError, InvalidInput) as error:
             return {"failed": str(error), "input": isinstance(error, InvalidInput)}

@@ -20,7 +20,7 @@ from mulligan.core.loop import scope
 from mulligan.core.protocols import Bank, Journal, Learned, Model, StepRow, Store
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode, Json, Recall, Task, Usage
-from mulligan.models.failures import NotJson
+from mulligan.models.failures import Unreadable
 from mulligan.models.gate import not_json_row, read_result
 from mulligan.models.requests import request_of, result_of
 from mulligan.recording.journal import AnswerLookup, StoredJournal
@@ -73,7 +73,7 @@ class BankModel:
         async def call() -> Json:
             try:
                 return result_of(await self._model.ask(question, sampling))
-            except NotJson as bad:
+            except Unreadable as bad:
                 return not_json_row(bad)
 
         with scope(LEARN, digest(request)[:16], anew=True):

@@ -16,9 +16,10 @@ from mulligan.core.errors import InvalidInput, ModelError, UnknownName
 from mulligan.core.extras import require
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
+from mulligan.models.answers import answer_in
 from mulligan.models.embedded.llama import Generated, Load, generate, loaded, repeated
 from mulligan.models.embedded.worker import embedded_worker, overload, prompt_cache, threads_to_use
-from mulligan.models.failures import NotJson
+from mulligan.models.failures import Unreadable
 from mulligan.models.tool_answers import call_of, in_json
 from mulligan.models.weights import Progress, on_stderr, path_of, pull, sha256_of
 from mulligan.models.weights.known import KNOWN, Weights
@@ -89,7 +90,8 @@ class EmbeddedModel:
         reply = await embedded_worker().run(lambda abandoned: self._answer(asked, abandoned))
         usage = Usage(reply.prompt_tokens, reply.completion_tokens, 1, 0.0)
         if worded.schema is None:
-            return Answer(reply.text, self.id, usage)
+            cut = "" if reply.finish == "stop" else cut_short(reply, asked["max_tokens"])
+            return answer_in(reply.text, worded, model=self.id, usage=usage, cut=cut)
         try:
             if question.tools:
                 call = call_of(reply.text, cut=reply.finish != "stop")
@@ -97,7 +99,7 @@ class EmbeddedModel:
             return Answer(json.loads(reply.text), self.id, usage)
         except ValueError:
             why = cut_short(reply, asked["max_tokens"])
-            raise NotJson(why, text=reply.text, model=self._label, usage=usage, again=False) from None
+            raise Unreadable(why, text=reply.text, model=self._label, usage=usage, again=False) from None
 
     def _answer(self, asked: Json, abandoned: Event) -> Generated:
         """Pull and load what is missing, then generate. Runs in the worker's thread."""

@@ -1,0 +1,256 @@
+"""Separates the answer in a model's text from its thoughts and from the tokens of its chat format.
+
+Everything that reads what a model wrote reads it through here: design/119.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mulligan.core.records import Attempt
+
+_TAGS = (
+    r"(?:[a-z]{2,4}:)?think(?:ing)?|thoughts?|reasoning|antthinking|longcat_think|internal_thoughts?|inner_thoughts?"
+    r"|inner_monologue|chain_of_thought"
+)
+_CHANNEL = r"(?:<\|start\|>\s*assistant\s*)?(?:<\|channel\|>|channel\|>)\s*"
+_OPENING = (
+    rf"<\s?(?:{_TAGS})(?:\s[^<>]{{0,200}})?(?<!/)>|◁think▷|(?-i:\[THINK\])|<\|think\|>|<\|begin_of_thought\|>"
+    r"|<\|START_THINKING\|>|<unused94>|<\|channel>thought"
+    rf"|{_CHANNEL}(?:analysis|commentary)\b|(?<![\w.])(?:analysis|commentary)<\|message\|>"
+)
+_CLOSING = (
+    rf"</\s?(?:{_TAGS})\s?>|◁/think▷|(?-i:\[/THINK\])|<\|/think\|>|<\|end_of_thought\|>|<\|END_THINKING\|>|<unused95>"
+    r"|<channel\|>"
+    rf"|{_CHANNEL}final\b(?:\s*<\|constrain\|>\s?\w+)?\s?(?:<\|message\|>)?|(?<![\w.])final<\|message\|>"
+)
+_MARK = re.compile(rf"(?P<closing>{_CLOSING})|(?P<opening>{_OPENING})", re.IGNORECASE)
+_IN_WORDS = (
+    # What is left of gpt-oss's channels where a server drops their tokens, and how Granite 3 names its two parts.
+    (re.compile(r"\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z])"), "assistantfinal"),
+    (re.compile(r"\s*Here(?: i|')s my thought process:"), "Here is my response:"),
+)
+_LEADING_BLOCK = re.compile(r"\s*<(analysis|reflection|scratchpad|rationale)(?:\s[^<>]{0,200})?>", re.IGNORECASE)
+"""Names that a part of an answer may have: only a block at the beginning, with an answer behind it, is thoughts."""
+_BEGINS = ("", "\n", ".", "!", "?", ":", ">")
+"""What stands before thoughts that begin; a tag in the middle of a sentence is spoken of."""
+
+_ENDS = (
+    "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|end|>", "<|return|>", "<|endoftext|>", "<|end_of_text|>",
+    "<|end_of_turn|>", "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>", "<|end_of_solution|>", "<end_of_turn>", "<turn|>",
+    "<eos>", "</s>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "[END FINAL RESPONSE]",
+)  # fmt: skip
+_END = re.compile("|".join(map(re.escape, _ENDS)))
+_TURN = re.compile(r"\s?(?:<\|im_start\|>|<\|start_header_id\|>|<\|start\|>|<start_of_turn>|<\|turn>)")
+_BEGIN = re.compile(
+    r"(?:\s*(?:\ufeff|<\|im_start\|>assistant\b|<\|start_header_id\|>assistant<\|end_header_id\|>"
+    r"|<start_of_turn>model\b|<\|turn>model\b|<\|start\|>assistant\b|<\|assistant\|>|<\|START_RESPONSE\|>"
+    r"|<\|begin_of_solution\|>|\[BEGIN FINAL RESPONSE\]))+"
+)
+_HINT = re.compile(r"[<\[◁\ufeff|]|analysis[A-Z]|commentary[A-Z]|Here(?: i|')s my thought process:")
+_FENCE = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})([^`\n]*)$", re.MULTILINE)
+_STRING = re.compile(
+    r'"""[\s\S]*?"""|' r"'''[\s\S]*?'''|"
+    r"(?<!\S)//[^\n]*|"
+    r'(?<![\w\\])"(?:[^"\\\n]|\\[^\n])*+"|' r"(?<![\w\\])'(?:[^'\\\n]|\\[^\n])*+'(?!\w)"
+)  # fmt: skip
+_TICKS = re.compile("`+")
+_INK = re.compile(r"\S")
+_REST_OF_LINE = re.compile(r"[ \t]*(?:\n|\Z)")
+_BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
+
+
+class Spoken(NamedTuple):
+    """`answer` is the text without thoughts. `finished` is False where thoughts are all there is, or did not end."""
+
+    answer: str
+    finished: bool = True
+
+
+def answer_of(text: str) -> str:
+    """The answer in a model's text; "" where it thought and gave none. A text without thoughts is returned as it is."""
+    return spoken(text).answer
+
+
+def output_of(attempt: Attempt) -> str:
+    """The answer in the output of an attempt; the whole output where it is a diff, as in a workspace."""
+    return attempt.output if attempt.artifacts else answer_of(attempt.output)
+
+
+def spoken(text: str) -> Spoken:
+    """Separates the answer from the thoughts: all up to the last tag that closes thoughts.
+
+    A tag in a code fence, in inline code, in a string or in a Python program is a part of the answer. Never raises, and
+    takes time in proportion to the text.
+    """
+    if not _HINT.search(text):
+        return Spoken(text)
+    rest, thought = _after_words(text)
+    if rest is None:
+        return Spoken("", False)
+    marks = list(_MARK.finditer(rest))
+    if marks or _END.search(rest):
+        protected = _Protected(rest)
+        closings = [mark for mark in marks if mark["closing"]]
+        openings = [mark for mark in marks if mark["opening"] and not protected.covers(mark) and _begins(rest, mark)]
+        free = [mark for mark in closings if not protected.covers(mark)]
+        if not free and openings:  # a fence that the thoughts left open hides the tag that ends them
+            hidden = (c for c in closings if c.start() > openings[0].start() and not protected.quotes(c))
+            free = list(hidden)[:1]
+        if (free or openings) and not _is_python(rest):
+            start = free[-1].end() if free else 0
+            if any(mark.start() >= start for mark in openings):
+                return Spoken("", False)
+            rest, thought = _cut(rest, start, protected), True
+        else:
+            rest = _cut(rest, 0, protected)
+    rest, blocks = _after_blocks(rest)
+    rest = _without_tokens(rest)
+    if rest is text:
+        return Spoken(text)
+    return Spoken(_BLANK_LINES.sub("", rest), bool(rest.strip()) or not (thought or blocks))
+
+
+def _after_words(text: str) -> tuple[str | None, bool]:
+    """What follows thoughts that are marked by words alone, and whether there were any. None: they did not end."""
+    for opening, closing in _IN_WORDS:
+        if opening.match(text):
+            _, found, rest = text.rpartition(closing)
+            return (rest if found else None), True
+    return text, False
+
+
+def _after_blocks(text: str) -> tuple[str, bool]:
+    """What follows the blocks at the beginning that have an answer behind them, and whether there were any."""
+    at = 0
+    while opening := _LEADING_BLOCK.match(text, at):
+        closing = re.compile(rf"</{opening[1]}\s?>", re.IGNORECASE).search(text, opening.end())
+        if not closing or not _INK.search(text, closing.end()):
+            break
+        at = closing.end()
+    return text[at:] if at else text, at > 0
+
+
+def _begins(text: str, mark: re.Match[str]) -> bool:
+    return _before(text, mark)[-1:] in _BEGINS
+
+
+def _before(text: str, mark: re.Match[str]) -> str:
+    return text[max(mark.start() - 100, 0) : mark.start()].rstrip(" \t")
+
+
+def _cut(text: str, start: int, protected: _Protected) -> str:
+    """The text from `start` to where the model's turn ended, if it went on with another one."""
+    for end in _END.finditer(text, start):
+        if _TURN.match(text, end.end()) and not protected.covers(end):
+            return text[start : end.start()]
+    return text[start:] if start else text
+
+
+def _without_tokens(text: str) -> str:
+    """The text without the tokens of a chat format at both ends."""
+    begin = _BEGIN.match(text)
+    start, end = begin.end() if begin else 0, len(text)
+    struck = "<s>" in text  # HTML, in which </s> is no token
+    while True:
+        bare = end
+        while bare > start and text[bare - 1].isspace():
+            bare -= 1
+        token = next((one for one in _ENDS if text.endswith(one, start, bare)), "")
+        if not token or (token == "</s>" and struck):
+            return text if (start, end) == (0, len(text)) else text[start:end]
+        end = bare - len(token)
+
+
+class _Protected:
+    """Where a text holds code and strings."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._fences, self._unpaired = _fences(text)
+        self._strings = _sorted([*((found.start(), found.end()) for found in _STRING.finditer(text)), *_inline(text)])
+
+    def covers(self, mark: re.Match[str]) -> bool:
+        if self.quotes(mark):
+            return True
+        in_fence = _within(self._fences, mark.start())
+        return in_fence and not (self._unpaired and self._is_alone(mark))
+
+    def quotes(self, mark: re.Match[str]) -> bool:
+        """Whether a string or inline code holds the tag."""
+        return _within(self._strings, mark.start())
+
+    def _is_alone(self, mark: re.Match[str]) -> bool:
+        """Whether the tag stands alone on its line."""
+        before = _before(self._text, mark)
+        return before[-1:] in ("", "\n") and _REST_OF_LINE.match(self._text, mark.end()) is not None
+
+
+def _fences(text: str) -> tuple[list[tuple[int, int]], bool]:
+    """The code blocks that end, and whether their fences do not pair up: the last one, without a language, is open."""
+    blocks: list[tuple[int, int]] = []
+    opening: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opening is None:
+            opening = fence
+        elif fence[1][0] == opening[1][0] and len(fence[1]) >= len(opening[1]):
+            if fence[2].strip():  # a block that begins ends the one before, which was left open
+                opening = fence
+            else:
+                blocks.append((opening.start(), fence.end()))
+                opening = None
+    return blocks, opening is not None and not opening[2].strip()
+
+
+def _inline(text: str) -> Iterator[tuple[int, int]]:
+    """Inline code: between runs of as many backticks on one line."""
+    at = 0
+    for line in text.split("\n") if "`" in text else ():
+        runs = list(_TICKS.finditer(line))
+        left, n = Counter(len(run[0]) for run in runs), 0
+        while n < len(runs):
+            size, start = len(runs[n][0]), runs[n].start()
+            left[size] -= 1
+            if left[size]:
+                n += 1
+                while len(runs[n][0]) != size:
+                    left[len(runs[n][0])] -= 1
+                    n += 1
+                left[size] -= 1
+                yield at + start, at + runs[n].end()
+            n += 1
+        at += len(line) + 1
+
+
+def _sorted(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans in order, those that overlap as one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _within(spans: list[tuple[int, int]], place: int) -> bool:
+    """Whether one of these spans, which are in order, has begun before this place and ends behind it."""
+    n = bisect_left(spans, (place,)) - 1
+    return n >= 0 and place < spans[n][1]
+
+
+def _is_python(text: str) -> bool:
+    """Whether the whole text is a program, whose comments may speak of tags."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
