@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, cast
 
@@ -21,10 +20,10 @@ from mulligan.models.json_answers import parse
 from mulligan.recording.bridge import both_ways, finish, invoke
 from mulligan.text.formatting import labelled
 from mulligan.text.plain import encodable
+from mulligan.text.thoughts import answer_of
 
 ANSWERS = ("revised_answer", "revised_query", "answer")
 """The fields that may hold what is executed; the first of these that is not empty counts."""
-_FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 
 
 def score_of(value: Any) -> float | None:
@@ -99,7 +98,7 @@ def reading_of(message: AIMessage) -> Reading:
     try:
         fields = fields_of(message)
     except ValueError:
-        return Reading(message.text)
+        return Reading(answer_of(message.text))
     return reading_in(fields, answer_in(fields))
 
 
@@ -108,18 +107,18 @@ def reading_in(fields: Mapping[str, Any], answer: str) -> Reading:
 
 
 def answer_in(fields: Mapping[str, Any]) -> str:
-    """Return what is to be executed; "" if no field holds it."""
-    return next((str(fields[name]) for name in ANSWERS if fields.get(name)), "")
+    """Return what is to be executed, without thoughts; "" if no field holds it."""
+    return next((answer_of(str(fields[name])) for name in ANSWERS if fields.get(name)), "")
 
 
 def queries_in(fields: Mapping[str, Any]) -> list[str]:
-    """Return the queries to run, the best one first, without the code fences that models put around them."""
+    """Return the queries to run as the model wrote them, the best one first."""
     listed: Any = fields.get("search_queries") or []
     several = (
         [listed] if isinstance(listed, str) else cast(list[Any], listed) if isinstance(listed, list | tuple) else []
     )
     for group in ([fields.get("revised_query")], several, [fields.get("answer")]):
-        if queries := [query for query in map(_unfenced, group) if query]:
+        if queries := [query for query in map(_text, group) if query]:
             return queries
     return []
 
@@ -129,14 +128,12 @@ def every_query_in(fields: Mapping[str, Any]) -> list[str]:
     listed: Any = fields.get("search_queries") or []
     several = [listed] if isinstance(listed, str) else list(listed)
     given = [fields.get("revised_query"), fields.get("answer"), *several]
-    queries = (query.rstrip("; \n") for query in map(_unfenced, given))
+    queries = (query.rstrip("; \n") for query in map(_text, given))
     return list(dict.fromkeys(query for query in queries if query))
 
 
-def _unfenced(value: Any) -> str:
-    text = encodable(value).strip() if isinstance(value, str) else ""
-    fenced = _FENCED.fullmatch(text)
-    return fenced[1].strip() if fenced else text
+def _text(value: Any) -> str:
+    return encodable(value).strip() if isinstance(value, str) else ""
 
 
 def merge_calls(message: AIMessage) -> AIMessage:

@@ -18,6 +18,7 @@ from mulligan.graphs.query_forms import forms_of
 from mulligan.graphs.query_sketch import sketch_of
 from mulligan.graphs.question_checks import Asked
 from mulligan.graphs.repair import mended_query
+from mulligan.graphs.repair.around import bare_query
 from mulligan.graphs.schema_check import Checked
 from mulligan.graphs.values import Link, Links, Missing, link_values, probe_values, shown, with_plain_days
 from mulligan.langgraph.asking import recorded
@@ -101,16 +102,21 @@ class Querying:
         question's words compose: the best one has the fewest objections, and of these its rows are the most common.
 
         Args:
+            queries: As the model wrote them: see `bare_query`.
             ask: Runs one query.
             before: The queries that were run for the question already. They are not run again if others remain.
             question: What the queries are to answer.
         """
+        changes = {bare.query: bare.changes for bare in map(bare_query, queries) if bare.query.strip()}
+        queries = [*changes]
         if not queries:
             return {"query": "", "result": [], "error": "There was no query to run. Put one into revised_query."}
         tried: list[dict[str, Json]] = []
         new = [query for query in queries if query not in before]
-        for query in dict.fromkeys((new or queries)[:QUERIES] if self.judged else queries[:QUERIES]):
-            tried.append(await ask(query))
+        for query in (new or queries)[:QUERIES] if self.judged else queries[:QUERIES]:
+            found = await ask(query)
+            said = [*changes[query], *found.get("corrected", ())]
+            tried.append({**found, "corrected": [*dict.fromkeys(said)]} if said else found)
             if not self.judged and has_values(tried[-1]["result"]):
                 break
         if self.judged and not before and (composed := await self._composed(question)) not in ("", *queries):
