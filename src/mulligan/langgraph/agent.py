@@ -35,6 +35,7 @@ from mulligan.langgraph.working import DRAFT, EXECUTE_TOOL, REVISE, Reading, Rec
 from mulligan.recording import bridge
 from mulligan.recording.bridge import called
 from mulligan.text.plain import one_line
+from mulligan.text.thoughts import answer_of
 
 Prompted: TypeAlias = "str | Callable[[str], str] | Callable[[str], Awaitable[str]] | None"
 """What a model is told besides the question, or a function of the question that returns it."""
@@ -310,7 +311,7 @@ class ReflexionAgent(ABC):
         """Read the fields of `GenerateQuery` and `ReviseQuery` from the first tool call; without one, the text."""
         calls = getattr(message, "tool_calls", ())
         if not calls:
-            return Reading(message.text)
+            return Reading(answer_of(message.text))
         given = calls[0]["args"]
         return reading_in(given, next(iter(queries_in(given)), message.text))
 

@@ -103,7 +103,8 @@ def reading_of(message: AIMessage) -> Reading:
 
 
 def reading_in(fields: Mapping[str, Any], answer: str) -> Reading:
-    return Reading(answer, str(fields.get("reflection") or ""), score_of(fields.get("score")))
+    reflection = answer_of(str(fields.get("reflection") or ""))
+    return Reading(answer, reflection, score_of(fields.get("score")))
 
 
 def answer_in(fields: Mapping[str, Any]) -> str:

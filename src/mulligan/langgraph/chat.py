@@ -45,6 +45,7 @@ from mulligan.core.protocols import Model
 from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Image, Json, Usage
 from mulligan.models.failures import Unreadable
+from mulligan.models.gate import asked_twice
 from mulligan.models.settings import CallSettings
 from mulligan.models.tool_answers import call_of, in_json
 from mulligan.recording.bridge import run
@@ -302,12 +303,14 @@ class ToolRequest:
     parallel: bool = True
 
     async def answer(self) -> Answer:
-        """Return the model's answer. Raises what the model raises, and `Unreadable` for a call that cannot be read.
+        """Return the model's answer. Raises what the model raises, and `Unreadable` for a call that cannot be read and
+        for a second answer of thoughts alone.
 
         Without tools, earlier calls become text: some providers refuse calls of tools that are not bound.
         """
         if not self.tools or self.choice == "none":
-            return await self.model.ask(in_json(Question(self.messages)), self.sampling)
+            asked = in_json(Question(self.messages))
+            return await asked_twice(lambda question: self.model.ask(question, self.sampling), asked)
         if self.choice is not None:
             return await self._as_json(self.required)
         if not await asyncio.to_thread(getattr, self.model, "calls_tools", True):  # it may have to load its client
@@ -380,6 +383,7 @@ class ChatMulligan(BaseChatModel):
 
     Raises:
         ModelError: The model fails.
+        BadAnswer: The model thought twice and gave no answer.
         InvalidInput: A message or an option is not valid.
     """
 
@@ -473,9 +477,13 @@ class ChatMulligan(BaseChatModel):
             parallel=kwargs.get("parallel_tool_calls") is not False,
         )
         try:
-            message = from_answer(await request.answer(), request.messages)
+            answer = await request.answer()
         except Unreadable as bad:
+            if not bound:
+                raise
             message = unreadable(bad, request.required[0].name if len(request.required) == 1 else "")
+        else:
+            message = from_answer(answer, request.messages)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _generate(self, messages: list[BaseMessage], *given: Any, **named: Any) -> ChatResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, cast
@@ -137,6 +137,20 @@ def question_again(question: Question, bad: Unreadable) -> Question:
     form = "your answer alone" if bad.thoughts and question.schema is None else "nothing but JSON that fits the schema"
     demand = Message("user", f"That cannot be read: {bad.why}. Answer again, with {form}.")
     return replace(question, messages=(*question.messages, *said, demand))
+
+
+async def asked_twice(ask: Callable[[Question], Awaitable[Answer]], question: Question) -> Answer:
+    """The answer to a question outside an episode, which is asked again if the first answer cannot be read.
+
+    Raises what `ask` raises.
+    """
+    try:
+        return await ask(question)
+    except Unreadable as bad:
+        if not bad.again:
+            raise
+        answer = await ask(question_again(question, bad))
+        return replace(answer, usage=bad.usage + answer.usage)
 
 
 def estimate(question: Question) -> int:

@@ -23,9 +23,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "number": (int, float),
     "null": (type(None),),
 }
-_STARTS_TRIED = 200
-_WORK = 4
-"""How often the whole text may be read in search of JSON in it."""
+_STARTS_TRIED = 2000
 DEEPEST = 100  # levels of nesting: what is deeper cannot be recorded, exported and checked everywhere
 UNWRAPPED = "the object was taken out of a list of one"
 UNQUOTED = "the JSON was taken out of a text in quotes"
@@ -82,24 +80,28 @@ def _candidates(text: str) -> Iterator[Reading]:
                 yield Reading(whole(inner))
             except ValueError:
                 continue
-    at, budget = 0, _WORK * len(text) + 10_000
+    at = 0
     for _ in range(_STARTS_TRIED):
         start = _START.search(text, at)
-        if not start or budget <= 0:
+        if not start:
             return
-        at = start.start()
-        near = NearJson(text, at, DEEPEST)
+        near = NearJson(text, start.start(), DEEPEST)
         try:
-            value, end = _DECODER.raw_decode(text, at)
-            yield Reading(recordable(value))
-            at = end
+            value, at = _DECODER.raw_decode(text, start.start())
         except (ValueError, RecursionError):
             try:
-                yield Reading(recordable(near.value()), tuple(near.repairs))
-                at = near.at
+                value = near.value()
             except ValueError:
-                budget -= near.at - at
-                at += 1
+                if near.is_too_deep:
+                    return
+                at = max(near.at, start.end())  # what was read of it is a part of something else, and no answer
+                continue
+            at = near.at
+        try:
+            found = Reading(recordable(value), tuple(near.repairs))
+        except ValueError:
+            continue
+        yield found
 
 
 def _as(found: Reading, wanted: tuple[type, ...] | None) -> Reading | None:

@@ -25,6 +25,7 @@ _PLAIN = {'"': re.compile(r'[^"\\]+'), "'": re.compile(r"[^'\\]+"), "\u201d": re
 _PLAIN["\u201c"] = re.compile("[^\u201c\\\\]+")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
+_PYTHON = re.compile(r"x[0-9a-fA-F]{2}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4}")
 _LOW = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
@@ -41,12 +42,14 @@ class NearJson:
     def __init__(self, text: str, at: int, deepest: int) -> None:
         self._text, self.at, self._deepest = text, at, deepest
         self.repairs: list[str] = []
+        self.is_too_deep = False
 
     def value(self, level: int = 0) -> Json:
         """Raises `ValueError` with the place."""
         char = self._text[self.at : self.at + 1]
         if char in ("{", "["):
             if level >= self._deepest:
+                self.is_too_deep = True
                 raise self._wrong("it is nested too deeply")
             self.at += 1
             return self._object(level + 1) if char == "{" else self._list(level + 1)
@@ -139,6 +142,9 @@ class NearJson:
                 self.at = low.end()
                 code = 0x10000 + ((code - 0xD800) << 10) + int(low[1], 16) - 0xDC00
             return chr(code)
+        if opening != '"' and (python := _PYTHON.match(self._text, self.at)):
+            self.at = python.end()
+            return chr(int(python[0][1:], 16))
         python = opening != '"' and (char in "xNUav" or char.isdigit())  # which Python reads as other characters
         if python or char in ("", "\n", "\r"):
             raise self._wrong("Invalid \\escape")

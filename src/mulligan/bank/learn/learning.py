@@ -44,6 +44,7 @@ from mulligan.core.operations import asked, detail_of, operation
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.questions import Answer, Question, Sampling, Thinker, think
 from mulligan.core.records import Episode, Json, Lesson, LessonState, Usage
+from mulligan.models.gate import asked_twice
 from mulligan.text.formatting import task_text
 from mulligan.text.secrets import Masks, each_text
 
@@ -614,7 +615,8 @@ class KeptAnswers:
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         if self._taken == len(self._answers):
-            self._answers.append(to_json(await asked(self.model, question, sampling, "extractor")))
+            answer = await asked_twice(lambda one: asked(self.model, one, sampling, "extractor"), question)
+            self._answers.append(to_json(answer))
             await self._queue.keep(self._claim, {**self._payload, ANSWERS: self._answers})
         self._taken += 1
         answer = from_json(Answer, self._answers[self._taken - 1])

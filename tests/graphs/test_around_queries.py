@@ -1,0 +1,100 @@
+"""What stands around a right query, or in place of some of its characters, is left out; a valid query stays as it is."""
+
+import html
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mulligan.graphs.repair.around import LONGEST, bare_query
+
+QUERY = "MATCH (b:Book {title: 'Emma'})<-[:WROTE]-(a:Author)\nWHERE a.name <> ''\nRETURN a.name AS name"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```cypher\n{QUERY}\n```",
+        f"Here's what finds it:\n```\n{QUERY}\n```\nIt isn't slow.",
+        f"```cypher\nMATCH (b) RETURN b\n```\nBetter:\n```cypher\n{QUERY}\n```",
+        f"```{QUERY}```",
+        f"cypher\n{QUERY}",
+        f"**Cypher query:**\n{QUERY}",
+        f"Query: {QUERY}",
+        f"{QUERY}<|im_end|>",
+        f"{QUERY}</s>",
+        f"{QUERY}<|eot_id|>\n",
+        f"MATCH (b) DETACH DELETE b\n</think>\n{QUERY}",
+        f"<thinking>DROP</thinking>```\n{QUERY}\n```<end_of_turn>",
+        f"`{QUERY}`",
+        f'"{QUERY}"',
+        f"\u201c{QUERY}\u201d",
+        QUERY.replace(" ", "\u00a0"),
+        f"\ufeff{QUERY}",
+        QUERY.replace("<-", "&lt;-").replace("<>", "&lt;&gt;"),
+        html.escape(QUERY),
+        json.dumps({"query": QUERY}),
+        json.dumps([{"cypher": QUERY, "reason": "It finds her."}]),
+        f"```json\n{json.dumps({'query': QUERY})}\n```",
+        json.dumps(QUERY),
+        json.dumps(QUERY)[1:-1],
+        QUERY.replace("'Emma'", "\u2018Emma\u2019"),
+        QUERY.replace("]-(a", "]\u2013(a"),
+        f"Use this query:\n\n{QUERY}",
+        f"{QUERY}\n\nThis query finds the author.",
+    ],
+)
+def test_the_query_is_taken_out_and_it_is_said(text: str) -> None:
+    found = bare_query(text)
+    assert found.query == QUERY
+    assert found.changes
+
+
+def test_words_behind_a_semicolon_are_left_out_and_a_second_statement_is_not() -> None:
+    assert bare_query(f"{QUERY}; It's fast.").query == f"{QUERY};"
+    two = f"{QUERY}; MATCH (b) DETACH DELETE b"
+    assert bare_query(two) == bare_query(two).__class__(two)  # the guard refuses it, and has to see it
+
+
+STRINGS = st.text(st.characters(exclude_characters="'\\", exclude_categories=["Cs", "Cc"])) | st.sampled_from(
+    [
+        "-&gt;",
+        "\u00a0",
+        "```cypher",
+        "cypher\n",
+        "</think>",
+        "<think>a",
+        "; It is. ",
+        '{"query": 1}',
+        "\u201cx\u201d",
+        "a\n\nThis is it",
+    ]
+)
+
+
+@given(STRINGS, st.sampled_from(["", ";", "\n", " \n"]), st.sampled_from(["", "// about </think>\n", "\n "]))
+def test_a_valid_query_is_itself(value: str, end: str, begin: str) -> None:
+    query = f"{begin}MATCH (b:Book)\n\nWHERE b.title = '{value}' AND b.n > 1\n\nRETURN b.title, `a\u00a0b`{end}"
+    found = bare_query(query)
+    assert (found.query, found.changes) == (query, ())
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    found = bare_query(text)
+    assert bare_query(found.query).query == found.query
+
+
+@pytest.mark.parametrize("text", ["I cannot say.", "MATCH (b RETURN b", "SELECT * FROM books", "", "Use it; call me."])
+def test_a_text_without_a_query_is_itself(text: str) -> None:
+    assert bare_query(text).query == text
+
+
+@pytest.mark.parametrize(
+    "unit", ["'\\", "`", "```x ", "&gt;", "MATCH ", "MATCH;", '"', "a ", "/*", "{", "cypher:", "\n\n", "\u2018"]
+)
+def test_the_longest_text_is_read(unit: str) -> None:
+    for begin in ("", "MATCH "):
+        text = begin + unit * (LONGEST // len(unit) - 1)
+        assert len(bare_query(text).query) <= len(text)
