@@ -23,6 +23,7 @@ DRAFT = "def double(n):\n    return n + 2"
         "<THINK>7?</THINK >\n9",
         '<reasoning effort="high">7?</reasoning>\n9',
         "<thought>7?</thought>9",
+        "<|thinking|>7?<|/thinking|>9",
         "<seed:think>7?</seed:think>9",
         "◁think▷7?◁/think▷9",
         "[THINK]7?[/THINK]9",
@@ -91,6 +92,7 @@ def test_thoughts_that_do_not_end_are_no_answer(text: str) -> None:
         "<s>struck</s>",
         "<reflection>Look at the index first.</reflection>",
         "<response>9</response>",
+        "<answer>9</answer>\n<reasoning>3 times 3.</reasoning>",
         "I analysed the channel | final | message.",
         "  indented\n",
     ],
@@ -152,5 +154,6 @@ def test_a_draft_in_rust_is_not_the_code() -> None:
 
 def test_the_diff_of_a_workspace_is_not_read_for_thoughts() -> None:
     diff = "+<think>\n+</think>\n+x"
-    assert output_of(Attempt(diff, artifacts=(Artifact("commit", "1"),))) == diff
+    assert output_of(Attempt(diff, artifacts=(Artifact("git", "1"),))) == diff
     assert output_of(Attempt("<think>7?</think>9")) == "9"
+    assert output_of(Attempt("<think>7?</think>9", artifacts=(Artifact("value", "text"),))) == "9"

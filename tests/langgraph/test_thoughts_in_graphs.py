@@ -56,9 +56,7 @@ async def test_the_first_draft_gives_rows(kg: Path) -> None:
         {"answer": GOOD.replace("->", "-&gt;"), "reflection": "r"},
         *[{"score": 9, "reason": "-"}] * 4,
     ]
-    found = await ask_graph(
-        f"{QUESTION[:-1]} directly?", kg, model=chat_model(ScriptedModel(answers)), max_steps=1, store=False
-    )
+    found = await ask_graph(f"{QUESTION[:-1]} directly?", kg, model=chat_model(ScriptedModel(answers)), max_steps=1)
     assert found.tool_result
 
 

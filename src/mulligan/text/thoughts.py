@@ -16,18 +16,18 @@ from typing import NamedTuple
 from mulligan.core.records import Attempt
 
 _TAGS = (
-    r"(?:[a-z]{2,4}:)?think(?:ing)?|thoughts?|reasoning|antthinking|longcat_think|internal_thoughts?|inner_thoughts?"
-    r"|inner_monologue|chain_of_thought"
+    r"(?:[a-z]{2,4}:)?think(?:ing)?|thoughts?|reasoning|antthinking|longcat_think"
+    r"|(?:internal|inner)_(?:thoughts?|monologue)|chain_of_thought"
 )
 _CHANNEL = r"(?:<\|start\|>\s*assistant\s*)?(?:<\|channel\|>|channel\|>)\s*"
 _OPENING = (
-    rf"<\s?(?:{_TAGS})(?:\s[^<>]{{0,200}})?(?<!/)>|◁think▷|(?-i:\[THINK\])|<\|think\|>|<\|begin_of_thought\|>"
-    r"|<\|START_THINKING\|>|<unused94>|<\|channel>thought"
+    rf"<\s?(?:{_TAGS})(?:\s[^<>]{{0,200}})?(?<!/)>|<\|(?:{_TAGS})\|>|◁think▷|(?-i:\[(?:THINK|REASONING)\])"
+    r"|<\|begin_of_thought\|>|<\|START_THINKING\|>|<(?:unused|ctrl)94>|<\|channel>thought"
     rf"|{_CHANNEL}(?:analysis|commentary)\b|(?<![\w.])(?:analysis|commentary)<\|message\|>"
 )
 _CLOSING = (
-    rf"</\s?(?:{_TAGS})\s?>|◁/think▷|(?-i:\[/THINK\])|<\|/think\|>|<\|end_of_thought\|>|<\|END_THINKING\|>|<unused95>"
-    r"|<channel\|>"
+    rf"<\s?/\s?(?:{_TAGS})\s?>|<\|/(?:{_TAGS})\|>|◁/think▷|(?-i:\[/(?:THINK|REASONING)\])"
+    r"|<\|end_of_thought\|>|<\|END_THINKING\|>|<(?:unused|ctrl)95>|<channel\|>"
     rf"|{_CHANNEL}final\b(?:\s*<\|constrain\|>\s?\w+)?\s?(?:<\|message\|>)?|(?<![\w.])final<\|message\|>"
 )
 _MARK = re.compile(rf"(?P<closing>{_CLOSING})|(?P<opening>{_OPENING})", re.IGNORECASE)
@@ -36,6 +36,7 @@ _IN_WORDS = (
     (re.compile(r"\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z])"), "assistantfinal"),
     (re.compile(r"\s*Here(?: i|')s my thought process:"), "Here is my response:"),
 )
+_FIELD = re.compile(r"thought|reasoning", re.IGNORECASE)
 _LEADING_BLOCK = re.compile(r"\s*<(analysis|reflection|scratchpad|rationale)(?:\s[^<>]{0,200})?>", re.IGNORECASE)
 """Names that a part of an answer may have: only a block at the beginning, with an answer behind it, is thoughts."""
 _BEGINS = ("", "\n", ".", "!", "?", ":", ">")
@@ -79,8 +80,9 @@ def answer_of(text: str) -> str:
 
 
 def output_of(attempt: Attempt) -> str:
-    """The answer in the output of an attempt; the whole output where it is a diff, as in a workspace."""
-    return attempt.output if attempt.artifacts else answer_of(attempt.output)
+    """The answer in the output of an attempt; the whole output in a workspace, where it is a diff."""
+    in_workspace = any(artifact.kind == "git" for artifact in attempt.artifacts)
+    return attempt.output if in_workspace else answer_of(attempt.output)
 
 
 def spoken(text: str) -> Spoken:
@@ -103,6 +105,8 @@ def spoken(text: str) -> Spoken:
         if not free and openings:  # a fence that the thoughts left open hides the tag that ends them
             hidden = (c for c in closings if c.start() > openings[0].start() and not protected.quotes(c))
             free = list(hidden)[:1]
+        if free and _is_field(rest, free[-1], openings):
+            return Spoken(text)
         if (free or openings) and not _is_python(rest):
             start = free[-1].end() if free else 0
             if any(mark.start() >= start for mark in openings):
@@ -135,6 +139,12 @@ def _after_blocks(text: str) -> tuple[str, bool]:
             break
         at = closing.end()
     return text[at:] if at else text, at > 0
+
+
+def _is_field(text: str, closing: re.Match[str], openings: list[re.Match[str]]) -> bool:
+    """Whether the tag closes a part of the answer that gives its reasons, behind all others."""
+    is_behind = openings and _INK.search(text, 0, openings[0].start()) and not _INK.search(text, closing.end())
+    return bool(is_behind and _FIELD.search(closing[0]))
 
 
 def _begins(text: str, mark: re.Match[str]) -> bool:
