@@ -73,7 +73,11 @@ STRINGS = st.text(st.characters(exclude_characters="'\\", exclude_categories=["C
 )
 
 
-@given(STRINGS, st.sampled_from(["", ";", "\n", " \n"]), st.sampled_from(["", "// about </think>\n", "\n "]))
+@given(
+    STRINGS,
+    st.sampled_from(["", ";", "\n", " \n", "; // It is.", " // It's; so"]),
+    st.sampled_from(["", "// about </think>\n", "\n ", "// it's\n", '/* "a */ ']),
+)
 def test_a_valid_query_is_itself(value: str, end: str, begin: str) -> None:
     query = f"{begin}MATCH (b:Book)\n\nWHERE b.title = '{value}' AND b.n > 1\n\nRETURN b.title, `a\u00a0b`{end}"
     found = bare_query(query)

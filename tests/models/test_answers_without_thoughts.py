@@ -9,7 +9,7 @@ from wire_client import Wire
 from mulligan.core.errors import BadAnswer
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter
-from mulligan.core.questions import Answer, Message, Question, Sampling
+from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall
 from mulligan.models.catalog import open_model
 from mulligan.models.requests import answer_of, result_of
 from mulligan.models.scripted import ScriptedModel
@@ -82,3 +82,13 @@ async def test_providers_hand_the_text_on_as_it_is(wire: Wire, name: str) -> Non
 async def test_an_answer_that_is_cut_within_its_thoughts_is_no_answer(wire: Wire) -> None:
     wire.plays({"answer": "<think>7? Or", "finish": "length"}, "9")
     assert (await gate(open_model("openai:mine"), Limits()).ask(ASKED)).content == "9"
+
+
+async def test_a_call_in_near_json_is_read_and_said(wire: Wire) -> None:
+    tool = Tool("look", "Look at it.", {"type": "object", "properties": {"at": {"type": "string"}}})
+    text = "[THINK]{'tool': 'drop'}[/THINK]{'tool': 'look', 'arguments': {'at': 'a'},}"
+    wire.plays({"status": 400, "body": {"error": {"message": "this model takes no tools"}}}, text)
+    answer = await open_model("openai:mine").ask(Question(ASKED.messages, tools=(tool,)))
+    assert answer.calls == (ToolCall("look", {"at": "a"}),)
+    assert answer.raw == text
+    assert len(answer.repairs) == 2

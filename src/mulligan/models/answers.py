@@ -12,7 +12,8 @@ from mulligan.core.questions import Answer, Question, ToolCall
 from mulligan.core.records import Usage
 from mulligan.models import json_answers
 from mulligan.models.failures import Unreadable
-from mulligan.models.tool_answers import call_of
+from mulligan.models.json_answers import Reading
+from mulligan.models.tool_answers import CALL, call_of
 from mulligan.text.thoughts import spoken
 
 ONLY_THOUGHTS = "it ended before the thoughts did, so that there is no answer"
@@ -41,7 +42,9 @@ def answer_in(
     said = spoken(text)
     try:
         if question.tools:
-            return Answer("", model, usage, (call_of(said.answer, cut=bool(cut)),), "" if said.answer == text else text)
+            call = call_of(said.answer, cut=bool(cut))
+            read = Reading(None) if cut else json_answers.read(text, CALL)
+            return Answer("", model, usage, (call,), "" if read.is_whole else text, read.repairs)
         read = json_answers.read(text, question.schema)
     except ValueError as error:
         again = not cut or not said.finished

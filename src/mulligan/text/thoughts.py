@@ -36,7 +36,7 @@ _IN_WORDS = (
     (re.compile(r"\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z])"), "assistantfinal"),
     (re.compile(r"\s*Here(?: i|')s my thought process:"), "Here is my response:"),
 )
-_FIELD = re.compile(r"thought|reasoning", re.IGNORECASE)
+_FIELD = re.compile(r"<\s?/\s?(?:thoughts?|reasoning)\b", re.IGNORECASE)
 _LEADING_BLOCK = re.compile(r"\s*<(analysis|reflection|scratchpad|rationale)(?:\s[^<>]{0,200})?>", re.IGNORECASE)
 """Names that a part of an answer may have: only a block at the beginning, with an answer behind it, is thoughts."""
 _BEGINS = ("", "\n", ".", "!", "?", ":", ">")

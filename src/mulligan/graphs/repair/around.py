@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from mulligan.graphs._guard import BEGINNINGS, CHARACTERS, ELSEWHERE, LINKS, WRITING, Refused, tokens
@@ -24,6 +24,8 @@ _START = re.compile(
     rf"\s*(?://[^\n]*\n\s*|/\*.*?\*/\s*)*+(?:(?:{_STARTS}|{_STARTS.lower()})\b(?!\s*:)|Match\s*\()", re.DOTALL
 )
 """How a query begins; a word such as "Use" or "With" begins a sentence."""
+_INK = re.compile(r"\s*(?://[^\n]*(?:\n\s*|\Z)|/\*.*?\*/\s*)*+\S", re.DOTALL)
+"""More than comments."""
 _LINE = re.compile(
     r"^[ \t]*(?:(?:OPTIONAL\s+)?MATCH\s*[(\w]|(?:UNWIND|CALL|WITH|RETURN)\s|[Mm]atch\s*\()", re.MULTILINE
 )
@@ -36,8 +38,11 @@ _LABEL = re.compile(
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019"}
 _NAMES = ("query", "cypher", "cypher_query", "statement", "revised_query", "answer")
 _PARTS = re.compile(
-    r"'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|`[^`]*+(?:`|\Z)|[^'\"`]++", re.DOTALL
+    r"(?P<fixed>'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|`[^`]*+(?:`|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z))"
+    r"|[^'\"`/]++|/",
+    re.DOTALL,
 )
+"""The parts of a query: `fixed` are strings, names in backticks and comments, in which nothing is changed."""
 _SPACES = re.compile(r"[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 _NOTHING = re.compile(r"[\u200b-\u200d\u2060\ufeff]")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212]")
@@ -82,16 +87,14 @@ def _is_query(text: str) -> bool:
 
 def _split_at(text: str) -> int | None:
     """Where words about the query begin, behind its semicolon or an empty line; None: there are none."""
-    at = 0
     for part in _PARTS.finditer(text):
-        if part[0][0] in "'\"`":
+        if part["fixed"]:
             continue
-        for found in re.finditer(r";", part[0]):
-            after = text[part.start() + found.end() :]
-            return part.start() + found.end() if after.strip() and not _START.match(after) else None
-        at = part.start()
+        if (end := part[0].find(";") + 1) > 0:
+            after = text[part.start() + end :]
+            return part.start() + end if _INK.match(after) and not _START.match(after) else None
         for found in _PARAGRAPH.finditer(part[0]):
-            here = at + found.end()
+            here = part.start() + found.end()
             words = _WORDS.match(text, here)
             if words and words[1].upper() not in LINKS | BEGINNINGS and words[2].upper() not in LINKS:
                 return here
@@ -137,9 +140,8 @@ def _unlabelled(text: str) -> str | None:
 
 
 def _outside(text: str, change: Callable[[str], str]) -> str:
-    """The text with this change everywhere but in strings and names in backticks."""
-    parts: Iterator[str] = (part[0] for part in _PARTS.finditer(text))
-    return "".join(part if part[0] in "'\"`" else change(part) for part in parts)
+    """The text with this change everywhere but in strings, names in backticks and comments."""
+    return _PARTS.sub(lambda part: part["fixed"] or change(part[0]), text)
 
 
 def _unslashed(text: str) -> str | None:
