@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +86,44 @@ class GitCheckout:
             remove(self.root)
             Path(self.git.index or "").unlink(missing_ok=True)
             self._bring(state, ignored)
+
+    def put_back(self, state: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """Bring the folder to this state with these paths as they were at the start. Gives the files that differed.
+
+        New files that git ignores are removed, as no state holds them.
+        """
+        raw = self.git.paths("diff-tree", "-r", "-z", "--no-renames", self.start, state, "--", *paths) if paths else []
+        changed = dict(zip(raw[1::2], raw[::2], strict=True))
+        ignored = self.git.paths("ls-files", "-o", "-i", "--exclude-standard", "-z", "--", *paths) if paths else []
+        new = [name for name in ignored if not below(name, self.links) and not self._is_users(name)]
+        for name in new:
+            remove(os.path.join(self.root, name))
+        named = [name for name in new if "__pycache__/" not in name]
+        if not changed:
+            return tuple(sorted(map(_safe, named)))
+        git = Git(self.git.folder, self.root, f"{self.git.index}.protected")
+        git("read-tree", state)
+        before = {name: about.lstrip(":").split(" ") for name, about in changed.items()}
+        rows = [f"{mode} {sha}\t{name}\0" for name, (mode, _, sha, *_) in before.items()]
+        rows.sort(
+            key=lambda row: not row.startswith("000000")
+        )  # removed first, as a folder may have taken a file's place
+        git(
+            "update-index",
+            "--add",
+            "--replace",
+            "-z",
+            "--index-info",
+            given="".join(rows).encode(errors="surrogateescape"),
+        )
+        tree = git("write-tree").strip()
+        Path(git.index or "").unlink()
+        self.bring(self.git("commit-tree", tree, "-p", state, "-m", "With protected files put back").strip())
+        return tuple(sorted(map(_safe, {*changed, *named})))
+
+    def _is_users(self, name: str) -> bool:
+        """Whether a copy brought this ignored file from the user's tree."""
+        return self.git.folder != self.user.common and os.path.lexists(os.path.join(self.user.top, name))
 
     def _bring(self, state: str, ignored: bool) -> None:
         self._secure_root()
