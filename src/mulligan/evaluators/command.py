@@ -205,9 +205,12 @@ class Command:
         if why := _not_run(ran):
             return self._feedback(None, f"{note}The check could not run: {why}.\n{output}")
         reported = self._reports(before)
-        if ran.exit_code == 0 and self._summary and (why := objection(reported, now)):
-            text = f"{note}The check ended with status 0, and nothing says that the tests passed: {why}.\n{output}"
-            return self._feedback(None, text)
+        if ran.exit_code == 0 and self._summary and (why := objection(reported, now, self._argv)):
+            way = (
+                "If it never prints one when the tests pass, set the evaluator's `summary` to false." if not now else ""
+            )
+            text = f"The check ended with status 0, and nothing says that the tests passed: {why}. {way}".rstrip()
+            return self._feedback(None, f"{note}{text}\n{output}")
         how = "was killed" if ran.exit_code is None else f"ended with status {ran.exit_code}"
         fewer_now = fewer(reported, now) if ran.exit_code == 0 else ""
         return replace(
