@@ -16,7 +16,7 @@ from mulligan.core.records import Artifact, Attempt, Episode, Feedback, Task, Tr
 from mulligan.evaluators.command import Command
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.store.sqlite import SqliteStore
-from mulligan.text.test_runs import Report, changed_test_files, fewer, objection, reports_of, runner_of
+from mulligan.text.runner_reports import Report, changed_test_files, fewer, objection, reports_of, runner_of
 
 PYTHON = quote(sys.executable)
 UNITTEST = f"{PYTHON} -m unittest -q"

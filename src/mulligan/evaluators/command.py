@@ -18,7 +18,7 @@ from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Step
 from mulligan.text.command_lines import split_line
 from mulligan.text.evidence import evidence_of, findings_of
-from mulligan.text.test_runs import (
+from mulligan.text.runner_reports import (
     REPORTS,
     Report,
     changed_test_files,

@@ -10,7 +10,8 @@ import os
 import shutil
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from mulligan.core.errors import WorkspaceError
@@ -101,7 +102,7 @@ class GitCheckout:
         named = [name for name in new if "__pycache__/" not in name]
         if not changed:
             return tuple(sorted(map(_safe, named)))
-        git = Git(self.git.folder, self.root, f"{self.git.index}.protected")
+        git = replace(self.git, index=f"{self.git.index}.protected")
         git("read-tree", state)
         before = {name: about.lstrip(":").split(" ") for name, about in changed.items()}
         rows = [f"{mode} {sha}\t{name}\0" for name, (mode, _, sha, *_) in before.items()]
@@ -128,6 +129,8 @@ class GitCheckout:
     def _bring(self, state: str, ignored: bool) -> None:
         self._secure_root()
         self.git("read-tree", "--reset", "-u", state)
+        if self.git.worktree:
+            self.git.show_changed(self._above, state)
         self.git("clean", "-ffdq", *(["-x"] if ignored and self.admin else []))
         os.makedirs(self.folder, exist_ok=True)
         for name, target in self.links.items():
@@ -137,6 +140,11 @@ class GitCheckout:
                 remove(link)
                 os.symlink(target, link)
         self._show(state)
+
+    @cached_property
+    def _above(self) -> str:
+        """The user's commit, or the start where there is none."""
+        return self.git("rev-parse", "-q", "--verify", f"{self.start}^", ok=(0, 1, 128)).strip() or self.start
 
     def _secure_root(self) -> None:
         """Never follow a link that an agent put in the folder's place: git would clean what it points to."""
@@ -166,8 +174,12 @@ class GitCheckout:
     def _save(self, trial: int, parent: str) -> tuple[str, tuple[str, ...]]:
         notes: list[str] = []
         fit: list[str] = []
-        for name in self._differing():
-            if why := self._why_not(name):
+        differing = self._differing()
+        filtered = {} if self.git.folder != self.user.common else self.git.filtered(differing)
+        for name in differing:
+            if name in filtered:
+                notes.append(f"{_safe(name)} was not kept: the program of git's filter {filtered[name]} is missing")
+            elif why := self._why_not(name):
                 notes.append(f"{_safe(name)} was not kept: {why}")
             else:
                 fit.append(name)

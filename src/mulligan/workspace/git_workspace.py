@@ -157,7 +157,8 @@ class GitWorkspace:
         links = {} if self.mode == "in_place" else self._links(user)
         apart = (*links, *self._own_folders(user))
         root = user.top if self.mode == "in_place" else str(own / f"{_plain(user.top)}-{episode.id}")
-        full = Git(git.folder, root, str(own / "index"))
+        view = user.own if user.sparse and self.mode != "copy" else None
+        full = Git(git.folder, root, str(own / "index"), view, user.unfiltered)
         if start is None:
             start = self._begin(user, git, own, apart)
         git("update-ref", f"{refs}/start", start)
@@ -182,7 +183,7 @@ class GitWorkspace:
         root, index = _aside_of(place, own)
         links = _untracked(place.git, state, self._links(place.user))
         admin = self._worktree(Git(place.git.folder), root, state)
-        beside = replace(place, root=root, git=Git(place.git.folder, root, index), admin=admin, links=links)
+        beside = replace(place, root=root, git=replace(place.git, tree=root, index=index), admin=admin, links=links)
         beside.bring(state)
         return beside
 
@@ -191,7 +192,10 @@ class GitWorkspace:
         if self.mode == "copy":
             tree = git("mktree", "--missing").strip()
             return git("commit-tree", tree, "-m", "Nothing yet").strip()
-        if self.mode == "in_place" and Git(user.own or "", user.top)("status", "--porcelain").strip():
+        if (
+            self.mode == "in_place"
+            and Git(user.own or "", user.top, None, user.own, user.unfiltered)("status", "--porcelain").strip()
+        ):
             raise InvalidInput(
                 f"{user.top} has uncommitted work, and working in place resets the folder between trials. "
                 "Commit or stash it first, or leave out in place: a worktree begins with your uncommitted work."
