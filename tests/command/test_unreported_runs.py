@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 import mulligan
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Artifact, Attempt, Episode, Feedback, Task, Trial
+from mulligan.core.records import Artifact, Attempt, Episode, Feedback, Finding, Task, Trial
 from mulligan.evaluators.command import Command
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.store.sqlite import SqliteStore
+from mulligan.text.evidence import evidence_of
 from mulligan.text.runner_reports import Report, changed_test_files, fewer, objection, reports_of, runner_of
+from mulligan.workspace.git_workspace import GitWorkspace
 
 PYTHON = quote(sys.executable)
 UNITTEST = f"{PYTHON} -m unittest -q"
@@ -310,3 +312,23 @@ async def test_a_run_that_is_resumed_knows_what_was_reported_before_its_first_tr
     assert again.trials[-1].feedback.passed is None
     assert "pytest printed no summary" in again.trials[-1].feedback.text
     await store.close()
+
+
+async def test_changed_tests_are_named_in_a_change_that_is_too_long_to_be_kept(tmp_path: Path) -> None:
+    folder = project(tmp_path / "user")
+    workspace, episode = GitWorkspace(folder=str(folder), data=str(tmp_path / "data")), Episode("e1", Task("t"))
+    place = await workspace.open(episode)
+    write(place.folder, "a.txt", "a line of text\n" * 10_000)
+    write(place.folder, "tests/z_test.py", "")
+    state, _ = await place.save(1, place.start)
+    assert changed_test_files(await place.diff(state), ["make"]) == ["tests/z_test.py"]
+    await workspace.close(episode)
+
+
+async def test_a_first_try_that_hangs_does_not_make_a_missing_summary_acceptable(tmp_path: Path) -> None:
+    judge = Command("python -m unittest -q", sandbox=LocalSandbox(level="none"), seconds=60)
+    hung = Feedback(False, "stopped", source="command", evidence=evidence_of([Finding("python -m unittest -q")]))
+    write(tmp_path, "test_calc.py", EXITS)
+    made = Attempt("", artifacts=(Artifact("git", "0" * 40, str(tmp_path)),))
+    episode = Episode("e", Task("t"), trials=(Trial(1, made, hung), Trial(2, made)))
+    assert (await judge.evaluate(episode)).passed is None

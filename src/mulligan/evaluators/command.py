@@ -137,7 +137,7 @@ class Command:
 
     async def _verdicts_before(self, episode: Episode) -> list[Feedback]:
         """What this check said of the untouched workspace, and of earlier trials."""
-        if self._tried is None and self._baseline is not None:
+        if self._tried is None and self._baseline is not None and self.expects == "workspace":
             self._tried = await self._baseline(episode)
         told = [self._tried, *(trial.feedback for trial in episode.trials[:-1])]
         return [one for one in told if one and any(by.asked == self._check for by in findings_of(one))]
@@ -219,11 +219,11 @@ class Command:
         )
 
     def _reports(self, before: Sequence[Feedback]) -> list[Report]:
-        """What runners reported before; where the check never ran, one that the command line names."""
-        if before:
-            return [report for one in before for report in reports_in(one.evidence)]
-        runner = runner_of(self._argv)
-        return [Report(runner)] if runner else []
+        """What runners reported before; where the check was not tried first, one that the command line names."""
+        reported = [report for one in before for report in reports_in(one.evidence)]
+        if reported or self._tried is not None or not (runner := runner_of(self._argv)):
+            return reported
+        return [Report(runner)]
 
     def _feedback(self, passed: bool | None, text: str, reports: Sequence[Report] = ()) -> Feedback:
         output = text.rstrip()

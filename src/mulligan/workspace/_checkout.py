@@ -219,7 +219,11 @@ class GitCheckout:
             return text
         files = self.git.raw("diff", "--stat=100", *options, self.start, state).decode("utf-8", "replace")
         cut = text[:DIFF].rpartition("\n")[0]
-        return f"{cut}\n[cut: {len(text)} characters; all of it: git diff {self.start} {state}]\n{files[-4000:]}"
+        names = self.git.paths("diff", "--name-only", "--no-renames", "-z", self.start, state)
+        # The rest of the files by name, for a judge that looks for tests among them.
+        rest = "".join(f"diff --git a/{name} b/{name}\n" for name in names if f" b/{name}\n" not in cut)[:DIFF]
+        why = f"[cut: {len(text)} characters; all of it: git diff {self.start} {state}]"
+        return _safe(f"{cut}\n{why}\n{files[-4000:]}\n{rest}")
 
     def _strayed(self) -> tuple[str, ...]:
         if self.kept is None:
