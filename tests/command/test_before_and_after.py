@@ -36,7 +36,7 @@ async def test_a_check_that_passes_already_has_nothing_to_solve(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("check", "says"),
     [
-        ("no-such-tool --all", "no-such-tool"),
+        ("./no-such-tool --all", "no-such-tool"),
         ("sh -c no-such-tool", "a command was not found"),
         ("sh -c './calc.py'", "may not be executed"),
         (f"{PYTEST} nothing_here.py", "pytest was used wrongly"),

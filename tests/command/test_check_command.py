@@ -6,7 +6,7 @@ from shlex import quote
 
 import pytest
 
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.records import Artifact, Attempt, Episode, Feedback, Task, Trial
 from mulligan.evaluators.command import Command
 from mulligan.sandbox.local import LocalSandbox
@@ -41,12 +41,21 @@ async def test_code_is_a_python_file() -> None:
     assert "ZeroDivisionError" in (await judged(check, "1/0")).text
 
 
-async def test_a_check_that_cannot_run_gives_no_verdict(tmp_path: Path) -> None:
+async def test_a_check_that_cannot_run_is_an_error_at_once_and_no_verdict_once_it_has_run(tmp_path: Path) -> None:
     sandbox = LocalSandbox(level="none")
-    for command in ("no-such-command-here", "sh -c no-such-command-here", str(tmp_path)):
-        feedback = await judged(Command(command, sandbox=sandbox), folder=tmp_path)
-        assert feedback.passed is None, command
-        assert feedback.text
+    with pytest.raises(InvalidInput, match="'no-such-command-here' is not found"):
+        Command("no-such-command-here -q", sandbox=sandbox)
+    (tmp_path / "script").write_text("echo not executable")
+    for command in ("sh -c no-such-command-here", "./no-such-script", "./script", f"{tmp_path}"):
+        with pytest.raises(MulliganError, match="could not run, so no attempt can be judged"):
+            await judged(Command(command, sandbox=sandbox), folder=tmp_path)
+    check = Command("sh ./check", sandbox=sandbox)
+    (tmp_path / "check").write_text("exit 1")
+    assert (await check.try_out(str(tmp_path), {})).passed is False
+    (tmp_path / "check").write_text("no-such-command-here")  # by the attempt, so that the next one may correct it
+    feedback = await judged(check, folder=tmp_path)
+    assert feedback.passed is None
+    assert "a command was not found" in feedback.text
     gone = await judged(Command("true", sandbox=sandbox), folder=tmp_path / "gone")
     assert gone.passed is None
     assert "is gone" in gone.text
@@ -92,9 +101,13 @@ async def test_a_check_that_hangs_has_failed(tmp_path: Path) -> None:
         ("==== 1 failed, 3 passed, 2 errors in 61.30s (0:01:01) ====", 0.5),
         ("no tests ran in 0.01s", None),
         ("3 passed the post", None),
+        ("test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out", 2 / 3),
+        ("Tests:       1 failed, 2 skipped, 3 passed, 6 total", 0.75),
     ],
 )
-async def test_the_share_of_tests_is_read_from_pytests_last_line(tmp_path: Path, summary: str, score: float) -> None:
+async def test_the_share_of_tests_is_read_from_the_summary_of_the_runner(
+    tmp_path: Path, summary: str, score: float
+) -> None:
     check = Command(f"sh -c {quote(f'echo {quote(summary)}; exit 1')}", sandbox=LocalSandbox(level="none"))
     assert (await judged(check, folder=tmp_path)).score == score
 
@@ -135,4 +148,4 @@ async def test_an_attempt_that_changed_tests_is_noted(tmp_path: Path, path: str,
     check = Command(f"{PYTHON} -c pass", sandbox=LocalSandbox())
     feedback = await judged(check, f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n", tmp_path)
     assert feedback.passed is True
-    assert feedback.notes == ((f"the attempt changed what looks like tests: {path}",) if noted else ())
+    assert feedback.notes == ((f"the attempt changed tests, or files that a test run reads: {path}",) if noted else ())

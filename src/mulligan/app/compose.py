@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mulligan.app.foresight import CheckedActor, CheckedTools, CheckedWorld, Loo
 from mulligan.app.plugins import ROLES, build, file_of, find, fitted, ports_of, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.recipe import Recipe, read_file, settled
+from mulligan.app.workspaces import protected, recorded_baseline
 from mulligan.core.errors import InvalidInput
 from mulligan.core.foresight import Foresight
 from mulligan.core.loop import Meter, Roles
@@ -128,6 +130,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     """Raises `InvalidInput` for whatever in the recipe cannot work; nothing is called or started by it."""
     build = _Build(recipe, parts, drive)
     evaluator: Evaluator = _checked("expects", EXPECTS, build.role("evaluator", recipe.evaluator, recipe.judge_model))
+    judge = protected(evaluator, parts.workspace)
     strategy: Strategy = _checked("reflects", (True, False), build.role("strategy", recipe.strategy))
     build.lookout = build.made_lookout()
     actor = build.role("actor", build.with_output("actor", recipe.actor, evaluator.expects))
@@ -148,7 +151,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
     rests_on = {"evaluator": asdict(recipe.evaluator), "files": hashes, "model": build.models.get("evaluator")}
     roles = Roles(
         CheckedActor(actor, build.lookout) if build.lookout else actor,
-        JournaledEvaluator(evaluator, drive.journal, drive.meter, rests_on),
+        JournaledEvaluator(judge, drive.journal, drive.meter, rests_on),
         reflector,
         strategy,
         JournaledBank(parts.bank, drive.journal) if parts.bank and recipe.recalls else None,
@@ -208,6 +211,7 @@ class _Build:
             "tools": self._tools(kind),
             "environment": self._world(kind),
             "agent": self.agent,
+            "baseline": partial(recorded_baseline, self._drive.store) if self._drive.store else None,
             "solved": EarlierEpisodes(self._parts.bank, self._drive.store, self._drive.journal),
         }
         return build(folder, Spec(spec.name, settled(spec.settings, self.files)), ports)

@@ -166,7 +166,10 @@ def settings_of(cls: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 PORTS = frozenset(
-    {"model", "sandbox", "journal", "prompts", "workspace", "bank", "tools", "environment", "agent", "judges", "solved"}
+    {
+        *("model", "sandbox", "journal", "prompts", "workspace", "bank", "tools", "environment", "agent", "judges"),
+        *("solved", "baseline"),
+    }
 )
 
 _HINTS = {

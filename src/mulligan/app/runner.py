@@ -238,7 +238,7 @@ class Runner:
                 working_in(self.parts.workspace, entry.episode, self.notice) as workspace,
             ):
                 if all(isinstance(event, Forked) for event in entry.events):
-                    await workspace.preflight(judge)
+                    await workspace.preflight(judge, entry)
                 if self.on_start:
                     inform(self.on_start, entry.episode, self.recipe.limits)
                 if fork:

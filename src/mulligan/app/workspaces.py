@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
 
 from mulligan.app.plugins import attribute_of, checked
-from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Brief, Evaluator, Journal, PreflightEvaluator
-from mulligan.core.records import Episode, Json, Stop, StopReason
+from mulligan.core.codec import from_json, to_json
+from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.protocols import Brief, Evaluator, Journal, PreflightEvaluator, Store
+from mulligan.core.records import Episode, Feedback, Json, Stop, StopReason
+from mulligan.recording.ledger import Entry
 from mulligan.workspace import deliver, preflight
 from mulligan.workspace.git_workspace import GitWorkspace
 
+BASELINE = "baseline#1"
+"""The journal step that holds what the check said before the first trial."""
 DELIVERED = "delivered#1"
 """The journal step of the hand-over."""
+
+SHOWN = 10
+"""Protected files that a note names."""
 
 Notice: TypeAlias = Callable[[str], None]
 """Called with a sentence on what happens around an episode: where it works, where its result is."""
@@ -31,17 +39,59 @@ def open_workspace(settings: Mapping[str, Json] | None) -> GitWorkspace | None:
     return GitWorkspace(**own)
 
 
+async def recorded_baseline(store: Store, episode: Episode) -> Feedback | None:
+    """What the check said before the run's first trial: by this episode's record, or by that of the run's first."""
+    for id in dict.fromkeys((episode.id, f"{episode.id.rpartition('.')[0]}.1")):
+        with suppress(NotFound):
+            for row in await store.steps(id):
+                if row.key == BASELINE and row.done:
+                    return from_json(Feedback, row.result)
+    return None
+
+
+def protected(judge: Evaluator, workspace: GitWorkspace | None) -> Evaluator:
+    """The judge, for which the workspace puts back what it protects. Raises `InvalidInput` if it judges no files."""
+    if workspace is None or not workspace.protect:
+        return judge
+    if judge.expects != "workspace":
+        raise InvalidInput(
+            f"protect puts files back for a check of the workspace, and the judge looks at {judge.expects} alone. "
+            "Judge with --check, or leave protect out."
+        )
+    return _ProtectedEvaluator(judge, workspace)
+
+
+class _ProtectedEvaluator:
+    """Judges each attempt with the protected files as they were before the first trial."""
+
+    expects: Literal["workspace"] = "workspace"
+
+    def __init__(self, inner: Evaluator, workspace: GitWorkspace) -> None:
+        self._inner, self._workspace = inner, workspace
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        async with self._workspace.protecting(episode) as changed:
+            feedback = await self._inner.evaluate(episode)
+        if not changed:
+            return feedback
+        more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
+        note = f"judged with protected files as they were before the first trial: {', '.join(changed[:SHOWN])}{more}"
+        return replace(feedback, notes=(*feedback.notes, note))
+
+
 class EpisodeWorkspace:
     """The workspace of one episode. Where there is none, each method does nothing."""
 
     def __init__(self, workspace: GitWorkspace | None, episode: Episode, notice: Notice) -> None:
         self._workspace, self._episode, self._notice = workspace, episode, notice
 
-    async def preflight(self, judge: Evaluator) -> None:
-        """Before a run's first trial, try whether the check can judge here. Raises `InvalidInput` when it cannot."""
+    async def preflight(self, judge: Evaluator, entry: Entry) -> None:
+        """Before a run's first trial, record what the check says. Raises `InvalidInput` when it cannot judge here."""
         if self._workspace is None or not self._episode.id.endswith(".1") or not isinstance(judge, PreflightEvaluator):
             return
-        await preflight.preflight(self._workspace, self._episode, judge)
+        said = await preflight.preflight(self._workspace, self._episode, judge)
+        await entry.begin_step(BASELINE, {})  # only now: an episode whose check is refused leaves nothing
+        await entry.finish_step(BASELINE, to_json(said))
 
     async def deliver(self, episode: Episode, journal: Journal) -> None:
         """Hand over a result that is solved, or that nobody was to judge, and say how.

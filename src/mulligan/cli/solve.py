@@ -61,6 +61,12 @@ PASSED_ON = (
 )
 @click.option("--workspace", metavar="DIR", help="The folder that the actor works on, apart from your own files.")
 @click.option("--mode", metavar="MODE", help="How the workspace is kept apart: worktree (default), copy or in_place.")
+@click.option(
+    "--protect",
+    multiple=True,
+    metavar="PATH",
+    help="Files or a folder of the workspace, judged as they were before the first trial. Repeatable.",
+)
 @click.option("--fresh", is_flag=True, help="Each trial starts from your files, not from the last trial's.")
 @limit_options
 @click.option("--restarts", type=int, metavar="K", help="The most independent episodes; stops at the first solved one.")
@@ -139,7 +145,7 @@ def _settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "tokens": given["lesson_tokens"],
             "overflow": given["overflow"],
         },
-        "workspace": {"mode": given["mode"]},
+        "workspace": {"mode": given["mode"], "protect": list(given["protect"]) or None},
         "memory": {"forms": given["forms"]},
     }
     together: dict[str, dict[str, Any]] = {}

@@ -99,11 +99,17 @@ class GaveUp(MulliganError):
 
 
 class NotSolved(MulliganError):
-    """No try of a function that is retried was right. `episode` is the record of the call."""
+    """No try of a function that is retried was right, or none could be judged.
 
-    def __init__(self, message: str, episode: Episode) -> None:
+    Attributes:
+        episode: the record of the call.
+        value: what the best try returned; None if none returned, and after pickling.
+    """
+
+    def __init__(self, message: str, episode: Episode, value: object = None) -> None:
         super().__init__(message)
         self.episode = episode
+        self.value = value
 
     def __reduce__(self) -> tuple[type[NotSolved], tuple[str, Episode]]:
         return NotSolved, (str(self), self.episode)

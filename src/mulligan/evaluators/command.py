@@ -8,16 +8,27 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from mulligan.core.errors import InvalidInput, SandboxError
+from mulligan.core.errors import InvalidInput, MulliganError, SandboxError
 from mulligan.core.protocols import Job, Ran, Sandbox
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Step
 from mulligan.text.command_lines import split_line
-from mulligan.text.evidence import evidence_of
+from mulligan.text.evidence import evidence_of, findings_of
+from mulligan.text.runner_reports import (
+    REPORTS,
+    Report,
+    changed_test_files,
+    fewer,
+    objection,
+    reports_in,
+    reports_of,
+    runner_of,
+    share,
+)
 from mulligan.text.thoughts import output_of
 from mulligan.text.truncate import truncate
 
@@ -28,20 +39,21 @@ CACHES = (
 """Where the usual build tools and test runners keep what they have fetched and compiled."""
 
 _ATTEMPT = "{attempt}"
-_CHANGED = re.compile(r"^diff --git a/.+ b/(.+)$", re.MULTILINE)
-_TESTS = re.compile(r"(^|/)(tests?|specs?|__tests__)/|(^|/)(test_|conftest)[^/]*$|[._-](test|spec)s?\.[^/.]+$")
-_COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
-_SUMMARY = re.compile(r"^=* ?((?:\d+ [a-z]+(?:, )?)+) in [\d.]+s.*$", re.MULTILINE)
 _REFUSED = re.compile(r"permission denied|\bEACCES\b", re.IGNORECASE)
 _NOT_RUN = {126: "it may not be executed", 127: "a command was not found"}
 _PYTEST = {3: "pytest failed inside", 4: "pytest was used wrongly", 5: "pytest found no tests"}
 
 
+Baseline: TypeAlias = Callable[[Episode], Awaitable[Feedback | None]]
+"""What the check said of the untouched workspace, as the record of the episode keeps it."""
+
+
 class Command:
     """Runs the check on each attempt.
 
-    `passed` is True for status 0, and None with the reason if the command is not found or may not be executed (status
-    127, 126). `score` is the share of tests that passed, 0 to 1, if the output ends as pytest's does; else None.
+    `passed` is True for status 0. It is None, with the reason, if the command is not found or may not be executed
+    (status 127, 126), and for status 0 without the summary that a test runner printed before: design/120. `score` is
+    the share of tests that passed, 0 to 1, if a known test runner reports it; else None.
 
     A check of text or code runs confined: of the user's files it sees those that the check names, from the working
     folder or by their whole path. A check of a workspace runs as by hand, except that its writes are confined.
@@ -56,6 +68,10 @@ class Command:
             confined. None means `CACHES`; a list replaces them. Missing folders are left out; "/" confines nothing.
         tokens: what is kept of the output, head and tail. The default leaves room for the command line in a prompt
             that shows both.
+        summary: whether a known test runner has to print its summary. False: status 0 is enough.
+
+    Raises:
+        MulliganError: the command could not be run, now nor before.
     """
 
     in_words = "the check's output"
@@ -65,10 +81,12 @@ class Command:
         check: str,
         *,
         sandbox: Sandbox,
+        baseline: Baseline | None = None,
         expects: Literal["workspace", "text", "code"] | None = None,
         seconds: float = 600,
         writable: Sequence[str] | None = None,
         tokens: int = 1400,
+        summary: bool = True,
     ) -> None:
         try:
             self._argv = split_line(check)
@@ -84,22 +102,46 @@ class Command:
         self._copied, self._readable = dict[str, str](), tuple[str, ...]()
         if self.expects != "workspace":
             self._argv = (_found(self._argv[0]), *self._argv[1:])
+        elif os.sep not in self._argv[0]:  # a path starts in the workspace, which may not be there yet
+            _found(self._argv[0])
+        if self.expects != "workspace":
             self._copied, self._readable = _own_files(self._argv)
         self._check = check
         self._sandbox = sandbox
         self._seconds = seconds
         self._writable = tuple(os.path.expanduser(path) for path in (CACHES if writable is None else writable))
         self._tokens = tokens
+        self._summary = summary
+        self._baseline = baseline
+        self._tried: Feedback | None = None
 
     async def evaluate(self, episode: Episode) -> Feedback:
         attempt = episode.trials[-1].attempt
+        if self.expects == "workspace":
+            folder, missing = _place(attempt)
+            if missing:
+                return self._feedback(None, f"The attempt could not be judged: {missing}.")
+            ran = await self._run(self._folder_job(folder, {}))
+        else:
+            ran = await self._run(self._file_job(output_of(attempt)))
+        before = await self._verdicts_before(episode)
+        if not before and (why := _not_run(ran)):
+            raise MulliganError(
+                f"The check {self._check!r} could not run, so no attempt can be judged: {why}. Correct the command."
+            )
+        feedback = self._judged(ran, attempt, before)
         if self.expects != "workspace":
-            return self._judged(await self._run(self._file_job(output_of(attempt))))
-        folder, missing = _place(attempt)
-        if missing:
-            return self._feedback(None, f"The attempt could not be judged: {missing}.")
-        ran = await self._run(self._folder_job(folder, {}))
-        return replace(self._judged(ran, attempt), notes=_tests_changed(attempt.output))
+            return feedback
+        files = changed_test_files(attempt.output, self._argv)
+        note = (f"the attempt changed tests, or files that a test run reads: {', '.join(files)}",) if files else ()
+        return replace(feedback, notes=(*note, *feedback.notes))
+
+    async def _verdicts_before(self, episode: Episode) -> list[Feedback]:
+        """What this check said of the untouched workspace, and of earlier trials."""
+        if self._tried is None and self._baseline is not None and self.expects == "workspace":
+            self._tried = await self._baseline(episode)
+        told = [self._tried, *(trial.feedback for trial in episode.trials[:-1])]
+        return [one for one in told if one and any(by.asked == self._check for by in findings_of(one))]
 
     async def try_out(self, folder: str, env: Mapping[str, str]) -> Feedback:
         """The check before any attempt. `passed` None: it cannot serve as a judge here, with the reason and its output.
@@ -107,8 +149,8 @@ class Command:
         Stricter than `evaluate`: what pytest cannot even collect is an attempt's fault later, but the set-up's now.
         """
         ran = await self._run(self._folder_job(folder, env))
-        feedback = self._judged(ran)
-        if isinstance(ran, str) or feedback.passed:
+        self._tried = feedback = self._judged(ran)
+        if isinstance(ran, str) or feedback.passed is not False:
             return feedback
         why = "it did not end in time" if ran.timed_out else None
         if "pytest" in self._check or "py.test" in self._check:
@@ -150,9 +192,10 @@ class Command:
             seconds=self._seconds,
         )
 
-    def _judged(self, ran: Ran | str, attempt: Attempt | None = None) -> Feedback:
+    def _judged(self, ran: Ran | str, attempt: Attempt | None = None, before: Sequence[Feedback] = ()) -> Feedback:
         if isinstance(ran, str):
             return self._feedback(None, f"The check {self._check!r} could not be started: {ran}")
+        now = reports_of(ran.stdout, ran.stderr)
         halted = attempt.outcome.halted if attempt and attempt.outcome else None
         note = f"Note: {halted}.\n" if halted else ""
         output = _printed(ran, self._tokens)
@@ -160,16 +203,42 @@ class Command:
             note += "Note: the check may write to the workspace, $TMPDIR and the folders of its setting `writable`.\n"
         if ran.timed_out:
             return self._feedback(False, f"{note}The check was stopped after {self._seconds:g} seconds.\n{output}")
-        if ran.exit_code in _NOT_RUN:
-            why = _NOT_RUN[ran.exit_code]
-            return self._feedback(None, f"{note}The check could not run: {why} (status {ran.exit_code}).\n{output}")
+        if why := _not_run(ran):
+            return self._feedback(None, f"{note}The check could not run: {why}.\n{output}")
+        reported = self._reports(before)
+        if ran.exit_code == 0 and self._summary and (why := objection(reported, now, self._argv)):
+            way = (
+                "If it never prints one when the tests pass, set the evaluator's `summary` to false." if not now else ""
+            )
+            text = f"The check ended with status 0, and nothing says that the tests passed: {why}. {way}".rstrip()
+            return self._feedback(None, f"{note}{text}\n{output}")
         how = "was killed" if ran.exit_code is None else f"ended with status {ran.exit_code}"
-        return self._feedback(ran.exit_code == 0, f"{note}The check {how}.\n{output}", _share(ran))
+        fewer_now = fewer(reported, now) if ran.exit_code == 0 else ""
+        return replace(
+            self._feedback(ran.exit_code == 0, f"{note}The check {how}.\n{output}", now),
+            notes=(fewer_now,) if fewer_now else (),
+        )
 
-    def _feedback(self, passed: bool | None, text: str, score: float | None = None) -> Feedback:
+    def _reports(self, before: Sequence[Feedback]) -> list[Report]:
+        """What runners reported before; where the check was not tried first, one that the command line names."""
+        reported = [report for one in before for report in reports_in(one.evidence)]
+        if reported or self._tried is not None or not (runner := runner_of(self._argv)):
+            return reported
+        return [Report(runner)]
+
+    def _feedback(self, passed: bool | None, text: str, reports: Sequence[Report] = ()) -> Feedback:
         output = text.rstrip()
-        checked = None if passed is None else evidence_of([Finding(self._check, got=output, passed=passed)])
-        return Feedback(passed, output, score, "command", evidence=checked)
+        finding = Finding(self._check, got=output, passed=bool(passed))
+        kept = {REPORTS: [asdict(one) for one in reports]} if reports else {}
+        checked = None if passed is None else evidence_of([finding], **kept)
+        return Feedback(passed, output, share(reports), "command", evidence=checked)
+
+
+def _not_run(ran: Ran | str) -> str:
+    """Why the command could not be run; "" if it was."""
+    if isinstance(ran, str):
+        return ran
+    return f"{_NOT_RUN[ran.exit_code]} (status {ran.exit_code})" if ran.exit_code in _NOT_RUN else ""
 
 
 def _printed(ran: Ran, tokens: int) -> str:
@@ -177,12 +246,6 @@ def _printed(ran: Ran, tokens: int) -> str:
     standard output holds a test runner's summary, however much there is on standard error."""
     streams = [Step(observation=text.rstrip()) for text in (ran.stdout, ran.stderr) if text.strip()]
     return "\n".join(step.observation for step in truncate(streams, tokens))
-
-
-def _tests_changed(diff: str) -> tuple[str, ...]:
-    """A note that names the files of an attempt that look like tests, which an agent may have bent to pass."""
-    changed = dict.fromkeys(path for path in _CHANGED.findall(diff) if _TESTS.search(path))
-    return (f"the attempt changed what looks like tests: {', '.join(changed)}",) if changed else ()
 
 
 def _found(command: str) -> str:
@@ -219,11 +282,3 @@ def _top(folder: str) -> str:
     """The tree that this folder is in: a check may write beside where it runs, such as a cache at the top."""
     above = (Path(folder), *Path(folder).parents)
     return str(next((path for path in above if os.path.lexists(path / ".git")), folder))
-
-
-def _share(ran: Ran) -> float | None:
-    """Passed tests among those that ran, by pytest's last line."""
-    found = _SUMMARY.findall(ran.stdout)
-    counts = {kind.rstrip("s"): int(n) for n, kind in _COUNT.findall(found[-1])} if found else {}
-    total = sum(counts.values())
-    return counts.get("passed", 0) / total if total else None

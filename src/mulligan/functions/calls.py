@@ -23,7 +23,7 @@ from mulligan.app.memory import open_bank
 from mulligan.app.teaching import teach, tell_outcome
 from mulligan.core.codec import digest
 from mulligan.core.episode import RESUMABLE, Event, advance
-from mulligan.core.errors import InvalidInput, LeaseLost, MulliganError, NotSolved, StoreError
+from mulligan.core.errors import InvalidInput, LeaseLost, NotSolved, StoreError
 from mulligan.core.loop import Meter, Record, Roles, drive
 from mulligan.core.operations import operation
 from mulligan.core.protocols import Bank, Journal, Store
@@ -40,8 +40,9 @@ from mulligan.core.records import (
     Task,
     Trial,
 )
+from mulligan.functions.bugs import Bugs
 from mulligan.functions.identity import identity
-from mulligan.functions.judging import BUGS, feedback_of, judge_arguments, objection, shown
+from mulligan.functions.judging import BUGS, feedback_of, judge_arguments, judge_name, objection, shown
 from mulligan.functions.manner import Manner, composed, takes_argument
 from mulligan.functions.notes import notes_of
 from mulligan.functions.results import UNREADABLE, attempt_of, plain, value_of
@@ -97,6 +98,7 @@ class Call:
         self._places = tuple[Artifact, ...]()
         self._raised: Exception | None = None
         self._fatal: BaseException | None = None
+        self._bugs = Bugs()
         self.episode: Episode | None = None
 
     async def run(self) -> Result[Any]:
@@ -120,7 +122,7 @@ class Call:
     async def act(self, episode: Episode, past: Past) -> Attempt:
         """One call of the function."""
         manner, number = self._manner, len(episode.trials) + 1
-        notes = notes_of(episode, past)
+        notes = notes_of(episode, self._bugs.left_out(past))
         if number > 1 and manner.before_retry is not None:
             await self._fatally(manner.before_retry, *((notes,) if takes_argument(manner.before_retry) else ()))
         given = dict(self._given.arguments)
@@ -137,7 +139,8 @@ class Call:
             raise
         except manner.failures as error:
             self._raised = error
-            return Attempt("", outcome=Outcome(halted=f"{type(error).__name__}: {error}"))
+            unjudged = self._bugs.verdict(error, manner.name)
+            return Attempt("", outcome=Outcome(halted=f"{type(error).__name__}: {error}", feedback=unjudged))
         except asyncio.CancelledError:  # the loop says why
             raise
         except BaseException as error:
@@ -160,7 +163,7 @@ class Call:
             self._fatal = error
             raise
         except Exception as error:
-            return objection(error, judge, answer)
+            return self._bugs.verdict(error, f"the judge {judge_name(judge)}") or objection(error, judge, answer)
         try:
             return feedback_of(verdict, judge, answer, self._manner.threshold)
         except InvalidInput as error:
@@ -333,19 +336,20 @@ class Call:
         assert stop is not None
         if self._fatal is not None:
             raise self._fatal
-        if stop.reason == "error":
-            raise MulliganError(stop.detail)
         returned = [trial for trial in episode.trials if not halted(trial)]
         best = episode.best if episode.best in returned else next(reversed(returned), None)
+        value = None if best is None else self._given_of(best)
+        if stop.reason == "error":
+            raise NotSolved(stop.detail, episode, value)
         if episode.solved and best is not None:
-            return Result(self._given_of(best), episode)
+            return Result(value, episode)
         newest = episode.trials[-1].feedback if episode.trials else None
         why = f"{self._manner.name} was not solved in {len(episode.trials)} tries ({stop.reason})"
         said = f"{why}: {one_line(newest.text, 500)}" if newest and newest.text else why
         if self._manner.unsolved == "raise" or best is None:
-            raise NotSolved(said, episode) from self._raised
+            raise NotSolved(said, episode, value) from self._raised
         log.warning("%s; the best result is returned", said)
-        return Result(self._given_of(best), episode)
+        return Result(value, episode)
 
 
 class _Judge:
@@ -357,8 +361,10 @@ class _Judge:
         self._inner = inner
 
     async def evaluate(self, episode: Episode) -> Feedback:
+        outcome = episode.trials[-1].attempt.outcome
         if why := halted(episode.trials[-1]):
-            return Feedback(False, why, 0.0, "exception", evidence=evidence_of([Finding(got=why)]))
+            unjudged = outcome.feedback if outcome else None
+            return unjudged or Feedback(False, why, 0.0, "exception", evidence=evidence_of([Finding(got=why)]))
         return await self._inner.evaluate(episode)
 
 

@@ -9,7 +9,9 @@ import contextlib
 import os
 import shutil
 import stat
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from mulligan.core.errors import WorkspaceError
@@ -86,9 +88,49 @@ class GitCheckout:
             Path(self.git.index or "").unlink(missing_ok=True)
             self._bring(state, ignored)
 
+    def put_back(self, state: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """Bring the folder to this state with these paths as they were at the start. Gives the files that differed.
+
+        New files that git ignores are removed, as no state holds them.
+        """
+        raw = self.git.paths("diff-tree", "-r", "-z", "--no-renames", self.start, state, "--", *paths) if paths else []
+        changed = dict(zip(raw[1::2], raw[::2], strict=True))
+        ignored = self.git.paths("ls-files", "-o", "-i", "--exclude-standard", "-z", "--", *paths) if paths else []
+        new = [name for name in ignored if not below(name, self.links) and not self._is_users(name)]
+        for name in new:
+            remove(os.path.join(self.root, name))
+        named = [name for name in new if "__pycache__/" not in name]
+        if not changed:
+            return tuple(sorted(map(_safe, named)))
+        git = replace(self.git, index=f"{self.git.index}.protected")
+        git("read-tree", state)
+        before = {name: about.lstrip(":").split(" ") for name, about in changed.items()}
+        rows = [f"{mode} {sha}\t{name}\0" for name, (mode, _, sha, *_) in before.items()]
+        rows.sort(
+            key=lambda row: not row.startswith("000000")
+        )  # removed first, as a folder may have taken a file's place
+        git(
+            "update-index",
+            "--add",
+            "--replace",
+            "-z",
+            "--index-info",
+            given="".join(rows).encode(errors="surrogateescape"),
+        )
+        tree = git("write-tree").strip()
+        Path(git.index or "").unlink()
+        self.bring(self.git("commit-tree", tree, "-p", state, "-m", "With protected files put back").strip())
+        return tuple(sorted(map(_safe, {*changed, *named})))
+
+    def _is_users(self, name: str) -> bool:
+        """Whether a copy brought this ignored file from the user's tree."""
+        return self.git.folder != self.user.common and os.path.lexists(os.path.join(self.user.top, name))
+
     def _bring(self, state: str, ignored: bool) -> None:
         self._secure_root()
         self.git("read-tree", "--reset", "-u", state)
+        if self.git.worktree:
+            self.git.show_changed(self._above, state)
         self.git("clean", "-ffdq", *(["-x"] if ignored and self.admin else []))
         os.makedirs(self.folder, exist_ok=True)
         for name, target in self.links.items():
@@ -98,6 +140,11 @@ class GitCheckout:
                 remove(link)
                 os.symlink(target, link)
         self._show(state)
+
+    @cached_property
+    def _above(self) -> str:
+        """The user's commit, or the start where there is none."""
+        return self.git("rev-parse", "-q", "--verify", f"{self.start}^", ok=(0, 1, 128)).strip() or self.start
 
     def _secure_root(self) -> None:
         """Never follow a link that an agent put in the folder's place: git would clean what it points to."""
@@ -127,8 +174,12 @@ class GitCheckout:
     def _save(self, trial: int, parent: str) -> tuple[str, tuple[str, ...]]:
         notes: list[str] = []
         fit: list[str] = []
-        for name in self._differing():
-            if why := self._why_not(name):
+        differing = self._differing()
+        filtered = {} if self.git.folder != self.user.common else self.git.filtered(differing)
+        for name in differing:
+            if name in filtered:
+                notes.append(f"{_safe(name)} was not kept: the program of git's filter {filtered[name]} is missing")
+            elif why := self._why_not(name):
                 notes.append(f"{_safe(name)} was not kept: {why}")
             else:
                 fit.append(name)
@@ -168,7 +219,11 @@ class GitCheckout:
             return text
         files = self.git.raw("diff", "--stat=100", *options, self.start, state).decode("utf-8", "replace")
         cut = text[:DIFF].rpartition("\n")[0]
-        return f"{cut}\n[cut: {len(text)} characters; all of it: git diff {self.start} {state}]\n{files[-4000:]}"
+        names = self.git.paths("diff", "--name-only", "--no-renames", "-z", self.start, state)
+        # The rest of the files by name, for a judge that looks for tests among them.
+        rest = "".join(f"diff --git a/{name} b/{name}\n" for name in names if f" b/{name}\n" not in cut)[:DIFF]
+        why = f"[cut: {len(text)} characters; all of it: git diff {self.start} {state}]"
+        return _safe(f"{cut}\n{why}\n{files[-4000:]}\n{rest}")
 
     def _strayed(self) -> tuple[str, ...]:
         if self.kept is None:

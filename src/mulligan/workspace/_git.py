@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ _T = TypeVar("_T")
 
 _QUIET = (
     *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false"),
-    *("core.sparseCheckout=false", "core.safecrlf=false", "core.trustctime=true", "core.checkStat=default"),
+    *("core.safecrlf=false", "core.trustctime=true", "core.checkStat=default"),
     *("core.logAllRefUpdates=false", "core.quotePath=false", "index.sparse=false", "gc.auto=0"),
     *("maintenance.auto=false", "advice.addEmbeddedRepo=false"),
 )
@@ -46,18 +48,33 @@ def environment() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Git:
-    """A repository as one caller sees it: its git folder, the files, and the index to use for them."""
+    """A repository as one caller sees it.
+
+    Attributes:
+        folder: its git folder.
+        tree: the files.
+        index: the index to use for them.
+        worktree: the git folder of the user's own worktree, whose sparse checkout counts. None: all files are there.
+        unfiltered: filters whose program is missing: files stay as they are stored.
+    """
 
     folder: str
     tree: str | None = None
     index: str | None = None
+    worktree: str | None = None
+    unfiltered: tuple[str, ...] = ()
 
     def __call__(self, *args: str, ok: tuple[int, ...] = (0,), given: bytes = b"") -> str:
         """What git prints, `given` on standard input. Raises `GitFailed` for a status that is not in `ok`."""
         return self.raw(*args, ok=ok, given=given).decode("utf-8", "surrogateescape")
 
     def raw(self, *args: str, ok: tuple[int, ...] = (0,), given: bytes = b"") -> bytes:
-        where = ["--git-dir", self.folder, *(["--work-tree", self.tree] if self.tree else [])]
+        own_settings = [] if self.worktree else ["-c", "core.sparseCheckout=false"]
+        for name in self.unfiltered:
+            parts = ("process=", "smudge=", "clean=", "required=false")
+            own_settings += [word for part in parts for word in ("-c", f"filter.{name}.{part}")]
+        where = [*own_settings, "--git-dir", self.worktree or self.folder]
+        where += ["--work-tree", self.tree] if self.tree else []
         own = {"GIT_INDEX_FILE": self.index} if self.index else {}
         return _run([*where, *args], self.tree or self.folder, own, ok, given)
 
@@ -76,6 +93,22 @@ class Git:
         there = sorted(set(listed) - set(gone))
         self("update-index", "-z", "--force-remove", "--stdin", given=_listed(gone))
         self("update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=_listed(there))
+
+    def filtered(self, paths: Iterable[str]) -> dict[str, str]:
+        """Those of these paths whose filter is missing, with its name."""
+        if not self.unfiltered:
+            return {}
+        told = self("check-attr", "-z", "--stdin", "filter", given=_listed(paths)).split("\0")
+        return {path: name for path, name in zip(told[::3], told[2::3], strict=False) if name in self.unfiltered}
+
+    def show_changed(self, above: str, state: str) -> None:
+        """Of a sparse checkout, also show the paths outside its part in which `state` differs from `above`."""
+        hidden = {line[2:] for line in self.paths("ls-files", "-t", "-z") if line.startswith("S ")}
+        if hidden:
+            changed = self.paths("diff-tree", "-r", "-z", "--no-renames", "--name-only", above, state)
+            shown = _listed(path for path in changed if path in hidden)
+            self("update-index", "--no-skip-worktree", "-z", "--stdin", given=shown)
+            self("checkout-index", "-f", "-z", "--stdin", given=shown)
 
     def paths(self, *args: str) -> list[str]:
         """The NUL-separated paths that git prints."""
@@ -98,6 +131,27 @@ def _listed(paths: Iterable[str]) -> bytes:
 def inside(folder: str, *args: str) -> str:
     """What git prints in this folder, whichever repository it belongs to."""
     return _run(list(args), folder, {}).decode("utf-8", "surrogateescape")
+
+
+def missing_filters(folder: str) -> tuple[str, ...]:
+    """The filters that git requires in this folder, such as git-lfs, and whose program is not found."""
+    required, missing = set[str](), set[str]()
+    path = os.pathsep.join(filter(None, (os.environ.get("PATH"), ask(folder, "--exec-path"))))
+    told = ask(folder, "config", "--get-regexp", r"^filter\..*\.(process|smudge|clean|required)$") or ""
+    for line in told.splitlines():
+        key, _, value = line.partition(" ")
+        name, _, what = key.removeprefix("filter.").rpartition(".")
+        if what == "required":
+            (required.discard if value.lower() in ("false", "no", "off", "0") else required.add)(name)
+        elif word := re.match(r"""(?:"([^"$`\\]+)"|'([^']+)'|([\w./~+-]+))(?=\s|$)""", value):  # else a shell's
+            program = os.path.expanduser(word[word.lastindex or 0])
+            asked = ["sh", "-c", 'command -v "$0"', program]  # a builtin
+            if (
+                not shutil.which(program, path=path)
+                and subprocess.run(asked, capture_output=True, check=False).returncode
+            ):
+                missing.add(name)
+    return tuple(sorted(required & missing))
 
 
 def ask(folder: str, *args: str) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
-from mulligan.workspace._git import Git, ask
+from mulligan.workspace._git import Git, ask, missing_filters
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,9 @@ class UserTree:
     common: str | None = None
     # This tree's own git folder; not `common` when it is itself a linked worktree.
     own: str | None = None
+    sparse: bool = False
+    # Filters of git whose program is missing.
+    unfiltered: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -55,12 +58,13 @@ def find(folder: str) -> UserTree:
                 f"git cannot read the repository at {above}. Run `git status` there to see why "
                 "(another owner? see `git help config`, safe.directory), or use mode copy."
             )
-        return UserTree(path)
+        return UserTree(path, unfiltered=missing_filters(path))
     top = os.path.realpath(ask(path, "rev-parse", "--show-toplevel") or path)
     own = ask(path, "rev-parse", "--absolute-git-dir")
     common = os.path.realpath(os.path.join(path, ask(path, "rev-parse", "--git-common-dir") or ".git"))
     prefix = os.path.relpath(path, top)
-    return UserTree(top, "" if prefix == "." else prefix, common, own)
+    sparse = ask(path, "config", "--type=bool", "core.sparseCheckout") == "true"
+    return UserTree(top, "" if prefix == "." else prefix, common, own, sparse, missing_filters(path))
 
 
 def below(path: str, names: Iterable[str]) -> bool:
@@ -76,18 +80,24 @@ def snapshot(user: UserTree, repository: str, index: str, leave: Sequence[str]) 
     theirs = os.path.join(user.own, "index") if user.own else ""
     if not os.path.exists(index) and os.path.exists(theirs):
         shutil.copyfile(theirs, index)
-    git = Git(user.own or repository, user.top, index)
+    git = Git(user.own or repository, user.top, index, user.own if user.sparse else None, user.unfiltered)
     if unmerged := git.paths("ls-files", "-u", "-z"):
         files = sorted({line.split("\t", 1)[-1] for line in unmerged})
         raise InvalidInput(f"A merge is not finished in {user.top}: {', '.join(files[:5])}. Finish or abort it first.")
     changed = [path for path in git.changed() if not below(path, leave)]
+    if user.own and (filtered := git.filtered(changed)):
+        name, files = next(iter(filtered.values())), ", ".join(list(filtered)[:3])
+        raise InvalidInput(
+            f"{user.top} has changed files that git stores through the filter {name!r}, whose program is missing: "
+            f"{files}. Install it (see `git config filter.{name}.clean`), undo these changes, or use mode copy."
+        )
     git.stage(path for path in changed if not path.endswith("/"))
     return git("write-tree").strip()
 
 
 def inner_repositories(user: UserTree, index: str, leave: Sequence[str]) -> list[str]:
     """Submodules and repositories inside the tree, which a worktree would show as empty folders or not at all."""
-    git = Git(user.own or "", user.top, index)
+    git = Git(user.own or "", user.top, index, user.own if user.sparse else None, user.unfiltered)
     listed = [line.split("\t", 1)[1] for line in git.paths("ls-files", "-s", "-z") if line.startswith("160000")]
     return [*listed, *(path for path in git.changed() if path.endswith("/") and not below(path, leave))]
 

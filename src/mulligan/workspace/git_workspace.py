@@ -42,6 +42,8 @@ class GitWorkspace:
         max_file: MB above which a new or changed file is not kept in a trial's state.
         watch: whether to stop when the user's tree or repository changes during a trial. Turn it off to work there
             meanwhile.
+        protect: files, folders or patterns, from `folder`, that are judged as they were before the first trial: changed
+            ones are put back for the time of the check, and new ones in them are set aside.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class GitWorkspace:
         link: Sequence[str] = (".venv", "node_modules"),
         max_file: int = 20,
         watch: bool = True,
+        protect: Sequence[str] = (),
     ) -> None:
         if mode not in ("worktree", "copy", "in_place"):
             raise InvalidInput(f"The workspace's mode is worktree, copy or in_place, not {mode!r}.")
@@ -68,6 +71,9 @@ class GitWorkspace:
         self._link = tuple(name.rstrip("/") for name in link)
         self._max_file = max_file
         self._watch = watch
+        if protect and mode == "in_place":
+            raise InvalidInput("protect changes files for the time of a check: use mode worktree or copy.")
+        self.protect = tuple(protect)
         self._places: dict[str, GitCheckout] = {}
         self._locks: dict[str, int] = {}
 
@@ -81,6 +87,17 @@ class GitWorkspace:
                 await self.close(episode)
                 raise
         return self._places[episode.id]
+
+    @asynccontextmanager
+    async def protecting(self, episode: Episode) -> AsyncGenerator[tuple[str, ...]]:
+        """The episode's folder with what `protect` names as it was at the start; gives the paths that differed."""
+        place, state = await self.open(episode), newest_state(episode)
+        names = await in_thread(place.put_back, state, _protected(place, self.protect)) if state else ()
+        try:
+            yield names
+        finally:
+            if state and names:
+                await in_thread(place.bring, state)
 
     @asynccontextmanager
     async def aside(self, episode: Episode, state: str) -> AsyncGenerator[GitCheckout]:
@@ -140,7 +157,8 @@ class GitWorkspace:
         links = {} if self.mode == "in_place" else self._links(user)
         apart = (*links, *self._own_folders(user))
         root = user.top if self.mode == "in_place" else str(own / f"{_plain(user.top)}-{episode.id}")
-        full = Git(git.folder, root, str(own / "index"))
+        view = user.own if user.sparse and self.mode != "copy" else None
+        full = Git(git.folder, root, str(own / "index"), view, user.unfiltered)
         if start is None:
             start = self._begin(user, git, own, apart)
         git("update-ref", f"{refs}/start", start)
@@ -152,6 +170,9 @@ class GitWorkspace:
         if self.mode == "copy" and first:
             place.start = self._fill(user, place)
         place.bring(newest_state(episode) or place.start)
+        for name, path in zip(self.protect, _protected(place, self.protect), strict=True) if first else ():
+            if not place.git.paths("ls-files", "-z", "--", path):
+                raise InvalidInput(f"protect names {name!r}, and {user.folder} has no such file that git sees.")
         if self._watch and self.mode != "in_place":
             place.watch()
         return place
@@ -162,7 +183,7 @@ class GitWorkspace:
         root, index = _aside_of(place, own)
         links = _untracked(place.git, state, self._links(place.user))
         admin = self._worktree(Git(place.git.folder), root, state)
-        beside = replace(place, root=root, git=Git(place.git.folder, root, index), admin=admin, links=links)
+        beside = replace(place, root=root, git=replace(place.git, tree=root, index=index), admin=admin, links=links)
         beside.bring(state)
         return beside
 
@@ -171,7 +192,10 @@ class GitWorkspace:
         if self.mode == "copy":
             tree = git("mktree", "--missing").strip()
             return git("commit-tree", tree, "-m", "Nothing yet").strip()
-        if self.mode == "in_place" and Git(user.own or "", user.top)("status", "--porcelain").strip():
+        if (
+            self.mode == "in_place"
+            and Git(user.own or "", user.top, None, user.own, user.unfiltered)("status", "--porcelain").strip()
+        ):
             raise InvalidInput(
                 f"{user.top} has uncommitted work, and working in place resets the folder between trials. "
                 "Commit or stash it first, or leave out in place: a worktree begins with your uncommitted work."
@@ -264,6 +288,16 @@ def _remove_aside(place: GitCheckout, own: Path) -> None:
     root, index = _aside_of(place, own)
     for path in (root, os.path.join(place.git.folder, "worktrees", Path(root).name), index, f"{index}.lock"):
         remove(path)
+
+
+def _protected(place: GitCheckout, names: Sequence[str]) -> list[str]:
+    """The paths of these names from the top of the tree. Raises `InvalidInput` for what is outside, or everything."""
+    user = place.user
+    paths = [os.path.relpath(os.path.join(user.folder, os.path.expanduser(name)), user.top) for name in names]
+    for name, path in zip(names, paths, strict=True):
+        if not name or path == "." or path.split(os.sep)[0] == "..":
+            raise InvalidInput(f"protect takes files and folders inside {user.folder}, such as tests/, not {name!r}.")
+    return paths
 
 
 def _untracked(git: Git, state: str, links: Mapping[str, str]) -> dict[str, str]:
