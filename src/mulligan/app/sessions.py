@@ -43,17 +43,13 @@ from mulligan.hooks.learning import (
     resting_on,
     without_old,
 )
-from mulligan.hooks.pairs import TAG, Open, State, signature_of, words_of
+from mulligan.hooks.pairs import TAG, signature_of, words_of
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import store_file
 from mulligan.hooks.signature import digest
 from mulligan.store import open_store
 
 AGENTS = READABLE
-INHERITED = 14 * 86400.0
-"""Seconds for which a failure that a session left open may be overcome by a later one."""
-_EARLIER = 30
-"""Sessions of the project in which such failures are looked for, those that were seen last."""
 LOCK = "hooks-learning.lock"
 _DAY = 86400.0
 _SETTLED = _DAY
@@ -183,7 +179,6 @@ async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[
             lambda text: reader.read(text, session.transcript),
             subagent=session.kind or session.subagent,
             folder=session.folder,
-            inherited=_inherited(journal, session),
             paused=journal.pauses(session.folder),
             asked=session.asked,
         )
@@ -220,20 +215,6 @@ async def _explain(
             await explain(bank, lesson, await reasons.of(lesson))
         except Exception as error:  # it costs the reason, and not the lesson
             journal.swallowed(session.agent, "why", f"{type(error).__name__}: {error}")
-
-
-def _inherited(journal: Journal, session: Session) -> State:
-    """What earlier sessions of the project left open and no session has overcome since."""
-    found: list[Open] = []
-    solved: set[str] = set()
-    since = time.time() - INHERITED
-    for other in journal.sessions(project=session.project, last=_EARLIER) if session.project else ():
-        cursor: dict[str, Any] = other.cursor or {}
-        solved.update(cursor.get("solved", ()))
-        if other.seen >= since and (other.agent, other.session) != (session.agent, session.session):
-            found += State.of(other.agent, other.session, cursor.get("state")).open
-    left = [one for one in found if f"{one.session}/{one.call}" not in solved and one.at >= since]
-    return State(session.agent, session.session, tuple(left[-10:]))
 
 
 def _subagents(journal: Journal, session: Session) -> Iterator[Session]:

@@ -175,27 +175,23 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
     """
     if notice.moment not in ("start", "prompt", "failure") or not (hears or notice.moment == "failure"):
         return ""
+    from mulligan.hooks.events import is_shell
     from mulligan.hooks.recall import CHARACTERS, MOST, RULE_CHARACTERS, RULES, Reader, near, shown_text, without_own
 
     reader = Reader(bank, wait=wait)
     try:
         most, characters = MOST, CHARACTERS
         if notice.moment == "failure":
-            from mulligan.hooks.signature import digest, signature
+            from mulligan.hooks.signature import command_key, keys
 
-            lines = signature(without_own(notice.output))
-            if not lines:
+            known = keys(without_own(notice.output)) if not notice.tool or is_shell(notice.tool) else ()
+            if not known:
                 return ""
-            key = digest(lines)
-            journal.failed(notice, bank, key)  # its words are masked first, by the worker
-            if not hears:
-                return ""
-            same = reader.about(key)
-            others = near(f"{' '.join(lines)} {notice.command}", reader.kept())
-            found = [*same, *(one for one in others if one.id not in {known.id for known in same})]
+            journal.failed(notice, bank, known[0])  # its words are masked first, by the worker
+            found = reader.about((*known, command_key(notice.command))) if hears else ()
         elif notice.moment == "start" or first:
             most, characters = RULES, RULE_CHARACTERS
-            found = reader.kept()
+            found = reader.rules()
         else:
             found = near(notice.text, reader.kept())
     finally:
