@@ -13,6 +13,12 @@ _LOOKS = re.compile(
     r"|merge-base|describe|reflog)|sed -n|test|\[|command -v)(?=\s|$)"
 )
 """Commands that only look: they change nothing, and what they do not find is no error."""
+_ASKS = re.compile(
+    r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker (ps|logs|images|inspect)|kubectl (get|describe|logs)"
+    r"|npm (ls|view|outdated)|pip3? (list|show|freeze)|gh (pr|run|issue|repo) (view|list|checks|diff)|systemctl status"
+    r"|git remote -v|\S+ (--version|--help|-h|-V|version)$)(?=\s|$)"
+)
+"""Commands that change nothing either, and whose errors count."""
 _FILTERS = re.compile(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")
 _HIDES = re.compile(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*$|&\s*$")
 """Ends of a command line after which its exit code says nothing of the command."""
@@ -23,6 +29,10 @@ _AFTER = re.compile(r"\s*(?:\d?>&\d|\d?>\s*/dev/null|&>\s*\S+)\s*$")
 _FOLDER = re.compile(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
 _SET = re.compile(r"(?<!\S)(\w+=[^\s;&]*)")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", re.DOTALL)
+_MESSAGE = re.compile(
+    r"""(?<!\S)(-m|--message|--body|--title|--description|-b|-t)[ =]+("\$\([^)]*\)"|"(?:[^"\\]|\\.){24,}"|'[^']{24,}')"""
+)
+"""Options that take a text for people."""
 _TOKEN = re.compile(
     r"""(?P<end>&&|\|\|?|;|&(?!>)|\n|\(|\))
     | (?P<to>\d*(?:&>>?|>>?&?|<<<|<)\s*&?[^\s;&|()]*)
@@ -72,17 +82,27 @@ def only_looks(command: str) -> bool:
     return all(_LOOKS.match(" ".join(words)) for words in commands) and not re.search(r">\s*[^&\s/]", plain(command))
 
 
+def changes_nothing(command: str) -> bool:
+    """Whether a command, without what stands around it, only looks or asks."""
+    return bool(_LOOKS.match(command) or _ASKS.match(command))
+
+
 def hides_its_end(command: str) -> bool:
     """Whether the exit code of a line is that of a filter behind the command, and not the command's."""
     return "pipefail" not in command and bool(_FILTERS.search(command) or _HIDES.search(command))
 
 
+def short(command: str, most: int) -> str:
+    """A command on a line, without the text of messages and here-documents."""
+    return one_line(_MESSAGE.sub(r"\1 …", _HEREDOC.sub("", command)), most)
+
+
 def differences(failed: str, works: str, most: int) -> tuple[str, str]:
     """Both commands on a line each; of long ones the words in which they differ, with what stands beside these."""
-    if len(failed) <= most and len(works) <= most:
-        return one_line(failed, most), one_line(works, most)
-    before, after = failed.split(), works.split()
-    return tuple(one_line(text, most) for text in _differing(before, after))  # pyright: ignore[reportReturnType]
+    failed, works = short(failed, _LONGEST), short(works, _LONGEST)
+    if max(len(failed), len(works)) > most:
+        failed, works = _differing(failed.split(), works.split())
+    return one_line(failed, most), one_line(works, most)
 
 
 def _differing(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
@@ -91,7 +111,5 @@ def _differing(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
     sides: tuple[list[str], list[str]] = [], []
     for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         for side, words in zip(sides, (before[a:b], after[c:d]), strict=True):
-            if kind == "equal" and len(words) > 6:
-                words = [*words[:3], "…", *words[-2:]]
-            side += words
+            side += [*words[:3], "…", *words[-2:]] if kind == "equal" and len(words) > 6 else words
     return " ".join(sides[0]), " ".join(sides[1])

@@ -18,12 +18,13 @@ from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Turn
 from mulligan.core.records import Json, Lesson, Origin
-from mulligan.hooks.commands import differences, folder, hides_its_end, only_looks, plain, variables
+from mulligan.hooks.commands import differences, folder, hides_its_end, only_looks, plain, short, variables
 from mulligan.hooks.corrections import correction_in, lasts
 from mulligan.hooks.events import Call, Said, is_shell
 from mulligan.hooks.recall import SHOWN
 from mulligan.hooks.remedies import (
     CHANGE,
+    Failure,
     cause_in,
     fixer_in,
     is_transient,
@@ -33,7 +34,7 @@ from mulligan.hooks.remedies import (
     steps_that_count,
     words,
 )
-from mulligan.hooks.signature import causes, command_key, keys, normalised, signature
+from mulligan.hooks.signature import causes, command_key, keys, normalised, signature, telling_lines
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import MASK, Masks, one_mask
 
@@ -72,6 +73,7 @@ class Open:
         folder: the folder that the command line changed to.
         cause: the sentence in which the agent said why it failed.
         since: how much happened since.
+        closed: the same was run again, and failed for another reason: what is done from then on is about that.
     """
 
     agent: str
@@ -89,6 +91,7 @@ class Open:
     folder: str = ""
     cause: str = ""
     since: int = 0
+    closed: bool = False
 
 
 @dataclass(frozen=True)
@@ -295,7 +298,8 @@ def _edited(state: State, call: Call, masks: Masks) -> State:
 
 
 def _with_step(one: Open, step: str) -> Open:
-    return replace(one, steps=(*one.steps, step)[-STEPS:], since=one.since + 1)
+    steps = one.steps if one.closed else (*one.steps, step)[-STEPS:]
+    return replace(one, steps=steps, since=one.since + 1)
 
 
 def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
@@ -310,14 +314,13 @@ def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
     found: list[Found] = []
     for one in state.open:
         if call.failed:
-            if not (_same(one, core) and set(one.errors) & set(errors)):  # else it failed again, and is open anew
-                left.append(replace(one, since=one.since + 1))
+            again = _same(one, core)
+            if not (again and set(one.errors) & set(errors)):  # else it failed again, and is open anew
+                left.append(replace(one, since=one.since + 1, closed=one.closed or again))
         elif (remedy := _remedy(one, core, call, masks)) is None:
             left.append(_with_step(one, step))
-        elif remedy:
+        elif remedy.steps:
             found.append(_overcome(one, call, remedy, masks))
-        elif _same(one, core) and (fixer := fixer_in(one.steps, one.command)):
-            found.append(_overcome(one, call, lines_of([fixer]), masks, habit=True))
     if errors and (about := causes(_EXIT.sub("", call.output))) and not is_transient("\n".join(about)):
         named = causes(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
         made = Open(
@@ -338,24 +341,44 @@ def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
     return replace(state, open=tuple(left[-OPEN:])), found
 
 
-def _remedy(one: Open, core: str, call: Call, masks: Masks) -> Sequence[str] | None:
-    """The lines of a lesson that say how a command that works overcame a failure: none where it is over and nobody can
-    say by what; None where the command has nothing to do with it."""
-    output = "\n".join((*one.lines, one.output))
+def _remedy(one: Open, core: str, call: Call, masks: Masks) -> Remedy | None:
+    """How a command that works overcame a failure: an empty remedy where it is over and nothing says by what; None where
+    the command has nothing to do with it."""
+    failure = Failure(one.command, "\n".join((*one.lines, telling_lines(one.output))), one.output)
     edited = any(step.startswith(CHANGE) for step in one.steps)
-    if _same(one, core):
-        new = [each for each in map(masks.text, variables(call.command)) if each not in one.variables]
-        if new and (not edited or any(each.partition("=")[0] in output for each in new)):
-            return [f"works: {one_line(' '.join((*new, core)), SHOWN)}"]
-        if counts := steps_that_count(one.steps, one.command, output):
-            return lines_of(counts)
-        now = folder(call.command)
-        if not one.steps and now != one.folder and words(now) and core == one.command:
-            return [f"works: {one_line(f'cd {masks.text(now)} && {core}', SHOWN)}"]
-        return []
-    if other_form_counts(one.command, core, output, edited=edited):
-        return [f"works: {differences(one.command, core, SHOWN)[1]}"]
-    return None
+    if core != one.command and not one.closed and other_form_counts(core, failure, edited=edited):
+        fails, works = differences(one.command, core, SHOWN)
+        return Remedy(fails, (works,), works=True)
+    if not _same(one, core):
+        return None
+    fails = short(one.command, SHOWN)
+    new = [each for each in map(masks.text, variables(call.command)) if each not in one.variables]
+    if new and not one.closed and (not edited or any(each.partition("=")[0] in one.output for each in new)):
+        return Remedy(fails, (short(" ".join((*new, core)), SHOWN),), works=True)
+    if counts := steps_that_count(one.steps, failure):
+        return Remedy(fails, tuple(counts))
+    now = masks.text(folder(call.command))
+    if not one.steps and now != one.folder and words(now) and core == one.command:
+        return Remedy(fails, (short(f"cd {now} && {core}", SHOWN),), works=True)
+    if fixer := fixer_in(one.steps, one.command):
+        return Remedy(fails, (fixer,), habit=True)
+    return Remedy(fails)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What overcame a failure.
+
+    Attributes:
+        fails: the command, as a lesson shows it.
+        steps: what was done, or with `works` the command that works instead.
+        habit: it goes with the command, whatever its error was.
+    """
+
+    fails: str
+    steps: tuple[str, ...] = ()
+    works: bool = False
+    habit: bool = False
 
 
 def signature_of(call: Call) -> tuple[str, ...]:
@@ -370,20 +393,19 @@ def words_of(call: Call, masks: Masks) -> tuple[str, ...]:
     return signature(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
 
 
-def _overcome(one: Open, call: Call, remedy: Sequence[str], masks: Masks, *, habit: bool = False) -> Found:
-    program = _program(one)
-    worked = remedy[0].removeprefix("works: ") if len(remedy) == 1 else ""
-    lines = [
-        f"fails: {differences(one.command, worked or one.command, SHOWN)[0]}",
-        *(f"  {line}" for line in one.lines),
-    ]
-    steps = [worked] if worked else [line.strip() for line in remedy[1:]]
+def _overcome(one: Open, call: Call, remedy: Remedy, masks: Masks) -> Found:
+    program, steps = _program(one), remedy.steps
+    named = one.named if one.named.startswith(program) else f"{program}: {one.named}"
+    lines = [f"fails: {remedy.fails}", *(() if remedy.habit else (f"  {line}" for line in one.lines))]
+    lines += [f"works: {steps[0]}"] if remedy.works else lines_of(steps)
+    if one.cause and not remedy.habit:
+        lines.append(f'the agent said: "{one.cause}"')
     return Found(
-        title=one_line(one.named if one.named.startswith(program) else f"{program}: {one.named}", 120),
-        content="\n".join([*lines, *remedy, *([f'the agent said: "{one.cause}"'] if one.cause else [])]),
-        description=f"When {one_line(one.command, 80)} fails with this error.",
-        errors=(command_key(one.command),) if habit else one.errors,
-        habit=habit,
+        title=one_line(f"{remedy.fails}: {steps[0]} fixes what it can" if remedy.habit else named, 120),
+        content="\n".join(lines),
+        description=f"When {one_line(one.command, 80)} fails{'' if remedy.habit else ' with this error'}.",
+        errors=(command_key(one.command),) if remedy.habit else one.errors,
+        habit=remedy.habit,
         mends={mend_key(step): step for step in steps},
         seen={
             "agent": one.agent,

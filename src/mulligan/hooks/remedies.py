@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from mulligan.hooks.commands import only_looks, parts
+from mulligan.hooks.commands import changes_nothing, only_looks, parts
 from mulligan.text.plain import one_line
 
 CHANGE = "change "
@@ -40,10 +41,19 @@ _ENVIRONMENT = re.compile(
     | invalid\ (?:option|choice|flag) | unexpected\ argument | not\ recogni[sz]ed | build\ constraints\ exclude | \bGH\d{3}\b
     | exit(?:ed)?\ (?:with\ )?(?:code|status)\ 127 | cannot\ open\ shared\ object | undefined\ symbol | lock\ ?file | no\ space\ left
     | certificate | not\ a\ directory | is\ a\ directory | not\ in\ (?:the\ )?(?:path|workspace) | already\ (?:exists|claimed)
-    | ignored\ by\ one\ of | import\ file\ mismatch | stale | migrat | license
+    | ignored\ by\ one\ of | incompatible | FileNotFoundError | import\ file\ mismatch | stale | migrat | license
     """
 )
 """Errors of tools, settings and what is installed, in contrast to those of the code that is being written."""
+_OF_CODE = re.compile(
+    r"""(?xi)
+    \bassert | \bexpected\b | \breceived\b | --- \ FAIL | ^FAILED\s | \bTS\d{4} | error\[E\d | \bSyntaxError | \bundefined: | cannot\ use\b
+    | \bmismatched\ types | \bunused\b | declared\ (?:and|but) | imported\ and\ not | redeclared | not\ assignable | \blint | \bformat
+    | \bCONFLICT\b | merge\ conflict | could\ not\ apply
+    """,
+    re.MULTILINE,
+)
+"""Errors of the code that is being written."""
 _SETS_UP = re.compile(
     r"""(?xi)
     (?:npm|pnpm|yarn|bun|composer|bundle|poetry|pdm|pipenv|rye|mix|deno|corepack|mise|asdf|pre-commit|playwright|nvm|rustup
@@ -54,11 +64,12 @@ _SETS_UP = re.compile(
     | (?:systemctl|service|supervisorctl|pg_ctl|brew\ services)\ \S+ | (?:terraform|tofu)\ init | git\ (?:submodule|lfs|fetch|remote|config)
     | python3?\ -m\ venv | (?:source|\.)\ \S*activate | (?:createdb|alembic|flask|rails|rake|prisma|knex|sqlx|diesel|manage\.py|python3?\ manage\.py)\b
     | (?:cp|mv|ln|mkdir|touch|chmod|chown|export|install)\ | npx\ (?:prisma|playwright|husky) | (?:aws|gcloud|az|gh|docker|npm)\ (?:\S+\ )?login
-    | kill(?:all)?\ | pkill\ | rm\
+    | kill(?:all)?\b | pkill\b | rm\b
     """
 )
 _CHECKS = re.compile(
-    r"\b(?:tests?|lint|checks?|type-?check|vet|tsc|verify|pytest|jest|vitest|clippy|ruff|eslint|mypy|pyright|format|fmt)\b"
+    r"(?:[\w@-]+ ){0,3}(?:[\w-]+:)*(?:tests?|lint|checks?|type-?check|vet|tsc|verify|pytest|jest|vitest|clippy|ruff|eslint"
+    r"|mypy|pyright|format|fmt)(?:[:-]\w+)*(?=\s|$)"
 )
 _CHORES = re.compile(
     r"git (?:add|commit|push|stash|checkout|switch|restore|rebase|merge|pull|worktree|tag)\b|gh (?:pr|issue)\b"
@@ -90,6 +101,13 @@ _NARROWS = (
     "-count",
 )
 """Flags that run less, or show more or less of it."""
+_NO_SUCH_COMMAND = re.compile(
+    r"(?i)\b(?:unknown|unrecognized|invalid|no such|missing) (?:sub-?command|command|script|task|target|recipe)\b|\bdid you mean\b"
+    r"|\bis not a \S+ command\b|\bno rule to make target\b|\bdoes not contain recipe\b"
+)
+_LIST = re.compile(r"[\w.-]+(?:,[\w.-]+)+")
+_RUNNERS = ("run", "exec", "x", "task", "-m")
+_STYLE = re.compile(r"\b(?:lint|style|format|fmt|check|clippy|eslint|stylelint|ruff|biome|prettier|black|rubocop|vet)\b")
 _FIXES = re.compile(r"(?<![\w-])(?:\w+[:-])?(?:fix|format|fmt)(?![\w-])|--(?:fix|write|apply)\b")
 _NOT_MINE = re.compile(
     r"(?i)\bpre-?existing\b|\bnot (?:mine|related|caused by)\b|\bunrelated\b|\bflak[ye]|\bnot (?:from|due to) (?:my|our|this)\b"
@@ -105,129 +123,18 @@ CAUSE = 160
 """Characters of a cause at most."""
 _WORD = re.compile(r"[A-Za-z_@][\w@.:-]*[\w]|\b[A-Z]{1,6}\d{2,6}\b")
 _COMMON = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "but",
-        "by",
-        "can",
-        "cannot",
-        "could",
-        "did",
-        "do",
-        "does",
-        "done",
-        "failed",
-        "fails",
-        "failure",
-        "fatal",
-        "file",
-        "files",
-        "for",
-        "found",
-        "from",
-        "get",
-        "had",
-        "has",
-        "have",
-        "how",
-        "if",
-        "import",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "let",
-        "line",
-        "make",
-        "module",
-        "named",
-        "new",
-        "no",
-        "not",
-        "of",
-        "on",
-        "one",
-        "or",
-        "out",
-        "run",
-        "running",
-        "set",
-        "should",
-        "so",
-        "test",
-        "tests",
-        "than",
-        "that",
-        "the",
-        "then",
-        "there",
-        "this",
-        "to",
-        "up",
-        "use",
-        "used",
-        "using",
-        "was",
-        "we",
-        "when",
-        "where",
-        "which",
-        "while",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-        "error",
-        "errors",
-        "err",
-        "exit",
-        "exited",
-        "code",
-        "status",
-        "command",
-        "script",
-        "src",
-        "lib",
-        "main",
-        "index",
-        "true",
-        "false",
-        "null",
-        "none",
-        "undefined",
-        "cli",
-        "app",
-        "core",
-        "packages",
-        "package",
-        "such",
-        "directory",
-        "unable",
-        "can't",
-        "don't",
-        "warn",
-        "warning",
-        "info",
-        "npm",
-        "all",
-        "any",
-        "type",
-        "types",
-        "value",
-        "string",
-        "number",
-        "object",
-        "name",
-    ]
+    re.findall(
+        r"\S+",
+        """
+        a an and are as at be been but by can cannot could did do does done failed fails failure fatal file
+        files for found from get had has have how if import in into is it its let line make module named new
+        no not of on one or out run running set should so test tests than that the then there this to up use
+        used using was we when where which while will with would you your error errors err exit exited code
+        status command script src lib main index true false null none undefined cli app core packages
+        package such directory unable can't don't warn warning info npm all any type types value string
+        number object name
+        """,
+    )
 )
 
 
@@ -260,45 +167,68 @@ def words(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def steps_that_count(steps: Sequence[str], failed: str, error: str) -> list[str]:
-    """Of the steps between a failure and the success of the same command, those that overcame it.
+@dataclass(frozen=True)
+class Failure:
+    """What failed: the command, the lines that say what is wrong, and the whole output."""
 
-    Args:
-        steps: commands on a line each, and edits that begin with `CHANGE`.
-        failed: the command.
-        error: the output that it failed with.
-    """
-    about = words(error)
-    environment = bool(_ENVIRONMENT.search(error))
+    command: str
+    lines: str
+    output: str
+
+    @property
+    def is_of_code(self) -> bool:
+        return bool(_OF_CODE.search(self.lines))
+
+    @property
+    def is_of_environment(self) -> bool:
+        return bool(_ENVIRONMENT.search(self.lines))
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What it is about: the words of the lines that say what is wrong, and all paths."""
+        paths = (word for word in self.output.split() if "/" in word or "." in word.strip("."))
+        return words(self.lines) | words(" ".join(paths))
+
+    def names(self, *wanted: str) -> bool:
+        """Whether the lines name one of these words, or of a path its end or a folder above it."""
+        forms = {form for word in wanted for form in (word, _base(word), *_above(word))}
+        found = (re.search(rf"(?<![\w-]){re.escape(one)}(?![\w-])", self.lines, re.IGNORECASE) for one in forms if len(one) > 1)
+        return any(found)
+
+
+def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
+    """Of the steps between a failure and the success of the same command, those that overcame it: commands on a line
+    each, and edits that begin with `CHANGE`."""
+    about, own_words = failure.words, words(failure.command)
+    environment, edited = failure.is_of_environment, False
     counts: list[str] = []
     likely: list[str] = []
-    edited = False
+    others: list[str] = []
     for step in steps:
         if step.startswith(CHANGE):
             path, _, text = step.removeprefix(CHANGE).partition(": ")
             if not _CONFIGURES.search(path):
                 edited = True
-            elif (words(_put_in(text)) | words(path)) & about:
+            elif (words(_put_in(text)) | words(path)) & words(failure.lines):
                 counts.append(step)
             continue
-        for_the_error = (words(step) - words(failed)) & about
-        own = [" ".join(one) for one in parts(step) if not only_looks(" ".join(one))]
-        if not own or all(_CHORES.match(one) or _CHECKS.search(one) for one in own):
+        own = [" ".join((_base(one[0]), *one[1:])) for one in parts(step) if not changes_nothing(" ".join(one))]
+        if not own or all(_CHORES.match(one) or _CHECKS.match(one) for one in own):
             continue
         sets_up = any(_SETS_UP.match(one) for one in own)
-        if for_the_error and (sets_up or environment):
+        if (words(step) - own_words) & about and (sets_up or environment):
             counts.append(step)
-        elif environment and sets_up:
-            likely.append(step)
-        elif environment:
-            edited = True  # something else was changed, and it may have been that
-    if not counts and not edited and len(likely) <= MOST:
-        counts = likely
+        elif environment or not failure.is_of_code:
+            (likely if sets_up else others).append(step)
+    if not counts and not edited and len(likely) <= MOST and (not others or len(likely) + len(others) == 1):
+        counts = likely or others
     return list(dict.fromkeys(counts))[-MOST:]
 
 
 def fixer_in(steps: Sequence[str], failed: str) -> str:
     """The step that lets the tool of a failing check fix what it found, if no file was edited by hand after it."""
+    if not _STYLE.search(failed):
+        return ""
     for step in reversed(steps):
         if step.startswith(CHANGE):
             return ""
@@ -308,56 +238,58 @@ def fixer_in(steps: Sequence[str], failed: str) -> str:
     return ""
 
 
-def other_form_counts(failed: str, works: str, error: str, *, edited: bool) -> bool:
+def other_form_counts(works: str, failure: Failure, *, edited: bool) -> bool:
     """Whether a command that works is another form of one that failed, and differs from it in what the error is about.
 
     edited: files were changed in between, so that the command itself may not have made the difference.
     """
-    before, after = ([one for one in parts(text) if not only_looks(" ".join(one))] for text in (failed, works))
+    before, after = ([one for one in parts(text) if not only_looks(" ".join(one))] for text in (failure.command, works))
     if not before or not after:
         return False
     if len(after) > len(before) and after[-len(before) :] == before:  # something was done first
-        extra = [" ".join(one) for one in after[: -len(before)]]
-        return bool(steps_that_count(extra, failed, error))
-    same = [one for one in before if one in after]
-    left, new = [one for one in before if one not in same], [one for one in after if one not in same]
-    if len(left) != 1 or len(new) != 1:
+        return bool(steps_that_count([" ".join(one) for one in after[: -len(before)]], failure))
+    left, new = [one for one in before if one not in after], [one for one in after if one not in before]
+    return len(left) == len(new) == 1 and _form_counts(left[0], new[0], failure, edited)
+
+
+def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failure, edited: bool) -> bool:
+    names = failure.names
+    if set(works) & {"--help", "-h", "--version", "help"}:
         return False
-    return _form_counts(left[0], new[0], error, edited)
-
-
-def _form_counts(failed: Sequence[str], works: Sequence[str], error: str, edited: bool) -> bool:
-    text = error.casefold()
-    environment = bool(_ENVIRONMENT.search(error))
-    if len(works) < len(failed) and tuple(failed[-len(works) :]) == tuple(works):  # a wrapper was taken off
-        return environment and _names(text, failed[0], failed[len(failed) - len(works)])
-    if len(works) > len(failed) and tuple(works[-len(failed) :]) == tuple(failed):  # one was put on
-        return environment and not edited
-    if tuple(failed[1:]) == tuple(works[1:]):  # another program
-        return environment and _names(text, failed[0])
-    if failed[0] == works[0] and len(works) > 2 and tuple(works[2:]) == tuple(failed[1:]) and environment:
-        return _names(text, failed[1])  # `rtk bun` and `rtk test bun`
-    if failed[0] != works[0]:
-        return _base(failed[0]) == _base(works[0]) and environment and _names(text, failed[0])
+    if failure.is_of_environment:
+        if len(works) < len(failed) and failed[-len(works) :] == works:  # a wrapper was taken off
+            return names(failed[0], failed[len(failed) - len(works)])
+        if len(works) > len(failed) and works[-len(failed) :] == failed:  # one was put on
+            return not edited
+        if failed[1:] == works[1:]:  # another program
+            return names(failed[0])
+        if failed[0] == works[0] and len(works) > 2 and works[2:] == failed[1:]:  # `rtk bun` and `rtk test bun`
+            return names(failed[1])
+    if (program := failed[0]) != (other := works[0]):
+        return _base(program) == _base(other) and failure.is_of_environment and names(program)
     removed, added = _left_over(failed, works), _left_over(works, failed)
-    if len(removed) + len(added) > 8:
+    if len(removed) + len(added) > 8 or any(_FIXES.search(word) for word in added):
         return False
-    if any(_is_flag(word) and _names(text, word.partition("=")[0]) for word in removed):
+    if len(works) == len(failed) + 1 and works[:-1] == failed and _NO_SUCH_COMMAND.search(failure.lines):
+        return True  # `make` and `make build`
+    at = 2 if failed[1:2] == works[1:2] and failed[1] in _RUNNERS else 1
+    if (removed, added) == ([*failed[at : at + 1]], [*works[at : at + 1]]):  # another subcommand
+        return bool(_NO_SUCH_COMMAND.search(failure.lines)) and names(*removed)
+    if next((word for word in works[1:] if not _is_flag(word)), "") not in failed:
+        return False
+    if any(_is_flag(word) and names(word.partition("=")[0]) for word in removed):
         return True
-    if any(_is_flag(word) and _names(text, word.partition("=")[0]) for word in added):
+    if any(_is_flag(word) and names(word.partition("=")[0]) for word in added):
         return not edited
-    if failed[:2] != works[:2] and removed[:1] != [failed[1]]:
-        return False
-    fields = [part for word in removed for part in word.split(",") if "," in word]
-    kept = {part for word in added for part in word.split(",")}
-    if failed[1:2] == works[1:2] and any(part not in kept and _names(text, part) for part in fields):
-        return True
-    if removed and not added and environment:  # a path or a word was left out
-        return any(_names(text, word) for word in removed)
-    if removed == [failed[1]] and added == [works[1]] and environment:  # another subcommand
-        return _names(text, failed[1])
+    if failed[1:2] == works[1:2]:
+        kept = {part for word in added for part in word.split(",")}
+        fields = [part for word in removed if _LIST.fullmatch(word) for part in word.split(",")]
+        if any(part not in kept and names(part) for part in fields):
+            return True
+    if removed and not added and failure.is_of_environment:  # a path or a word was left out
+        return names(*removed)
     flags = [word for word in (*removed, *added) if _is_flag(word)]
-    if flags and len(flags) == len(removed) + len(added) and environment and not edited:
+    if flags and len(flags) == len(removed) + len(added) and failure.is_of_environment and not edited:
         return not any(word.partition("=")[0] in _NARROWS for word in flags)
     return False
 
@@ -374,13 +306,10 @@ def _left_over(words: Sequence[str], others: Sequence[str]) -> list[str]:
     return left
 
 
-def _names(text: str, *wanted: str) -> bool:
-    """Whether a text, in small letters, names one of these words, or the end of a path among them."""
-    return any(
-        len(one) > 1 and re.search(rf"(?<![\w-]){re.escape(one)}(?![\w-])", text)
-        for word in wanted
-        for one in {word.casefold(), _base(word).casefold()}
-    )
+def _above(path: str) -> list[str]:
+    """The folders above a path, but the first."""
+    parts_of = path.split("/")
+    return ["/".join(parts_of[:n]) for n in range(2, len(parts_of))]
 
 
 def _is_flag(word: str) -> bool:

@@ -78,7 +78,7 @@ _SUMMARY = re.compile(
     r"""(?xi)
     script\ .*\ exited\ with | command\ failed\ with\ exit\ code | exited?\ (?:with\ )?(?:code|status)\ \d+\W*$ | item\ \d+\ failed
     | \ball\ fail | some\ errors\ were | \d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b | ^\W*(?:error|fail(?:ed|ure)?)\W*$
-    | elifecycle | ^fail\s | failed\ to\ push\ some\ refs | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
+    | elifecycle | ^fail\s | failed\ to\ push\ some\ refs | ^[$>]\s | \.{5,}\s*\(?(?:failed|passed|skipped) | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
     """
 )
 """Lines that count errors or say that there are some, and do not say which."""
@@ -92,67 +92,22 @@ _ONLY_PLACE = re.compile(r"^(?:FAILED|ERROR)\s+\S+\s*$|^---\ FAIL|^test\ \S.*\ F
 _RULE_CODE = re.compile(r"\b(?:MD\d{3}|TS\d{4,5}|SC\d{4}|[EWFBCN]\d{3,4}|RUF\d{3}|GH\d{3}|CS\d{4}|E\d{4})\b")
 """Codes of rules, which mean the same in each file."""
 _GENERIC = frozenset(
-    [
-        "error",
-        "errors",
-        "failed",
-        "failure",
-        "fail",
-        "fatal",
-        "the",
-        "and",
-        "for",
-        "with",
-        "not",
-        "found",
-        "cannot",
-        "could",
-        "find",
-        "was",
-        "were",
-        "has",
-        "have",
-        "exit",
-        "exited",
-        "code",
-        "status",
-        "command",
-        "line",
-        "file",
-        "test",
-        "tests",
-        "run",
-        "running",
-        "failing",
-        "some",
-        "any",
-        "all",
-        "invalid",
-        "unexpected",
-        "expected",
-        "true",
-        "false",
-        "none",
-        "null",
-        "assert",
-        "assertion",
-        "assertionerror",
-        "exception",
-        "traceback",
-        "most",
-        "recent",
-        "call",
-        "last",
-        "undefined",
-        "object",
-        "value",
-        "type",
-        "unknown",
-    ]
+    re.findall(
+        r"\S+",
+        """
+        error errors failed failure fail fatal the and for with not found cannot could find was were has
+        have exit exited code status command line file test tests run running failing some any all invalid
+        unexpected expected true false none null assert assertion assertionerror exception traceback most
+        recent call last undefined object value type unknown build process task script bash see above
+        details log output completed
+        """,
+    )
 )
 _MEANING = re.compile(r"[A-Za-z_][\w.-]{2,}")
-CAUSES = 4
-"""Causes that are looked up at most."""
+CAUSES, TELLING = 4, 8
+"""Causes that are looked up at most; lines that say something of an error."""
+
+_SOFTER = r"(?i)\b(?:doesn't|isn't|aren't|wasn't|not\s+(?:running|set|installed|allowed)|excludes?|incompatible|ignored)\b"
 
 _USER = re.compile(r"""(?i)\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""")
 _LABEL = re.compile(
@@ -247,13 +202,26 @@ def causes(output: str) -> tuple[str, ...]:
     """The lines that say what is wrong, normalised: without those that only count errors, name a test or passed. Each of
     them names the error by itself, whatever else failed beside it."""
     lines = [line for line in _lines(output) if not _PASSED.search(line)]
-    for wanted in (_STRONG, _PLAIN, _SOFT):
+    for wanted in (_STRONG, _PLAIN, _SOFT, _SOFTER):
         search = re.compile(wanted).search
         chosen = (_NODE.sub("", line.strip()) for line in lines if search(line))
         about = (one for one in chosen if not (_NOISE.match(one) or _SUMMARY.search(one) or _ONLY_PLACE.match(one)))
         if found := tuple(one for one in _together(about) if _is_particular(one)):
             return found[:CAUSES]
-    return ()
+    last = _together([line for line in lines if line.strip()][-1:])
+    return tuple(one for one in last if _is_particular(one) and not _SUMMARY.search(one))
+
+
+def telling_lines(output: str) -> str:
+    """All lines that say something of an error, as they stand there, with what a line that ends in a colon introduces."""
+    found: list[str] = []
+    search = [re.compile(pattern).search for pattern in (_STRONG, _PLAIN, _SOFT, _SOFTER)]
+    introduced = False
+    for line in _lines(output):
+        if introduced or (any(one(line) for one in search) and not _PASSED.search(line) and not _SUMMARY.search(line)):
+            found.append(line.strip())
+            introduced = line.rstrip().endswith(":") and not introduced
+    return "\n".join(found[:TELLING])
 
 
 def keys(output: str) -> tuple[str, ...]:
@@ -272,10 +240,7 @@ def command_key(command: str) -> str:
 
 def _is_particular(line: str) -> bool:
     """Whether a line says more than that something failed."""
-    about = {word.casefold() for word in _MEANING.findall(line)} - _GENERIC
-    return len(about) >= 2 or (
-        any(re.search(r"[\d_.]|[a-z][A-Z]", word) for word in _MEANING.findall(line)) and bool(about)
-    )
+    return any(word.casefold() not in _GENERIC for word in _MEANING.findall(line))
 
 
 def normalised(line: str) -> str:
