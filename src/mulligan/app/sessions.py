@@ -344,7 +344,10 @@ def _folder_of(variable: str, *default: str) -> Path:
 
 def _of_claude() -> Iterator[Old]:
     for file, at in _files(_folder_of("CLAUDE_CONFIG_DIR", ".claude") / "projects", "*/*.jsonl"):
-        yield Old("claude", file.stem, str(file), _named(file, "cwd"), at)
+        folder = _named(file, "cwd")
+        if folder and not os.path.isdir(folder):  # a worktree that was removed since
+            folder = _named(file, "worktreeSession", "originalCwd") or folder
+        yield Old("claude", file.stem, str(file), folder, at)
 
 
 def _of_codex() -> Iterator[Old]:

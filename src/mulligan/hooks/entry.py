@@ -1,6 +1,6 @@
 """The program that coding agents start for each hook: `mulligan-hook AGENT [EVENT]`, with the payload as its input.
 
-It ends with 0 whatever happens, within `DEADLINE`, and prints the agent's own form of answer or nothing. What goes
+It ends with 0 whatever happens, within `DEADLINE` and `WORK`, and prints the agent's own form of answer or nothing. What goes
 wrong is noted for `mulligan hooks status`. It is started for every tool call, so it imports what it needs when it is
 sure to need it.
 """
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from mulligan.hooks.events import Notice
     from mulligan.hooks.journal import Journal
 
-DEADLINE = 0.25
-"""Seconds after which the program ends without an answer. Python takes some 50 ms to start; together 300."""
-WAIT = 0.1
+DEADLINE, WORK = 1.5, 0.25
+"""Seconds after which the program ends without an answer: of the clock, and of its own work. A machine that is busy with
+the build that has just failed lets it wait, and that is when it is needed."""
+WAIT = 0.4
 """Seconds that one call of SQLite waits for another process."""
 SWITCH, RECALL = "MULLIGAN_HOOKS", "recall"
 """The environment variable that stops hooks when it is `off`. It is set for all that hooks start themselves. With
@@ -268,8 +269,11 @@ def _end_in_time(name: str, event: str, began: float) -> None:
     """Ends the process at its deadline, also while another thread waits for a disk or a lock."""
     given = os.environ.get("MULLIGAN_HOOKS_SECONDS", "")
     limit = float(given) if given.replace(".", "", 1).isdecimal() else DEADLINE
-    time.sleep(max(began + limit - time.monotonic(), 0))
-    _thread.start_new_thread(_note, (name, event, TimeoutError(f"took longer than {limit} seconds")))
+    work = max(WORK, limit) if given else WORK
+    while (left := min(began + limit - time.monotonic(), work - time.process_time())) > 0:
+        time.sleep(left)
+    which = f"{limit} seconds" if time.monotonic() - began >= limit else f"{work} seconds of work"
+    _thread.start_new_thread(_note, (name, event, TimeoutError(f"took longer than {which}")))
     time.sleep(_LAST)
     os._exit(0)
 
