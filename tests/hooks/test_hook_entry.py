@@ -254,7 +254,12 @@ def test_lessons_that_are_kept_are_found_behind_many_candidates(place: Place) ->
             for n in range(405):
                 await bank.add(f"candidate {n}", f"way {n}", nature="fact", confirmed=False)
 
-    place.learn("Migrations run through the alembic wrapper", confirmed=True, content="use tools/migrate.sh upgrade", tags=["correction"])
+    place.learn(
+        "Migrations run through the alembic wrapper",
+        confirmed=True,
+        content="use tools/migrate.sh upgrade",
+        tags=["correction"],
+    )
     asyncio.run(fill())
     assert "tools/migrate.sh" in place.text(place.payload("SessionStart", source="startup"))
     status = status_of(str(place.folder))

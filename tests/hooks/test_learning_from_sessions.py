@@ -69,6 +69,7 @@ def transcript(project: Path, session: str, story: Sequence[tuple[Any, ...]], ag
         "claude": home / ".claude/projects/p" / f"{session}.jsonl",
         "codex": home / ".codex/sessions/2026/03/01" / f"rollout-2026-03-01T10-00-00-{session}.jsonl",
         "gemini": home / ".gemini/tmp/p/chats" / f"session-{session}.jsonl",
+        "copilot": home / ".copilot/session-state" / session / "events.jsonl",
         "qwen": home / ".qwen/projects/p/chats" / f"{session}.jsonl",
         "opencode": home / ".local/share/opencode/opencode.db",
     }[agent]
@@ -368,7 +369,7 @@ async def test_old_transcripts_are_mined_and_the_frequent_errors_counted(project
             done = await learn_since(journal, 1, folder=str(project), progress=lambda n, of, _: seen.append((n, of)))
             assert (done.sessions, done.errors) == (expected, {})
             ((_, words, often, sessions),) = journal.frequent(project_id(str(project)))
-            assert (words, often, sessions) == ("ModuleNotFoundError: No module named 'yaml'", 5, 5)
+            assert (words, often, sessions) == ("ModuleNotFoundError: No module named 'yaml'", 6, 6)
         assert seen == [(n, 5) for n in range(5)] * 2
         assert (await learn_since(journal, 1)).sessions == 1  # all projects
         assert await lessons(elsewhere)

@@ -154,7 +154,9 @@ def test_secrets_are_masked_in_what_is_found_and_in_what_stays_open() -> None:
     failed = sh(f"curl -H 'Authorization: Bearer {key}' x", f"error: the login is not set up for {key}", True)
     state, _ = find(State("claude", "s"), [failed])
     assert key not in str(state.kept())
-    _, (one,) = find(state, [sh(f"export API_KEY={key}; gh auth login"), failed._replace(failed=False, output=f"ok {key}")])
+    _, (one,) = find(
+        state, [sh(f"export API_KEY={key}; gh auth login"), failed._replace(failed=False, output=f"ok {key}")]
+    )
     assert key not in repr(one.lesson())
 
 

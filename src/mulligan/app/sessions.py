@@ -327,7 +327,14 @@ async def learn_since(
 
 def transcripts(agents: Sequence[str] = AGENTS, since: float = 0.0) -> Iterator[Old]:
     """The transcripts on this machine that were written since then, by the agents named."""
-    found = {"claude": _of_claude, "codex": _of_codex, "gemini": _of_gemini, "opencode": _of_opencode, "qwen": _of_qwen}
+    found = {
+        "claude": _of_claude,
+        "codex": _of_codex,
+        "copilot": _of_copilot,
+        "gemini": _of_gemini,
+        "opencode": _of_opencode,
+        "qwen": _of_qwen,
+    }
     for agent in agents:
         yield from (one for one in found[agent]() if one.at >= since)
 
@@ -355,6 +362,11 @@ def _of_codex() -> Iterator[Old]:
         id = _named(file, "id") or file.stem[-36:]
         parent = _named(file, "source", "subagent", "thread_spawn", "parent_thread_id")
         yield Old("codex", parent or id, str(file), _named(file, "cwd"), at, id if parent else "")
+
+
+def _of_copilot() -> Iterator[Old]:
+    for file, at in _files(_folder_of("COPILOT_HOME", ".copilot") / "session-state", "*/events.jsonl"):
+        yield Old("copilot", file.parent.name, str(file), _named(file, "data", "context", "cwd"), at)
 
 
 def _of_qwen() -> Iterator[Old]:

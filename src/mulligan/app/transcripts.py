@@ -169,6 +169,8 @@ def _session_id(text: str) -> str:
         kind, named = record.get("type"), ""
         if kind in ("user", "assistant") or "projectHash" in record:
             named = text_at(record, "sessionId")
+        elif kind == "session.start":
+            named = text_at(record, "data", "sessionId")
         elif kind == "session_meta":
             parent = text_at(record, "payload", "source", "subagent", "thread_spawn", "parent_thread_id")
             named = parent or text_at(record, "payload", "id")

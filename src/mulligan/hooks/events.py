@@ -61,7 +61,7 @@ class Notice(NamedTuple):
     stop_hook_active: bool = False
 
 
-READABLE = ("claude", "codex", "gemini", "opencode", "qwen")
+READABLE = ("claude", "codex", "copilot", "gemini", "opencode", "qwen")
 """Coding agents whose transcripts can be read."""
 
 

@@ -48,7 +48,7 @@ REASON = 300
 _NONE = re.compile(r"\W*(?:none|unknown|n/a)\b\W*$", re.IGNORECASE)
 _UNANSWERED = 50
 """Turns after which a call that has not come back is not waited for any more."""
-GROWING = ("claude", "codex", "qwen")
+GROWING = ("claude", "codex", "copilot", "qwen")
 """Coding agents whose transcripts only grow."""
 STATES = ("active", "quarantined", "retired", "superseded")
 

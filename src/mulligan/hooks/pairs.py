@@ -218,7 +218,10 @@ def command_of(arguments: str) -> tuple[str, str]:
 def _change(table: Mapping[str, Any]) -> str:
     old, new = (
         next((one for key in keys if isinstance(one := table.get(key), str)), "")
-        for keys in (("old_string", "oldString"), ("new_string", "newString", "content"))
+        for keys in (
+            ("old_string", "oldString", "old_str"),
+            ("new_string", "newString", "new_str", "content", "file_text"),
+        )
     )
     was, now = set(old.splitlines()), set(new.splitlines())
     removed = [f"-{line}" for line in old.splitlines() if line not in now and line.strip()]

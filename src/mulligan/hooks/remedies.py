@@ -107,7 +107,9 @@ _NO_SUCH_COMMAND = re.compile(
 )
 _LIST = re.compile(r"[\w.-]+(?:,[\w.-]+)+")
 _RUNNERS = ("run", "exec", "x", "task", "-m")
-_STYLE = re.compile(r"\b(?:lint|style|format|fmt|check|clippy|eslint|stylelint|ruff|biome|prettier|black|rubocop|vet)\b")
+_STYLE = re.compile(
+    r"\b(?:lint|style|format|fmt|check|clippy|eslint|stylelint|ruff|biome|prettier|black|rubocop|vet)\b"
+)
 _FIXES = re.compile(r"(?<![\w-])(?:\w+[:-])?(?:fix|format|fmt)(?![\w-])|--(?:fix|write|apply)\b")
 _NOT_MINE = re.compile(
     r"(?i)\bpre-?existing\b|\bnot (?:mine|related|caused by)\b|\bunrelated\b|\bflak[ye]|\bnot (?:from|due to) (?:my|our|this)\b"
@@ -192,7 +194,11 @@ class Failure:
     def names(self, *wanted: str) -> bool:
         """Whether the lines name one of these words, or of a path its end or a folder above it."""
         forms = {form for word in wanted for form in (word, _base(word), *_above(word))}
-        found = (re.search(rf"(?<![\w-]){re.escape(one)}(?![\w-])", self.lines, re.IGNORECASE) for one in forms if len(one) > 1)
+        found = (
+            re.search(rf"(?<![\w-]){re.escape(one)}(?![\w-])", self.lines, re.IGNORECASE)
+            for one in forms
+            if len(one) > 1
+        )
         return any(found)
 
 

@@ -107,7 +107,9 @@ _MEANING = re.compile(r"[A-Za-z_][\w.-]{2,}")
 CAUSES, TELLING = 4, 8
 """Causes that are looked up at most; lines that say something of an error."""
 
-_SOFTER = r"(?i)\b(?:doesn't|isn't|aren't|wasn't|not\s+(?:running|set|installed|allowed)|excludes?|incompatible|ignored)\b"
+_SOFTER = (
+    r"(?i)\b(?:doesn't|isn't|aren't|wasn't|not\s+(?:running|set|installed|allowed)|excludes?|incompatible|ignored)\b"
+)
 
 _USER = re.compile(r"""(?i)\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""")
 _LABEL = re.compile(

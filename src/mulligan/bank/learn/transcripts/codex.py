@@ -25,7 +25,9 @@ _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compact
 _NOT_SAID = ("<environment_context", "<user_instructions", "<hook_prompt", "<turn_aborted", "<skill", "# AGENTS.md")
 """How texts begin that the program put in the user's mouth."""
 _BLOCKED = "Command blocked by"
-_HEAD = re.compile(r"\A(?:(?:Chunk ID|Wall time|Exit code|Process|Original token count|Total output lines)\b[^\n]*\n)*Output:\n")
+_HEAD = re.compile(
+    r"\A(?:(?:Chunk ID|Wall time|Exit code|Process|Original token count|Total output lines)\b[^\n]*\n)*Output:\n"
+)
 """What Codex writes before the output of a command."""
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)\b", re.MULTILINE)
 
@@ -77,7 +79,9 @@ class _Reader:
                 self._running[task] = started, before + output
             elif running in self._running:
                 started, before = self._running.pop(running)
-                yield Turn("tool", own(before + output), self._called.get(started, ""), started, failed, at, self._folder)
+                yield Turn(
+                    "tool", own(before + output), self._called.get(started, ""), started, failed, at, self._folder
+                )
             else:
                 started = ""
                 yield Turn("tool", own(output), self._called.get(id, ""), id, failed, at, self._folder)
@@ -94,7 +98,11 @@ class _Reader:
             code = number_at(older, "metadata", "exit_code")
         if code is None:
             head = _HEAD.match(output)
-            code = int(found[1]) if (found := _EXIT.search(head[0] if head else output.partition("Output:\n")[0])) else None
+            code = (
+                int(found[1])
+                if (found := _EXIT.search(head[0] if head else output.partition("Output:\n")[0]))
+                else None
+            )
         shown = text_at(done, "aggregated_output") or text_at(older, "output") or _HEAD.sub("", output)
         if code is not None:
             return shown, code != 0
