@@ -370,11 +370,11 @@ async def test_old_transcripts_are_mined_and_the_frequent_errors_counted(project
             assert (done.sessions, done.errors) == (expected, {})
             ((_, words, often, sessions),) = journal.frequent(project_id(str(project)))
             assert (words, often, sessions) == ("ModuleNotFoundError: No module named 'yaml'", 6, 6)
-        assert seen == [(n, 5) for n in range(5)] * 2
+        assert seen == [(n, 6) for n in range(6)] * 2
         assert (await learn_since(journal, 1)).sessions == 1  # all projects
         assert await lessons(elsewhere)
     (lesson,) = await lessons(project)
-    assert (lesson.confirmed, len(sightings(lesson))) == (True, 5)
+    assert (lesson.confirmed, len(sightings(lesson))) == (True, 6)
 
 
 def failing(project: Path, session: str, call: str) -> str:
