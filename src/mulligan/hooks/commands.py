@@ -14,8 +14,9 @@ _LOOKS = re.compile(
 )
 """Commands that only look: they change nothing, and what they do not find is no error."""
 _ASKS = re.compile(
-    r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker (ps|logs|images|inspect)|kubectl (get|describe|logs)"
-    r"|npm (ls|view|outdated)|pip3? (list|show|freeze)|gh (pr|run|issue|repo) (view|list|checks|diff)|systemctl status"
+    r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker (ps|logs|images|inspect)"
+    r"|kubectl (get|describe|logs)|npm (ls|view|outdated)|pip3? (list|show|freeze)|gh (pr|run|issue|repo) (view|list|checks|diff)"
+    r"|systemctl status"
     r"|git remote -v|\S+ (--version|--help|-h|-V|version)$)(?=\s|$)"
 )
 """Commands that change nothing either, and whose errors count."""
@@ -30,7 +31,8 @@ _FOLDER = re.compile(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
 _SET = re.compile(r"(?<!\S)(\w+=[^\s;&]*)")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", re.DOTALL)
 _MESSAGE = re.compile(
-    r"""(?<!\S)(-m|--message|--body|--title|--description|-b|-t)[ =]+("\$\([^)]*\)"|"(?:[^"\\]|\\.){24,}"|'[^']{24,}')"""
+    r"(?<!\S)(-m|--message|--body|--title|--description|-b|-t)[ =]+"
+    r"""("\$\([^)]*\)"|"(?:[^"\\]|\\.){24,}"|'[^']{24,}')"""
 )
 """Options that take a text for people."""
 _TOKEN = re.compile(
@@ -56,6 +58,13 @@ def parts(command: str) -> list[tuple[str, ...]]:
     return [tuple(words) for words in found if words]
 
 
+def written(command: str) -> list[str]:
+    """The files that a line writes its output to."""
+    text = _HEREDOC.sub("", command[:_LONGEST])
+    targets = (token["to"].lstrip("0123456789&").lstrip(">").strip() for token in _TOKEN.finditer(text) if token["to"])
+    return [path for path in targets if path and path[0] not in "&<" and path != "/dev/null"]
+
+
 def plain(command: str) -> str:
     """The command without what stands around it: a change of the folder, variables, where its output goes."""
     shorter = command
@@ -78,8 +87,7 @@ def folder(command: str) -> str:
 
 def only_looks(command: str) -> bool:
     """Whether a command line only looks at something."""
-    commands = parts(plain(command))
-    return all(_LOOKS.match(" ".join(words)) for words in commands) and not re.search(r">\s*[^&\s/]", plain(command))
+    return all(_LOOKS.match(" ".join(words)) for words in parts(plain(command))) and not written(command)
 
 
 def changes_nothing(command: str) -> bool:

@@ -19,8 +19,8 @@ _BETWEEN = r"\s*[,.:;!?\u3001\uff0c\u3002\uff01\uff1a\uff1b\u2013\u2014-]+\s*"
 
 
 def lasts(correction: str) -> bool | None:
-    """Whether a correction holds beyond the task at hand: True where it says so, False where it is for this moment alone,
-    None where it does not say."""
+    """Whether a correction holds beyond the task at hand: True where it says so, False where it is for this moment
+    alone, None where it does not say."""
     lasting, now = _holds()
     return True if lasting.search(correction) else False if now.search(correction) else None
 

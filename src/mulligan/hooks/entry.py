@@ -1,8 +1,8 @@
 """The program that coding agents start for each hook: `mulligan-hook AGENT [EVENT]`, with the payload as its input.
 
-It ends with 0 whatever happens, within `DEADLINE` and `WORK`, and prints the agent's own form of answer or nothing. What goes
-wrong is noted for `mulligan hooks status`. It is started for every tool call, so it imports what it needs when it is
-sure to need it.
+It ends with 0 whatever happens, within `DEADLINE` and `WORK`, and prints the agent's own form of answer or nothing.
+What goes wrong is noted for `mulligan hooks status`. It is started for every tool call, so it imports what it needs
+when it is sure to need it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from mulligan.hooks.journal import Journal
 
 DEADLINE, WORK = 1.5, 0.25
-"""Seconds after which the program ends without an answer: of the clock, and of its own work. A machine that is busy with
-the build that has just failed lets it wait, and that is when it is needed."""
+"""Seconds after which the program ends without an answer: of the clock, and of its own work. A machine that is busy
+with the build that has just failed lets it wait, and that is when it is needed."""
 WAIT = 0.4
 """Seconds that one call of SQLite waits for another process."""
 SWITCH, RECALL = "MULLIGAN_HOOKS", "recall"

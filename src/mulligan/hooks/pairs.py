@@ -32,6 +32,7 @@ from mulligan.hooks.remedies import (
     other_form_counts,
     says_nothing_to_learn,
     steps_that_count,
+    variables_count,
     words,
 )
 from mulligan.hooks.signature import causes, command_key, keys, normalised, signature, telling_lines
@@ -345,8 +346,8 @@ def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
 
 
 def _remedy(one: Open, core: str, call: Call, masks: Masks) -> Remedy | None:
-    """How a command that works overcame a failure: an empty remedy where it is over and nothing says by what; None where
-    the command has nothing to do with it."""
+    """How a command that works overcame a failure: an empty remedy where it is over and nothing says by what; None
+    where the command has nothing to do with it."""
     failure = Failure(one.command, "\n".join((*one.lines, telling_lines(one.output))), one.output)
     edited = any(step.startswith(CHANGE) for step in one.steps)
     if core != one.command and not one.closed and other_form_counts(core, failure, edited=edited):
@@ -356,12 +357,12 @@ def _remedy(one: Open, core: str, call: Call, masks: Masks) -> Remedy | None:
         return None
     fails = short(one.command, SHOWN)
     new = [each for each in map(masks.text, variables(call.command)) if each not in one.variables]
-    if new and not one.closed and (not edited or any(each.partition("=")[0] in one.output for each in new)):
+    if new and not one.closed and variables_count(new, failure, edited=edited):
         return Remedy(fails, (short(" ".join((*new, core)), SHOWN),), works=True)
     if counts := steps_that_count(one.steps, failure):
         return Remedy(fails, tuple(counts))
     now = masks.text(folder(call.command))
-    if not one.steps and now != one.folder and words(now) and core == one.command:
+    if failure.is_of_environment and not one.steps and now and now != one.folder and core == one.command:
         return Remedy(fails, (short(f"cd {now} && {core}", SHOWN),), works=True)
     if fixer := fixer_in(one.steps, one.command):
         return Remedy(fails, (fixer,), habit=True)

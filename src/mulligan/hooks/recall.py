@@ -155,8 +155,8 @@ class Reader:
         return counted.get(1, 0), counted.get(0, 0)
 
     def rules(self) -> Sequence[Known]:
-        """What a session is shown when it starts: what people said, wrote or pinned, and what fails again and again. All
-        else is shown when it fails."""
+        """What a session is shown when it starts: what people said, wrote or pinned, and what fails again and again.
+        All else is shown when it fails."""
         return [one for one in self.kept() if one.pinned or one.by_people or one.sessions >= OFTEN]
 
     def kept(self) -> Sequence[Known]:

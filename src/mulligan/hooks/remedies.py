@@ -1,17 +1,21 @@
 """Decide what of all that lies between a failure and a success is the remedy. Where it is not clear, nothing is.
 
-Most of what an agent does in between has nothing to do with the error, and most failures are of an edit-test cycle, which
-teaches the next session nothing. So a step counts where the error names what it touches, or where it sets up what the
-error says is missing; another form of a command counts where the words in which it differs are what the error is about.
+Most of what an agent does in between has nothing to do with the error, and most failures are of an edit-test cycle,
+which teaches the next session nothing. So a step counts where the error names what it touches, or where it sets up
+what the error says is missing; another form of a command counts where the words in which it differs are what the error
+is about.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
-from mulligan.hooks.commands import changes_nothing, only_looks, parts
+from mulligan.hooks.commands import changes_nothing, only_looks, parts, written
 from mulligan.text.plain import one_line
 
 CHANGE = "change "
@@ -19,108 +23,11 @@ CHANGE = "change "
 MOST = 2
 """Steps of a remedy at most."""
 
-_TRANSIENT = re.compile(
-    r"""(?xi)
-    \b(?:ECONNRESET|ETIMEDOUT|ECONNABORTED|EAI_AGAIN|EPIPE)\b | \btimed?[ -]?out\b | \btimeout\b | could\ not\ resolve\ host
-    | temporary\ failure\ in\ name | name\ or\ service\ not\ known | \b(?:429|502|503|504)\b | too\ many\ requests
-    | rate[ -]?limit | quota\ exceeded | service\ unavailable | bad\ gateway | network\ (?:aborted|is\ unreachable|error)
-    | (?:index|\w+)\.lock\b.*exists | could\ not\ get\ lock | lock\ (?:is\ )?held | database\ is\ locked
-    | another\ (?:\w+\ ){1,3}(?:process\ )?(?:is|seems\ to\ be)\ running | socket\ hang\ up | connection\ (?:was\ )?(?:reset|closed|aborted)
-    | remote\ end\ hung\ up | overloaded | tls\ handshake | no\ route\ to\ host | try\ again\ later
-    """
-)
-_ENVIRONMENT = re.compile(
-    r"""(?xi)
-    \bnot\ found\b | no\ such\ (?:file|command|option|table|service|image|container) | cannot\ find | can't\ find | could\ not\ find
-    | no\ module\ named | cannot\ import\ name | export\ named | not\ installed | (?:is|are|was)\ not\ set\b | unset\b
-    | missing\ (?:script|env|required|dependenc|peer|module|header|api|key|config) | \bENOENT\b | does\ not\ exist | doesn't\ exist
-    | permission\ denied | \bEACCES\b | connection\ refused | \bECONNREFUSED\b | not\ running | already\ in\ use | \bEADDRINUSE\b
-    | out\ of\ (?:date|sync) | not\ (?:initiali[sz]ed|logged\ in|authenticated|authorized|a\ git\ repository|up\ to\ date)
-    | unauthorized | authentication | version\ mismatch | unsupported\ (?:engine|version) | requires\ (?:python|node|go|rust|ruby|a\ different)
-    | unknown\ (?:flag|option|command|field|argument|subcommand|json\ field) | unrecognized\ (?:option|argument|subcommand|flag)
-    | invalid\ (?:option|choice|flag) | unexpected\ argument | not\ recogni[sz]ed | build\ constraints\ exclude | \bGH\d{3}\b
-    | exit(?:ed)?\ (?:with\ )?(?:code|status)\ 127 | cannot\ open\ shared\ object | undefined\ symbol | lock\ ?file | no\ space\ left
-    | certificate | not\ a\ directory | is\ a\ directory | not\ in\ (?:the\ )?(?:path|workspace) | already\ (?:exists|claimed)
-    | ignored\ by\ one\ of | incompatible | FileNotFoundError | import\ file\ mismatch | stale | migrat | license
-    """
-)
-"""Errors of tools, settings and what is installed, in contrast to those of the code that is being written."""
-_OF_CODE = re.compile(
-    r"""(?xi)
-    \bassert | \bexpected\b | \breceived\b | --- \ FAIL | ^FAILED\s | \bTS\d{4} | error\[E\d | \bSyntaxError | \bundefined: | cannot\ use\b
-    | \bmismatched\ types | \bunused\b | declared\ (?:and|but) | imported\ and\ not | redeclared | not\ assignable | \blint | \bformat
-    | \bCONFLICT\b | merge\ conflict | could\ not\ apply
-    """,
-    re.MULTILINE,
-)
-"""Errors of the code that is being written."""
-_SETS_UP = re.compile(
-    r"""(?xi)
-    (?:npm|pnpm|yarn|bun|composer|bundle|poetry|pdm|pipenv|rye|mix|deno|corepack|mise|asdf|pre-commit|playwright|nvm|rustup
-      |conda|brew|gem|apt|apt-get|dnf|apk|snap|husky|lefthook)\ (?:\S+\ )?(?:i|ci|install|add|sync|use|enable|trust|deps\S*|update)\b
-    | (?:python3?\ -m\ )?pip3?\ install | uv\ (?:sync|pip|add|venv|lock) | go\ (?:mod|get|install|generate) | cargo\ (?:add|fetch|install|update)
-    | (?:npm|pnpm|yarn|bun)\ (?:run\ )?(?:build|generate|codegen|prepare|setup|bootstrap|migrate\S*|prisma)\b
-    | make\ (?:deps|install|setup|build|init|bootstrap|generate|proto) | docker(?:-compose)?\ (?:compose\ )?(?:up|start|run|build|pull|network|volume)
-    | (?:systemctl|service|supervisorctl|pg_ctl|brew\ services)\ \S+ | (?:terraform|tofu)\ init | git\ (?:submodule|lfs|fetch|remote|config)
-    | python3?\ -m\ venv | (?:source|\.)\ \S*activate | (?:createdb|alembic|flask|rails|rake|prisma|knex|sqlx|diesel|manage\.py|python3?\ manage\.py)\b
-    | (?:cp|mv|ln|mkdir|touch|chmod|chown|export|install)\ | npx\ (?:prisma|playwright|husky) | (?:aws|gcloud|az|gh|docker|npm)\ (?:\S+\ )?login
-    | kill(?:all)?\b | pkill\b | rm\b
-    """
-)
-_CHECKS = re.compile(
-    r"(?:[\w@-]+ ){0,3}(?:[\w-]+:)*(?:tests?|lint|checks?|type-?check|vet|tsc|verify|pytest|jest|vitest|clippy|ruff|eslint"
-    r"|mypy|pyright|format|fmt)(?:[:-]\w+)*(?=\s|$)"
-)
-_CHORES = re.compile(
-    r"git (?:add|commit|push|stash|checkout|switch|restore|rebase|merge|pull|worktree|tag)\b|gh (?:pr|issue)\b"
-)
-_CONFIGURES = re.compile(
-    r"""(?xi)(?:^|/)(?:
-      (?:package|tsconfig|jsconfig|composer|biome|deno|turbo|nx|lerna)[\w.-]*\.jsonc? | pyproject\.toml | setup\.(?:py|cfg)
-    | requirements[\w.-]*\.txt | go\.(?:mod|work) | cargo\.toml | gemfile | [\w.-]*dockerfile[\w.-]* | (?:docker-)?compose[\w.-]*\.ya?ml
-    | (?:gnu)?makefile | justfile | taskfile\.ya?ml | \.env[\w.-]* | \.[\w-]+rc(?:\.\w+)? | \.[\w-]+\.(?:ya?ml|toml|json) | [\w.-]+\.config\.[cm]?[jt]s
-    | mise\.toml | \.tool-versions | \.nvmrc | \.python-version | tox\.ini | pytest\.ini | \.gitignore | \.gitattributes | \.npmignore
-    )$ | \.github/workflows/"""
-)
-"""Files that state rules of a project. An edit of another file is a fix of that day."""
-_NARROWS = (
-    "-run",
-    "-k",
-    "-t",
-    "-v",
-    "-vv",
-    "-q",
-    "-x",
-    "-n",
-    "-s",
-    "--filter",
-    "--verbose",
-    "--quiet",
-    "--tail",
-    "--grep",
-    "-count",
-)
+_WRAPS_NOTHING = ("time", "nohup", "env", "exec", "command", "sudo", "doas", "nice", "strace", "watch")
+_NARROWS = tuple("-run -k -t -v -vv -q -x -n -s -count --filter --verbose --quiet --tail --grep".split())  # noqa: SIM905
 """Flags that run less, or show more or less of it."""
-_NO_SUCH_COMMAND = re.compile(
-    r"(?i)\b(?:unknown|unrecognized|invalid|no such|missing) (?:sub-?command|command|script|task|target|recipe)\b|\bdid you mean\b"
-    r"|\bis not a \S+ command\b|\bno rule to make target\b|\bdoes not contain recipe\b"
-)
-_LIST = re.compile(r"[\w.-]+(?:,[\w.-]+)+")
 _RUNNERS = ("run", "exec", "x", "task", "-m")
-_STYLE = re.compile(
-    r"\b(?:lint|style|format|fmt|check|clippy|eslint|stylelint|ruff|biome|prettier|black|rubocop|vet)\b"
-)
-_FIXES = re.compile(r"(?<![\w-])(?:\w+[:-])?(?:fix|format|fmt)(?![\w-])|--(?:fix|write|apply)\b")
-_NOT_MINE = re.compile(
-    r"(?i)\bpre-?existing\b|\bnot (?:mine|related|caused by)\b|\bunrelated\b|\bflak[ye]|\bnot (?:from|due to) (?:my|our|this)\b"
-)
-"""The agent says that there is nothing to learn."""
-_EXPLAINS = re.compile(
-    r"(?i)\b(?:because|since|due to|missing|needs?|requires?|must|doesn't|does not|isn't|is not|not installed|instead|wrong|only|was|were)\b"
-)
-_ANNOUNCES = re.compile(
-    r"(?i)\s*(?:let me|let's|now\b|i'll|i will|i'm going|good|great|perfect|ok\b|next\b|first\b|i need to|all (?:good|tests)|running|checking)"
-)
+_LIST = re.compile(r"[\w.-]+(?:,[\w.-]+)+")
 CAUSE = 160
 """Characters of a cause at most."""
 _WORD = re.compile(r"[A-Za-z_@][\w@.:-]*[\w]|\b[A-Z]{1,6}\d{2,6}\b")
@@ -140,22 +47,38 @@ _COMMON = frozenset(
 )
 
 
+@cache
+def _any(kind: str) -> re.Pattern[str]:
+    """What one of the lists in remedies.toml matches. Read when it is needed."""
+    return re.compile("|".join(_lists()[kind]), re.IGNORECASE | re.MULTILINE)
+
+
+@cache
+def _lists() -> dict[str, list[str]]:
+    return tomllib.loads(files("mulligan.hooks").joinpath("remedies.toml").read_text("utf-8"))
+
+
 def is_transient(error: str) -> bool:
     """Whether an error goes away by itself: of the network, of load, of a lock."""
-    return bool(_TRANSIENT.search(error))
+    return bool(_any("transient").search(error))
 
 
 def cause_in(said: str) -> str:
     """The sentence in which an agent says why something failed; "" where it says none."""
     first = re.split(r"(?<=[.!?:])\s|\n", said.strip(), maxsplit=1)[0].strip()
-    if not 15 <= len(first) <= CAUSE or first.endswith(":") or _ANNOUNCES.match(first) or not _EXPLAINS.search(first):
+    if (
+        not 15 <= len(first) <= CAUSE
+        or first.endswith(":")
+        or _any("announces").match(first)
+        or not _any("explains").search(first)
+    ):
         return ""
     return one_line(first, CAUSE)
 
 
 def says_nothing_to_learn(said: str) -> bool:
     """Whether an agent says that an error is not of its doing, or comes and goes."""
-    return bool(_NOT_MINE.search(said[:400]))
+    return bool(_any("not_mine").search(said[:400]))
 
 
 def words(text: str) -> frozenset[str]:
@@ -179,11 +102,11 @@ class Failure:
 
     @property
     def is_of_code(self) -> bool:
-        return bool(_OF_CODE.search(self.lines))
+        return bool(_any("code").search(self.lines))
 
     @property
     def is_of_environment(self) -> bool:
-        return bool(_ENVIRONMENT.search(self.lines))
+        return bool(_any("environment").search(self.lines))
 
     @property
     def words(self) -> frozenset[str]:
@@ -213,15 +136,24 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
     for step in steps:
         if step.startswith(CHANGE):
             path, _, text = step.removeprefix(CHANGE).partition(": ")
-            if not _CONFIGURES.search(path):
+            if not _any("configures").search(path):
                 edited = True
             elif (words(_put_in(text)) | words(path)) & words(failure.lines):
                 counts.append(step)
             continue
-        own = [" ".join((_base(one[0]), *one[1:])) for one in parts(step) if not changes_nothing(" ".join(one))]
-        if not own or all(_CHORES.match(one) or _CHECKS.match(one) for one in own):
+        if files := written(step):
+            if any(_any("configures").search(file) for file in files) and words(step) & words(failure.lines):
+                counts.append(step)
+            else:
+                edited = True
             continue
-        sets_up = any(_SETS_UP.match(one) for one in own)
+        own = [" ".join((_base(one[0]), *one[1:])) for one in parts(step) if not changes_nothing(" ".join(one))]
+        if not own or all(_any("chores").match(one) or _any("checks").match(one) for one in own):
+            continue
+        if any(_any("edits").match(one) for one in own):
+            edited = True
+            continue
+        sets_up = any(_any("sets_up").match(one) for one in own)
         if (words(step) - own_words) & about and (sets_up or environment):
             counts.append(step)
         elif environment or not failure.is_of_code:
@@ -233,13 +165,13 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
 
 def fixer_in(steps: Sequence[str], failed: str) -> str:
     """The step that lets the tool of a failing check fix what it found, if no file was edited by hand after it."""
-    if not _STYLE.search(failed):
+    if not _any("style").search(failed):
         return ""
     for step in reversed(steps):
         if step.startswith(CHANGE):
             return ""
         for one in parts(step):
-            if _FIXES.search(" ".join(one)) and any(one[0] == other[0] for other in parts(failed)):
+            if _any("fixes").search(" ".join(one)) and any(one[0] == other[0] for other in parts(failed)):
                 return one_line(" ".join(one), 200)
     return ""
 
@@ -258,29 +190,36 @@ def other_form_counts(works: str, failure: Failure, *, edited: bool) -> bool:
     return len(left) == len(new) == 1 and _form_counts(left[0], new[0], failure, edited)
 
 
+def variables_count(new: Sequence[str], failure: Failure, *, edited: bool) -> bool:
+    """Whether variables that were set for the command that works are what the error is about."""
+    if any(failure.names(each.partition("=")[0]) for each in new):
+        return True
+    return failure.is_of_environment and not edited and not all(_any("tells_more").match(each) for each in new)
+
+
 def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failure, edited: bool) -> bool:
-    names = failure.names
+    names, program, other = failure.names, failed[0], works[0]
     if set(works) & {"--help", "-h", "--version", "help"}:
         return False
     if failure.is_of_environment:
         if len(works) < len(failed) and failed[-len(works) :] == works:  # a wrapper was taken off
-            return names(failed[0], failed[len(failed) - len(works)])
+            return names(program, failed[len(failed) - len(works)])
         if len(works) > len(failed) and works[-len(failed) :] == failed:  # one was put on
-            return not edited
+            return not edited and works[0] not in _WRAPS_NOTHING
         if failed[1:] == works[1:]:  # another program
-            return names(failed[0])
-        if failed[0] == works[0] and len(works) > 2 and works[2:] == failed[1:]:  # `rtk bun` and `rtk test bun`
+            return names(program)
+        if program == other and len(works) > 2 and works[2:] == failed[1:]:  # `rtk bun` and `rtk test bun`
             return names(failed[1])
-    if (program := failed[0]) != (other := works[0]):
+    if program != other:
         return _base(program) == _base(other) and failure.is_of_environment and names(program)
     removed, added = _left_over(failed, works), _left_over(works, failed)
-    if len(removed) + len(added) > 8 or any(_FIXES.search(word) for word in added):
+    if len(removed) + len(added) > 8 or any(_any("fixes").search(word) for word in added):
         return False
-    if len(works) == len(failed) + 1 and works[:-1] == failed and _NO_SUCH_COMMAND.search(failure.lines):
+    if len(works) == len(failed) + 1 and works[:-1] == failed and _any("no_such_command").search(failure.lines):
         return True  # `make` and `make build`
     at = 2 if failed[1:2] == works[1:2] and failed[1] in _RUNNERS else 1
     if (removed, added) == ([*failed[at : at + 1]], [*works[at : at + 1]]):  # another subcommand
-        return bool(_NO_SUCH_COMMAND.search(failure.lines)) and names(*removed)
+        return bool(_any("no_such_command").search(failure.lines)) and names(*removed)
     if next((word for word in works[1:] if not _is_flag(word)), "") not in failed:
         return False
     if any(_is_flag(word) and names(word.partition("=")[0]) for word in removed):
@@ -292,7 +231,7 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
         fields = [part for word in removed if _LIST.fullmatch(word) for part in word.split(",")]
         if any(part not in kept and names(part) for part in fields):
             return True
-    if removed and not added and failure.is_of_environment:  # a path or a word was left out
+    if removed and not added and "ignored by" in failure.lines:  # a path was left out
         return names(*removed)
     flags = [word for word in (*removed, *added) if _is_flag(word)]
     if flags and len(flags) == len(removed) + len(added) and failure.is_of_environment and not edited:

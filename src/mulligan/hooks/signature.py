@@ -76,9 +76,11 @@ _SOFT = r"""(?xi)
 
 _SUMMARY = re.compile(
     r"""(?xi)
-    script\ .*\ exited\ with | command\ failed\ with\ exit\ code | exited?\ (?:with\ )?(?:code|status)\ \d+\W*$ | item\ \d+\ failed
-    | \ball\ fail | some\ errors\ were | \d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b | ^\W*(?:error|fail(?:ed|ure)?)\W*$
-    | elifecycle | ^fail\s | failed\ to\ push\ some\ refs | ^[$>]\s | \.{5,}\s*\(?(?:failed|passed|skipped) | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
+    script\ .*\ exited\ with | command\ failed\ with\ exit\ code | exited?\ (?:with\ )?(?:code|status)\ \d+\W*$
+    | item\ \d+\ failed | \ball\ fail | some\ errors\ were | ^\W*(?:error|fail(?:ed|ure)?)\W*$ | elifecycle | ^fail\s
+    | \d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b | failed\ to\ push\ some\ refs | ^[$>]\s
+    | ^npm\ error\ (?:code|errno|syscall|path|cwd)\b | \.{5,}\s*\(?(?:failed|passed|skipped)
+    | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
     """
 )
 """Lines that count errors or say that there are some, and do not say which."""
@@ -201,8 +203,8 @@ def digest(signature: tuple[str, ...]) -> str:
 
 
 def causes(output: str) -> tuple[str, ...]:
-    """The lines that say what is wrong, normalised: without those that only count errors, name a test or passed. Each of
-    them names the error by itself, whatever else failed beside it."""
+    """The lines that say what is wrong, normalised: without those that only count errors, name a test or passed. Each
+    of them names the error by itself, whatever else failed beside it."""
     lines = [line for line in _lines(output) if not _PASSED.search(line)]
     for wanted in (_STRONG, _PLAIN, _SOFT, _SOFTER):
         search = re.compile(wanted).search
@@ -215,7 +217,7 @@ def causes(output: str) -> tuple[str, ...]:
 
 
 def telling_lines(output: str) -> str:
-    """All lines that say something of an error, as they stand there, with what a line that ends in a colon introduces."""
+    """All lines that say something of an error, as they stand there, with what a line ending in a colon introduces."""
     found: list[str] = []
     search = [re.compile(pattern).search for pattern in (_STRONG, _PLAIN, _SOFT, _SOFTER)]
     introduced = False
