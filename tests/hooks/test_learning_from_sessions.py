@@ -27,6 +27,7 @@ from mulligan.app.sessions import (
     alone,
     drop_old_evidence,
     finish,
+    judge_anew,
     learn_since,
     main,
     project_bank,
@@ -35,8 +36,9 @@ from mulligan.app.sessions import (
 from mulligan.app.transcripts import read_transcript
 from mulligan.cli.hooks.forget import command as forget
 from mulligan.core.lessons import Selection
+from mulligan.core.operations import acting_as
 from mulligan.core.protocols import TranscriptFormat
-from mulligan.core.records import Lesson
+from mulligan.core.records import Lesson, Origin
 from mulligan.hooks.entry import respond
 from mulligan.hooks.events import QUESTION, Call, Notice
 from mulligan.hooks.journal import FILE, Journal
@@ -647,3 +649,43 @@ async def test_what_is_held_back_is_sent_to_no_model(project: Path) -> None:
     async with project_bank(project_id(str(project))) as bank:
         held = await bank.list(Selection(("quarantined",), limit=None))
     assert ["why: " in one.content for one in held] == [False]
+
+
+@pytest.mark.anyio
+async def test_lessons_of_earlier_rules_are_judged_anew_from_their_evidence(project: Path) -> None:
+    several = f"{MISSING}\nFAILED tests/test_a.py::test_b - ModuleNotFoundError: No module named 'yaml'"
+    fixed = "fails: make\n  error: x\nworks after:\n  change src/a.py: -x = 1 +x = 2"
+    old = {
+        "good": ("fails: pytest\n  No module named 'yaml'\nworks after:\n  pip install pyyaml", "pytest", several),
+        "bad": (fixed, "make", "src/a.py:1: error: x is unused"),
+        "kept": (fixed, "make", "src/a.py:1: error: x is unused"),
+    }
+    async with project_bank(project_id(str(project)), embedder="none") as bank:
+        ids = {}
+        for name, (content, command, output) in old.items():
+            seen = [
+                {"session": "s0", "calls": ["c1", "c2"], "command": command, "fails": output, "works": "", "at": 1.0}
+            ]
+            context = {"errors": [digest(signature(output))], "mends": {}, "calls": [f"s0/{name}"], "seen": seen}
+            origin = Origin("extracted", by="rule")
+            lesson = await bank.add(
+                f"{name}: it failed",
+                content,
+                nature="fact",
+                context=context,
+                tags=["hook"],
+                confirmed=True,
+                origin=origin,
+            )
+            ids[lesson.id] = name
+        kept = next(id for id, name in ids.items() if name == "kept")
+        with acting_as("cli anna"):
+            await bank.edit(kept, confirmed=True)
+    with Journal() as journal:
+        assert await judge_anew(journal) == 1
+        assert await judge_anew(journal) == 0, "once for each version of the rules"
+        assert "1 lesson" in journal.errors()[0].what
+    after = {ids[one.id]: one for one in await lessons(project)}
+    assert {name: one.confirmed for name, one in after.items()} == {"good": True, "bad": False, "kept": True}
+    assert after["bad"].content == fixed, "nothing is deleted"
+    assert len(after["good"].context["errors"]) > 1, "it is found by what is wrong, too"

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mulligan.app.config import Config
 from mulligan.app.memory import Bank, open_bank
@@ -29,6 +29,7 @@ from mulligan.core.errors import MulliganError
 from mulligan.core.home import home
 from mulligan.core.lessons import Receipt, Selection
 from mulligan.core.protocols import TranscriptFormat
+from mulligan.core.records import Json
 from mulligan.hooks.events import READABLE, Notice
 from mulligan.hooks.journal import Journal, Session, swallow
 from mulligan.hooks.learning import (
@@ -43,10 +44,10 @@ from mulligan.hooks.learning import (
     resting_on,
     without_old,
 )
-from mulligan.hooks.pairs import TAG, signature_of, words_of
+from mulligan.hooks.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import store_file
-from mulligan.hooks.signature import digest
+from mulligan.hooks.signature import digest, keys
 from mulligan.store import open_store
 
 AGENTS = READABLE
@@ -145,6 +146,39 @@ async def drop_old_evidence(journal: Journal) -> int:
                 dropped += await kept.redact(lesson.agent_id, lesson.id, lambda context: without_old(context, before))
     journal.set("evidence looked at", str(now))
     return dropped
+
+
+async def judge_anew(journal: Journal) -> int:
+    """Judges lessons of earlier rules by today's, from the evidence they keep; how many are no longer proven. What no
+    longer qualifies is shown again once a session confirms it. A lesson that a person decided on stays as it is."""
+    if journal.setting("rules") == str(RULES):
+        return 0
+    fallen = 0
+    async with open_store(store_file()) as store:
+        old = [
+            lesson
+            for lesson in await store.memory.lessons.list(None, Selection(("active",), tag=TAG, limit=None))
+            if lesson.origin.by == RULE and lesson.context.get("rules") != RULES and CORRECTION not in lesson.tags
+        ]
+    for agent_id in dict.fromkeys(lesson.agent_id for lesson in old):
+        async with project_bank(agent_id) as bank:
+            decided = {one.lesson for one in await bank.decided() if one.by}
+            for lesson in old:
+                seen = evidence_of(lesson)
+                if lesson.agent_id != agent_id or lesson.id in decided or lesson.pinned or not seen:
+                    continue
+                command, output = str(seen[-1].get("command", "")), str(seen[-1].get("fails", ""))
+                good = stands(lesson.content, command, output)
+                known = [*cast(list[Json], lesson.context.get("errors") or []), *(keys(output) if good else ())]
+                context = {**lesson.context, "rules": RULES, "errors": list(dict.fromkeys(map(str, known)))}
+                changes = {} if good else {"confirmed": False}
+                fallen += not good
+                await bank.edit(lesson.id, context=context if good else {**context, "unsure": True}, **changes)
+    journal.set("rules", str(RULES))
+    if fallen:
+        what = f"{fallen} lessons of earlier rules count as unproven now: they are shown once a session confirms them."
+        journal.swallowed("", "learn", what)
+    return fallen
 
 
 def unfinished(journal: Journal) -> Sequence[Session]:
@@ -418,6 +452,7 @@ def main() -> int:
     try:
         with alone(_SHORT), Journal() as journal:
             reasons = Reasons(journal.setting("why"))
+            asyncio.run(judge_anew(journal))
             for _ in range(_ROUNDS):
                 if asyncio.run(finish(journal, reasons=reasons)).errors or not journal.is_due():
                     break

@@ -15,7 +15,7 @@ _LOOKS = re.compile(
 """Commands that only look: they change nothing, and what they do not find is no error."""
 _ASKS = re.compile(
     r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker (ps|logs|images|inspect)"
-    r"|kubectl (get|describe|logs)|npm (ls|view|outdated)|pip3? (list|show|freeze)|gh (pr|run|issue|repo) (view|list|checks|diff)"
+    r"|kubectl (get|describe|logs)|npm (ls|view|outdated)|pip3? (list|show|freeze)|gh \w+ (view|list|checks|diff)"
     r"|systemctl status"
     r"|git remote -v|\S+ (--version|--help|-h|-V|version)$)(?=\s|$)"
 )

@@ -41,7 +41,8 @@ from mulligan.text.secrets import MASK, Masks, one_mask
 
 TAG, CORRECTION = "hook", "correction"
 """Tags of lessons that were learned from coding agents, and of those that quote a user."""
-RULE = "rule"
+RULE, RULES = "rule", 2
+"""By what these lessons are drawn, and the version of it: lessons of an earlier one are judged anew."""
 OPEN, STEPS = 30, 12
 """Failures of a session that are kept in mind; steps between a failure and its end."""
 HEAD, TAIL = 400, 1200
@@ -139,7 +140,8 @@ class Found:
             context={
                 "errors": list(self.errors),
                 "mends": dict(self.mends),
-                **({"habit": True} if self.habit else {}),
+                **({"unsure": True} if self.habit else {}),
+                "rules": RULES,
                 "calls": [self.call],
                 "seen": [dict(self.seen)],
             },
@@ -383,6 +385,24 @@ class Remedy:
     steps: tuple[str, ...] = ()
     works: bool = False
     habit: bool = False
+
+
+def stands(content: str, command: str, output: str) -> bool:
+    """Whether what a lesson says would be learned today from the same failure: its text, the whole command as far as it
+    was kept, and the output."""
+    lines = [line.strip() for line in content.split("\n")]
+    at = next((n for n, line in enumerate(lines) if line.startswith(("works:", "works after:"))), len(lines))
+    steps = [line for line in lines[at + 1 :] if line and not line.startswith(("why:", "the agent said:"))]
+    told = telling_lines(output)
+    failure = Failure(command, "\n".join((*causes(output), told)), output)
+    if at == len(lines) or not told or is_transient(told):
+        return False
+    if works := lines[at].removeprefix("works:").removeprefix("works after:").strip():
+        new = [each for each in variables(works) if each not in variables(command)]
+        if new and plain(works) == command:
+            return variables_count(new, failure, edited=False)
+        return other_form_counts(works, failure, edited=False)
+    return set(steps) == set(steps_that_count(steps, failure)) or fixer_in(steps, command) in steps
 
 
 def signature_of(call: Call) -> tuple[str, ...]:

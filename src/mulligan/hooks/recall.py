@@ -143,7 +143,7 @@ class Reader:
         """The lessons about an error with one of these keys, the best first. Where one is proven, it stands alone."""
         marks = ", ".join("?" * len(keys))
         about = self._lessons(f"l.n IN (SELECT lesson FROM keys WHERE key IN ({marks}))", [KEY + key for key in keys])
-        about = [one for one in about if one.kept or not one.context.get("habit")]
+        about = [one for one in about if one.kept or not one.context.get("unsure")]
         return sorted([one for one in about if one.kept] or about, key=_standing)
 
     def numbers(self) -> tuple[int, int]:
