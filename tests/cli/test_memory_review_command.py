@@ -29,7 +29,7 @@ STORY: tuple[tuple[Any, ...], ...] = (
     ("user", "Build it."),
     ("sh", "make", "make: *** No rule to make target 'all'.  Stop.", 2),
     ("sh", "make build", "built", 0),
-    ("user", "Always use ninja here."),
+    ("user", "No, use ninja."),
     ("agent", "I will."),
 )
 CONTENT = "fails: make\n  make: *** No rule to make target 'all'. Stop.\nworks: make build"
@@ -65,7 +65,7 @@ def test_a_session_is_learned_from_without_a_model_and_once(mulligan: Run, here:
     assert first.status == 0, first.err
     assert [line.split("  ", 1)[1] for line in first.out.splitlines()] == [
         "make: *** No rule to make target 'all'. Stop.",
-        "The user: Always use ninja here.",
+        "The user: No, use ninja.",
     ]
     assert f"the bank is that of {project_id(str(here))}" in first.err
     again = mulligan("learn", file)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.hooks.corrections import correction_in
+from mulligan.hooks.corrections import correction_in, lasts
 from mulligan.hooks.events import QUESTION
 
 CORPUS: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("corrections.toml").read_text("utf-8"))
@@ -52,3 +52,46 @@ def test_punctuation_may_be_wide(language: str) -> None:
 
 def test_what_hooks_ask_is_no_correction() -> None:
     assert correction_in(QUESTION) == ""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "holds"),
+    [
+        ("No, we never use npm here.", True),
+        ("From now on run the linter first.", True),
+        ("I told you to use bun, not npm", True),
+        ("Immer zuerst die Tests laufen lassen.", True),
+        ("Никогда не пушь в main!", True),
+        ("以后不要用 npm", True),
+        ("don't change anything, just let me know", False),
+        ("Don't commit yet.", False),
+        ('Instead of "Strategy ready" write "Ready to go".', False),
+        ("No, use the staging bucket.", None),
+    ],
+)
+def test_what_holds_beyond_the_task_is_told_from_what_holds_now(sentence: str, holds: bool | None) -> None:
+    assert correction_in(sentence)
+    assert lasts(sentence) is holds
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I asked you not to touch the lock file",
+        "wrong. The fixtures live in conftest.py.",
+        "Not yarn, bun!",
+        "You should have asked before deleting that.",
+        "next time run the formatter first",
+        "why did you mock the client? use the real one.",
+        "again: never edit the generated code",
+        "revert that, we don't commit build output",
+        "this is not right, the port is 8080",
+        "Ich hab doch gesagt: nimm ruff.",
+        "Je t'ai déjà dit de lancer make check.",
+        "Ya te dije que no uses npm.",
+        "我说过不要改这个文件",
+        "さっき言ったよね、pnpmを使って",
+    ],
+)
+def test_a_correction_in_other_words(sentence: str) -> None:
+    assert correction_in(sentence)

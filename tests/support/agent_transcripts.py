@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-FORMATS = ("claude", "codex", "gemini", "opencode", "qwen")
+FORMATS = ("claude", "codex", "copilot", "gemini", "opencode", "qwen")
 STORY: tuple[tuple[Any, ...], ...] = (
     ("user", "Make the tests pass."),
     ("agent", "I run them."),
@@ -71,6 +71,21 @@ def _codex(kind: str, id: str, folder: str, text: str, output: str = "", code: i
     ]
 
 
+def _copilot(kind: str, id: str, folder: str, text: str, output: str = "", code: int = 0) -> list[dict[str, Any]]:
+    def event(type: str, **data: Any) -> dict[str, Any]:
+        return {"type": type, "id": f"{id}-{type}", "timestamp": AT, "parentId": None, "data": data}
+
+    if kind == "user":
+        return [event("user.message", content=f"{text}\n<system-reminder>{INJECTED}</system-reminder>")]
+    if kind == "agent":
+        return [event("assistant.message", content=text, toolRequests=[])]
+    shown = f"{output}\n<shellId: 1 completed with exit code {code}>"
+    return [
+        event("tool.execution_start", toolCallId=id, toolName="shell", arguments={"command": text}),
+        event("tool.execution_complete", toolCallId=id, success=True, result={"content": shown}),
+    ]
+
+
 def _gemini(kind: str, id: str, folder: str, text: str, output: str = "", code: int = 0) -> list[dict[str, Any]]:
     if kind == "user":
         context = f"<hook_context>{INJECTED}</hook_context>"
@@ -115,7 +130,14 @@ def _qwen(kind: str, id: str, folder: str, text: str, output: str = "", code: in
     ]
 
 
-_EACH = {"claude": _claude, "codex": _codex, "gemini": _gemini, "opencode": _opencode, "qwen": _qwen}
+_EACH = {
+    "claude": _claude,
+    "codex": _codex,
+    "copilot": _copilot,
+    "gemini": _gemini,
+    "opencode": _opencode,
+    "qwen": _qwen,
+}
 
 
 def _head(name: str, folder: str, session: str) -> list[dict[str, Any]]:
@@ -128,6 +150,9 @@ def _head(name: str, folder: str, session: str) -> list[dict[str, Any]]:
             {"timestamp": AT, "type": "session_meta", "payload": {"id": session, "cwd": folder}},
             {"timestamp": AT, "type": "response_item", "payload": said},
         ]
+    if name == "copilot":
+        start = {"sessionId": session, "context": {"cwd": folder}}
+        return [{"type": "session.start", "id": "h", "timestamp": AT, "parentId": None, "data": start}]
     if name == "gemini":
         context = [{"text": "<session_context>\nToday"}]
         return [

@@ -320,7 +320,7 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
         (
             '[{"a": 1}]',
             None,
-            "in no format that is known: anthropic, claude, codex, gemini, genai, google, langchain, openai, opencode, otlp, plain, pydantic",
+            "in no format that is known: anthropic, claude, codex, copilot, gemini, genai, google, langchain, openai, opencode, otlp, plain, pydantic",
         ),
         ("I did this and that.", None, "begins each turn with User:"),
         ("I did this and that.", "plain", "no line begins with who speaks"),

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mulligan.app.config import Config
 from mulligan.app.memory import Bank, open_bank
@@ -29,6 +29,7 @@ from mulligan.core.errors import MulliganError
 from mulligan.core.home import home
 from mulligan.core.lessons import Receipt, Selection
 from mulligan.core.protocols import TranscriptFormat
+from mulligan.core.records import Json
 from mulligan.hooks.events import READABLE, Notice
 from mulligan.hooks.journal import Journal, Session, swallow
 from mulligan.hooks.learning import (
@@ -43,17 +44,13 @@ from mulligan.hooks.learning import (
     resting_on,
     without_old,
 )
-from mulligan.hooks.pairs import TAG, Open, State, signature_of, words_of
+from mulligan.hooks.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import store_file
-from mulligan.hooks.signature import digest
+from mulligan.hooks.signature import digest, keys
 from mulligan.store import open_store
 
 AGENTS = READABLE
-INHERITED = 14 * 86400.0
-"""Seconds for which a failure that a session left open may be overcome by a later one."""
-_EARLIER = 30
-"""Sessions of the project in which such failures are looked for, those that were seen last."""
 LOCK = "hooks-learning.lock"
 _DAY = 86400.0
 _SETTLED = _DAY
@@ -151,6 +148,39 @@ async def drop_old_evidence(journal: Journal) -> int:
     return dropped
 
 
+async def judge_anew(journal: Journal) -> int:
+    """Judges lessons of earlier rules by today's, from the evidence they keep; how many are no longer proven. What no
+    longer qualifies is shown again once a session confirms it. A lesson that a person decided on stays as it is."""
+    if journal.setting("rules") == str(RULES):
+        return 0
+    fallen = 0
+    async with open_store(store_file()) as store:
+        old = [
+            lesson
+            for lesson in await store.memory.lessons.list(None, Selection(("active",), tag=TAG, limit=None))
+            if lesson.origin.by == RULE and lesson.context.get("rules") != RULES and CORRECTION not in lesson.tags
+        ]
+    for agent_id in dict.fromkeys(lesson.agent_id for lesson in old):
+        async with project_bank(agent_id) as bank:
+            decided = {one.lesson for one in await bank.decided() if one.by}
+            for lesson in old:
+                seen = evidence_of(lesson)
+                if lesson.agent_id != agent_id or lesson.id in decided or lesson.pinned or not seen:
+                    continue
+                command, output = str(seen[-1].get("command", "")), str(seen[-1].get("fails", ""))
+                good = stands(lesson.content, command, output)
+                known = [*cast(list[Json], lesson.context.get("errors") or []), *(keys(output) if good else ())]
+                context = {**lesson.context, "rules": RULES, "errors": list(dict.fromkeys(map(str, known)))}
+                changes = {} if good else {"confirmed": False}
+                fallen += not good
+                await bank.edit(lesson.id, context=context if good else {**context, "unsure": True}, **changes)
+    journal.set("rules", str(RULES))
+    if fallen:
+        what = f"{fallen} lessons of earlier rules count as unproven now: they are shown once a session confirms them."
+        journal.swallowed("", "learn", what)
+    return fallen
+
+
 def unfinished(journal: Journal) -> Sequence[Session]:
     """The sessions of which something was not learned yet: those that are due, and those that went on, or were killed,
     since they were read last. Not those in folders that are left out."""
@@ -183,7 +213,6 @@ async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[
             lambda text: reader.read(text, session.transcript),
             subagent=session.kind or session.subagent,
             folder=session.folder,
-            inherited=_inherited(journal, session),
             paused=journal.pauses(session.folder),
             asked=session.asked,
         )
@@ -220,20 +249,6 @@ async def _explain(
             await explain(bank, lesson, await reasons.of(lesson))
         except Exception as error:  # it costs the reason, and not the lesson
             journal.swallowed(session.agent, "why", f"{type(error).__name__}: {error}")
-
-
-def _inherited(journal: Journal, session: Session) -> State:
-    """What earlier sessions of the project left open and no session has overcome since."""
-    found: list[Open] = []
-    solved: set[str] = set()
-    since = time.time() - INHERITED
-    for other in journal.sessions(project=session.project, last=_EARLIER) if session.project else ():
-        cursor: dict[str, Any] = other.cursor or {}
-        solved.update(cursor.get("solved", ()))
-        if other.seen >= since and (other.agent, other.session) != (session.agent, session.session):
-            found += State.of(other.agent, other.session, cursor.get("state")).open
-    left = [one for one in found if f"{one.session}/{one.call}" not in solved and one.at >= since]
-    return State(session.agent, session.session, tuple(left[-10:]))
 
 
 def _subagents(journal: Journal, session: Session) -> Iterator[Session]:
@@ -346,7 +361,14 @@ async def learn_since(
 
 def transcripts(agents: Sequence[str] = AGENTS, since: float = 0.0) -> Iterator[Old]:
     """The transcripts on this machine that were written since then, by the agents named."""
-    found = {"claude": _of_claude, "codex": _of_codex, "gemini": _of_gemini, "opencode": _of_opencode, "qwen": _of_qwen}
+    found = {
+        "claude": _of_claude,
+        "codex": _of_codex,
+        "copilot": _of_copilot,
+        "gemini": _of_gemini,
+        "opencode": _of_opencode,
+        "qwen": _of_qwen,
+    }
     for agent in agents:
         yield from (one for one in found[agent]() if one.at >= since)
 
@@ -363,7 +385,10 @@ def _folder_of(variable: str, *default: str) -> Path:
 
 def _of_claude() -> Iterator[Old]:
     for file, at in _files(_folder_of("CLAUDE_CONFIG_DIR", ".claude") / "projects", "*/*.jsonl"):
-        yield Old("claude", file.stem, str(file), _named(file, "cwd"), at)
+        folder = _named(file, "cwd")
+        if folder and not os.path.isdir(folder):  # a worktree that was removed since
+            folder = _named(file, "worktreeSession", "originalCwd") or folder
+        yield Old("claude", file.stem, str(file), folder, at)
 
 
 def _of_codex() -> Iterator[Old]:
@@ -371,6 +396,11 @@ def _of_codex() -> Iterator[Old]:
         id = _named(file, "id") or file.stem[-36:]
         parent = _named(file, "source", "subagent", "thread_spawn", "parent_thread_id")
         yield Old("codex", parent or id, str(file), _named(file, "cwd"), at, id if parent else "")
+
+
+def _of_copilot() -> Iterator[Old]:
+    for file, at in _files(_folder_of("COPILOT_HOME", ".copilot") / "session-state", "*/events.jsonl"):
+        yield Old("copilot", file.parent.name, str(file), _named(file, "data", "context", "cwd"), at)
 
 
 def _of_qwen() -> Iterator[Old]:
@@ -422,6 +452,7 @@ def main() -> int:
     try:
         with alone(_SHORT), Journal() as journal:
             reasons = Reasons(journal.setting("why"))
+            asyncio.run(judge_anew(journal))
             for _ in range(_ROUNDS):
                 if asyncio.run(finish(journal, reasons=reasons)).errors or not journal.is_due():
                     break

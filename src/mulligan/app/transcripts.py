@@ -16,7 +16,7 @@ from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import file_text
 from mulligan.bank.learn.facts import facts_of
 from mulligan.bank.learn.learning import success_of
-from mulligan.bank.learn.trajectory import episode_of
+from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, episode_of
 from mulligan.bank.learn.transcripts._records import record_in, records, text_at
 from mulligan.core.codec import digest, json_text
 from mulligan.core.errors import InvalidInput
@@ -30,6 +30,8 @@ from mulligan.text.json_lines import parsed
 _ROLE = "transcripts"
 _FIRST = 100
 """Records in which the id of the session is looked for."""
+_TASK = 100_000
+"""Characters that are left for the task where a session is longer than a trajectory may be."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
@@ -69,7 +71,7 @@ class Transcript:
         Raises:
             InvalidInput: there is no task, or nothing was done.
         """
-        turns = [turn for turn in self.turns if turn.role != "system" and (turn.text.strip() or turn.tool)]
+        turns = _shortened([turn for turn in self.turns if turn.role != "system" and (turn.text.strip() or turn.tool)])
         if task is None:
             asked = next((n for n, turn in enumerate(turns) if turn.role == "user"), None)
             if asked is None:
@@ -83,6 +85,19 @@ class Transcript:
         ]
         episode = _with_evidence(episode_of(steps, task, success), turns)
         return _with_reason(episode, why) if why and success is not None else episode
+
+
+def _shortened(turns: list[Turn]) -> list[Turn]:
+    """The turns within the limits of a trajectory: of too many, the first and the last; of long texts, both ends."""
+    if len(turns) > STEPS:
+        turns = [*turns[: STEPS // 4], *turns[-(STEPS - STEPS // 4) :]]
+    if sum(len(turn.text) for turn in turns) <= CHARACTERS - _TASK:
+        return turns
+    half = (CHARACTERS - _TASK) // len(turns) // 2 - 10
+    return [
+        replace(turn, text=f"{turn.text[:half]}\n[…]\n{turn.text[-half:]}") if len(turn.text) > 2 * half + 10 else turn
+        for turn in turns
+    ]
 
 
 def _with_evidence(episode: Episode, turns: Sequence[Turn]) -> Episode:
@@ -154,6 +169,8 @@ def _session_id(text: str) -> str:
         kind, named = record.get("type"), ""
         if kind in ("user", "assistant") or "projectHash" in record:
             named = text_at(record, "sessionId")
+        elif kind == "session.start":
+            named = text_at(record, "data", "sessionId")
         elif kind == "session_meta":
             parent = text_at(record, "payload", "source", "subagent", "thread_spawn", "parent_thread_id")
             named = parent or text_at(record, "payload", "id")

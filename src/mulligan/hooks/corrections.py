@@ -1,4 +1,4 @@
-"""Find the sentence by which a user corrects a coding agent, in seven languages.
+"""Find the sentence by which a user corrects a coding agent, in nine languages.
 
 Rules, no model. A correction that is taken for one and is none becomes a lesson, and one that is missed is said again:
 so a question, a new wish and a word of politeness are none. corrections.toml holds the words.
@@ -10,11 +10,33 @@ import re
 import tomllib
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 _QUESTION = re.compile(r"¿|.*[?？]\W*$|.*(?:吗|呢|ですか|ますか|でしょうか)[。.!！]*$", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
-_BETWEEN = r"\s*[,.:;!\u3001\uff0c\u3002\uff01\uff1a\uff1b\u2013\u2014-]+\s*"
+_BETWEEN = r"\s*[,.:;!?\u3001\uff0c\u3002\uff01\uff1a\uff1b\u2013\u2014-]+\s*"
 """Between a no and what is to be done."""
+
+
+def lasts(correction: str) -> bool | None:
+    """Whether a correction holds beyond the task at hand: True where it says so, False where it is for this moment
+    alone, None where it does not say."""
+    lasting, now = _holds()
+    return True if lasting.search(correction) else False if now.search(correction) else None
+
+
+@cache
+def _holds() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    words = _words()
+    both = ("|".join(f"(?:{one[key]})" for one in words) for key in ("lasts", "now"))
+    lasting, now = (re.compile(pattern, re.IGNORECASE) for pattern in both)
+    return lasting, now
+
+
+@cache
+def _words() -> list[dict[str, Any]]:
+    text = files("mulligan.hooks").joinpath("corrections.toml").read_text("utf-8")
+    return list(tomllib.loads(text).values())
 
 
 def correction_in(text: str) -> str:
@@ -37,7 +59,7 @@ def correction_in(text: str) -> str:
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """What corrects, what is only a no, and what looks like a correction and is none. Read when it is needed."""
-    words = tomllib.loads(files("mulligan.hooks").joinpath("corrections.toml").read_text("utf-8")).values()
+    words = _words()
     after = [rf"(?:{one['no']}){_BETWEEN}(?:{one['then']})" for one in words]
     says = [f"(?:(?:{one['no']}){_BETWEEN})?(?:{each})" for one in words for each in one["says"]]
     no = "|".join(one["no"] for one in words)

@@ -1,8 +1,8 @@
 """The program that coding agents start for each hook: `mulligan-hook AGENT [EVENT]`, with the payload as its input.
 
-It ends with 0 whatever happens, within `DEADLINE`, and prints the agent's own form of answer or nothing. What goes
-wrong is noted for `mulligan hooks status`. It is started for every tool call, so it imports what it needs when it is
-sure to need it.
+It ends with 0 whatever happens, within `DEADLINE` and `WORK`, and prints the agent's own form of answer or nothing.
+What goes wrong is noted for `mulligan hooks status`. It is started for every tool call, so it imports what it needs
+when it is sure to need it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from mulligan.hooks.events import Notice
     from mulligan.hooks.journal import Journal
 
-DEADLINE = 0.25
-"""Seconds after which the program ends without an answer. Python takes some 50 ms to start; together 300."""
-WAIT = 0.1
+DEADLINE, WORK = 1.5, 0.25
+"""Seconds after which the program ends without an answer: of the clock, and of its own work. A machine that is busy
+with the build that has just failed lets it wait, and that is when it is needed."""
+WAIT = 0.4
 """Seconds that one call of SQLite waits for another process."""
 SWITCH, RECALL = "MULLIGAN_HOOKS", "recall"
 """The environment variable that stops hooks when it is `off`. It is set for all that hooks start themselves. With
@@ -175,27 +176,23 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
     """
     if notice.moment not in ("start", "prompt", "failure") or not (hears or notice.moment == "failure"):
         return ""
+    from mulligan.hooks.events import is_shell
     from mulligan.hooks.recall import CHARACTERS, MOST, RULE_CHARACTERS, RULES, Reader, near, shown_text, without_own
 
     reader = Reader(bank, wait=wait)
     try:
         most, characters = MOST, CHARACTERS
         if notice.moment == "failure":
-            from mulligan.hooks.signature import digest, signature
+            from mulligan.hooks.signature import command_key, keys
 
-            lines = signature(without_own(notice.output))
-            if not lines:
+            known = keys(without_own(notice.output)) if not notice.tool or is_shell(notice.tool) else ()
+            if not known:
                 return ""
-            key = digest(lines)
-            journal.failed(notice, bank, key)  # its words are masked first, by the worker
-            if not hears:
-                return ""
-            same = reader.about(key)
-            others = near(f"{' '.join(lines)} {notice.command}", reader.kept())
-            found = [*same, *(one for one in others if one.id not in {known.id for known in same})]
+            journal.failed(notice, bank, known[0])  # its words are masked first, by the worker
+            found = reader.about((*known, command_key(notice.command))) if hears else ()
         elif notice.moment == "start" or first:
             most, characters = RULES, RULE_CHARACTERS
-            found = reader.kept()
+            found = reader.rules()
         else:
             found = near(notice.text, reader.kept())
     finally:
@@ -272,8 +269,11 @@ def _end_in_time(name: str, event: str, began: float) -> None:
     """Ends the process at its deadline, also while another thread waits for a disk or a lock."""
     given = os.environ.get("MULLIGAN_HOOKS_SECONDS", "")
     limit = float(given) if given.replace(".", "", 1).isdecimal() else DEADLINE
-    time.sleep(max(began + limit - time.monotonic(), 0))
-    _thread.start_new_thread(_note, (name, event, TimeoutError(f"took longer than {limit} seconds")))
+    work = max(WORK, limit) if given else WORK
+    while (left := min(began + limit - time.monotonic(), work - time.process_time())) > 0:
+        time.sleep(left)
+    which = f"{limit} seconds" if time.monotonic() - began >= limit else f"{work} seconds of work"
+    _thread.start_new_thread(_note, (name, event, TimeoutError(f"took longer than {which}")))
     time.sleep(_LAST)
     os._exit(0)
 

@@ -61,8 +61,16 @@ class Notice(NamedTuple):
     stop_hook_active: bool = False
 
 
-READABLE = ("claude", "codex", "gemini", "opencode", "qwen")
+READABLE = ("claude", "codex", "copilot", "gemini", "opencode", "qwen")
 """Coding agents whose transcripts can be read."""
+
+
+_SHELLS = ("bash", "shell", "exec_command", "run_shell_command", "local_shell", "terminal", "run_terminal_cmd")
+
+
+def is_shell(tool: str) -> bool:
+    """Whether a tool runs commands. Errors of an agent's other tools are no failures of the project."""
+    return tool.lower().rpartition(".")[2] in _SHELLS
 
 
 class Call(NamedTuple):

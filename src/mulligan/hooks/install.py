@@ -123,6 +123,23 @@ def installations(folder: Path) -> list[tuple[str, Scope, Path, str]]:
     return found
 
 
+def stripped() -> list[str]:
+    """What another program has taken out: files into which hooks were installed, and that no longer have them."""
+    lines: list[str] = []
+    for name in _kept()["files"]:
+        path = Path(name)
+        if path.suffix == ".toml":
+            continue
+        if (text := _read(path)) is None:
+            lines.append(f"{path}, into which hooks were installed, is gone. `mulligan hooks install` puts them back.")
+        elif PROGRAM not in text:
+            lines.append(
+                f"The hooks that were installed in {path} are no longer there: another program has rewritten the file. "
+                "`mulligan hooks install` puts them back."
+            )
+    return lines
+
+
 def removal(path: Path, before: str) -> Change:
     """What taking Mulligan's hooks out of a file changes."""
     kept = _kept()["files"].get(str(path), {})

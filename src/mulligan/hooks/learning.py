@@ -23,7 +23,8 @@ from mulligan.core.protocols import Turn
 from mulligan.core.records import Json, Lesson
 from mulligan.hooks.events import Call, Said
 from mulligan.hooks.journal import SETTINGS
-from mulligan.hooks.pairs import TAG, Found, Happened, State, find, happened, steps_text
+from mulligan.hooks.pairs import TAG, Found, Happened, State, find, happened
+from mulligan.hooks.remedies import lines_of
 from mulligan.text.plain import one_line
 from mulligan.text.reflections import quality_of
 from mulligan.text.secrets import Masks, mask
@@ -47,7 +48,7 @@ REASON = 300
 _NONE = re.compile(r"\W*(?:none|unknown|n/a)\b\W*$", re.IGNORECASE)
 _UNANSWERED = 50
 """Turns after which a call that has not come back is not waited for any more."""
-GROWING = ("claude", "codex", "qwen")
+GROWING = ("claude", "codex", "copilot", "qwen")
 """Coding agents whose transcripts only grow."""
 STATES = ("active", "quarantined", "retired", "superseded")
 
@@ -78,26 +79,22 @@ def read_on(
     *,
     subagent: str = "",
     folder: str = "",
-    inherited: State | None = None,
     paused: Sequence[tuple[float, float]] = (),
     asked: float | None = None,
 ) -> Reading:
     """Reads on in a transcript, and finds what was overcome.
 
-    inherited: what earlier sessions of the project left open. paused: the times of which nothing is learned. asked:
+    paused: the times of which nothing is learned. asked:
     when the agent was asked why something failed. Raises `OSError`, `sqlite3.Error`, `InvalidInput`.
     """
     kept = cast(dict[str, Any], cursor) if isinstance(cursor, dict) else {}
     state = State.of(agent, session, kept.get("state"))
-    if inherited is not None:
-        state = State(agent, session, (*inherited.open, *state.open), state.after, state.after_call)
     events, at = events_since(agent, session, transcript, kept, read, subagent=subagent, folder=folder)
     events = [event for event in events if not any(start <= event.at < end for start, end in paused)]
     if subagent:  # its user is the main agent, and no person
         events = [event for event in events if isinstance(event, Call) or event.who == "agent"]
     state, found = find(state, events, masks := Masks())
-    solved = [one.call for one in found if one.session != session]
-    after = {**at, "state": state.kept(), "solved": [*kept.get("solved", ()), *solved][-CALLS:]}
+    after = {**at, "state": state.kept()}
     before = [one.call for one in found if one.mends and (asked is None or float(cast(float, one.seen["at"])) <= asked)]
     overcome, reason = before[-1] if before else kept.get("overcome", ""), None
     if asked is not None and overcome:
@@ -163,7 +160,7 @@ async def keep(bank: Bank, found: Sequence[Found], needed: int = NEEDED) -> Kept
     confirmed: list[str] = []
     known: list[str] = []
     for one in found:
-        which = Selection(STATES, nature="fact", keys=[f"{ERROR}{one.error}"], limit=None)
+        which = Selection(STATES, nature="fact", keys=[f"{ERROR}{key}" for key in one.errors], limit=None)
         about = await bank.list(which)
         if before := next((lesson for lesson in about if _has(lesson, one)), None):
             known.append(before.id)
@@ -173,7 +170,7 @@ async def keep(bank: Bank, found: Sequence[Found], needed: int = NEEDED) -> Kept
             if after.confirmed and not was:
                 confirmed.append(after.id)
         elif sum(lesson.state == "active" and not lesson.confirmed for lesson in about) < WAYS:
-            new.append((await add(bank, one.lesson(), confirmed=needed <= 1)).id)
+            new.append((await add(bank, one.lesson(), confirmed=needed <= 1 or one.lasting)).id)
     return Kept(tuple(new), tuple(confirmed), tuple(id for id in dict.fromkeys(known) if id not in new))
 
 
@@ -276,7 +273,7 @@ async def _seen_again(bank: Bank, lesson: Lesson, one: Found, needed: int) -> Le
         return lesson
     mends = _mends(lesson)
     common = {key: step for key, step in mends.items() if key in one.mends}
-    before, after = ("\n".join(steps_text(steps.values())) for steps in (mends, common))
+    before, after = ("\n".join(lines_of(steps.values())) for steps in (mends, common))
     changed = {"content": lesson.content.replace(before, after)} if mends != common and before in lesson.content else {}
     seen: list[Json] = [*evidence_of(lesson), dict(one.seen)][-EVIDENCE:]
     context = {**lesson.context, "mends": common, "calls": [*calls, one.call][-CALLS:], "seen": seen}

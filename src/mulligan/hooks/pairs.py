@@ -12,24 +12,38 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from typing import Any, TypeAlias, cast
 
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Turn
 from mulligan.core.records import Json, Lesson, Origin
-from mulligan.hooks.corrections import correction_in
-from mulligan.hooks.events import Call, Said
+from mulligan.hooks.commands import differences, folder, hides_its_end, only_looks, plain, short, variables
+from mulligan.hooks.corrections import correction_in, lasts
+from mulligan.hooks.events import Call, Said, is_shell
 from mulligan.hooks.recall import SHOWN
-from mulligan.hooks.signature import digest, normalised, signature
+from mulligan.hooks.remedies import (
+    CHANGE,
+    Failure,
+    cause_in,
+    fixer_in,
+    is_transient,
+    lines_of,
+    other_form_counts,
+    says_nothing_to_learn,
+    steps_that_count,
+    variables_count,
+    words,
+)
+from mulligan.hooks.signature import causes, command_key, keys, normalised, signature, telling_lines
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import MASK, Masks, one_mask
 
 TAG, CORRECTION = "hook", "correction"
 """Tags of lessons that were learned from coding agents, and of those that quote a user."""
-RULE = "rule"
-OPEN, STEPS = 30, 4
+RULE, RULES = "rule", 2
+"""By what these lessons are drawn, and the version of it: lessons of an earlier one are judged anew."""
+OPEN, STEPS = 30, 12
 """Failures of a session that are kept in mind; steps between a failure and its end."""
 HEAD, TAIL = 400, 1200
 """Characters of an output that are kept as evidence: from its beginning and its end."""
@@ -37,60 +51,49 @@ _FIRST, _LAST = 20_000, 60_000
 """Characters of an output in which secrets and the error are looked for: at its beginning and its end."""
 SAID = 400
 """Characters of a correction at most: what is longer is a task."""
-ALIKE, _WORDY = 0.6, 120
-"""How alike two commands are of which one stands in for the other; words of both together: a script is no command."""
 
 Happened: TypeAlias = "Call | Said"
 
-_SHELLS = ("bash", "shell", "exec_command", "run_shell_command", "local_shell", "terminal", "run_terminal_cmd")
-_READERS = ("read", "read_file", "view", "grep", "glob", "ls", "list", "search", "webfetch", "websearch", "todowrite")
-_LOOKS = re.compile(
-    r"(ls|cat|head|tail|grep|rg|find|fd|pwd|which|type|echo|printf|wc|tree|stat|file|less|env|date|du|df|ps|diff|sleep"
-    r"|git (status|diff|log|show|branch|blame|grep|ls-files|rev-parse)|sed -n|test|\[|command -v)(?=\s|$)"
-)
-"""Commands that only look: they change nothing, and what they do not find is no error."""
-_FILTERS = re.compile(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")
-_HIDES = re.compile(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*$|&\s*$")
-"""Ends of a command line after which its exit code says nothing of the command."""
-_BEFORE = re.compile(
-    r"^\s*(?:cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)|(?:export\s+)?\w+=\S*\s*(?:&&|;)?(?=\s)|timeout\s+\S+(?=\s))\s*"
-)
-_AFTER = re.compile(r"\s*(?:\d?>&\d|\d?>\s*/dev/null|&>\s*\S+)\s*$")
-_SET = re.compile(r"(?<!\S)(\w+=[^\s;&]*)")
 _EXIT = re.compile(r"\A(?:Error: )?Exit code -?\d+\n?")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z]+")
+_SOON = 3
+"""Things that happen after a failure among which the agent may say its cause."""
 _TESTS = re.compile(r"\b(pytest|unittest|jest|vitest|mocha|rspec|phpunit|cargo test|go test|npm test|tox|nox|ctest)\b")
 
 
 @dataclass(frozen=True)
 class Open:
-    """A failure that was not overcome yet.
+    """A command that failed and was not overcome yet.
 
     Attributes:
-        session: where it happened.
-        error: the digest of its signature.
-        named: the first line of the signature.
-        lines: the lines of the output that name the error.
+        errors: what its error is known by, see `signature.keys`.
+        named: what is wrong, in a line.
+        lines: the lines of the output that say so, as they stand there.
         steps: what was done since.
-        closed: the same was run again, and this error did not come back.
         variables: those that were set for the command, such as "CI=1".
+        folder: the folder that the command line changed to.
+        cause: the sentence in which the agent said why it failed.
+        since: how much happened since.
+        closed: the same was run again, and failed for another reason: what is done from then on is about that.
     """
 
     agent: str
     session: str
     call: str
-    tool: str
     command: str
     output: str
-    error: str
+    errors: tuple[str, ...]
     named: str
     lines: tuple[str, ...]
     at: float = 0.0
     subagent: str = ""
     steps: tuple[str, ...] = ()
-    closed: bool = False
     variables: tuple[str, ...] = ()
+    folder: str = ""
+    cause: str = ""
+    since: int = 0
+    closed: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,18 +101,22 @@ class Found:
     """What is to be learned.
 
     Attributes:
-        error: the digest of the error; of a correction, that of what the user said.
+        errors: what the error is known by; of a correction, the digest of what the user said.
         mends: what each step that mended it is known by; empty for a correction.
         seen: the evidence: agent, session, calls, both outputs, when.
+        habit: it goes with the command, whatever its error was. It is shown once it is proven.
+        lasting: the user says that it holds from now on, which counts like a second sighting.
     """
 
     title: str
     content: str
     description: str
-    error: str
+    errors: Sequence[str]
     mends: Mapping[str, str]
     seen: Mapping[str, Json]
     correction: bool = False
+    lasting: bool = False
+    habit: bool = False
 
     @property
     def session(self) -> str:
@@ -131,8 +138,10 @@ class Found:
             origin=Origin("extracted", by=RULE),
             tags=(TAG, CORRECTION) if self.correction else (TAG,),
             context={
-                "errors": [self.error],
+                "errors": list(self.errors),
                 "mends": dict(self.mends),
+                **({"unsure": True} if self.habit else {}),
+                "rules": RULES,
                 "calls": [self.call],
                 "seen": [dict(self.seen)],
             },
@@ -152,8 +161,7 @@ class State:
     after_call: str = ""
 
     def kept(self) -> Json:
-        """As JSON, without the failures of other sessions."""
-        return to_json(replace(self, open=tuple(one for one in self.open if one.session == self.session)))
+        return to_json(self)
 
     @classmethod
     def of(cls, agent: str, session: str, kept: Json) -> State:
@@ -213,7 +221,10 @@ def command_of(arguments: str) -> tuple[str, str]:
 def _change(table: Mapping[str, Any]) -> str:
     old, new = (
         next((one for key in keys if isinstance(one := table.get(key), str)), "")
-        for keys in (("old_string", "oldString"), ("new_string", "newString", "content"))
+        for keys in (
+            ("old_string", "oldString", "old_str"),
+            ("new_string", "newString", "new_str", "content", "file_text"),
+        )
     )
     was, now = set(old.splitlines()), set(new.splitlines())
     removed = [f"-{line}" for line in old.splitlines() if line not in now and line.strip()]
@@ -241,13 +252,18 @@ def find(state: State, events: Iterable[Happened], masks: Masks | None = None) -
             if event.who == "user":
                 found += _corrections(state, event, masks)
                 state = replace(state, after="", after_call="")
+            else:
+                state = _explained(state, masks.text(event.text))
             continue
-        call = (
-            event if event.failed is not False or not is_shell(event.tool) else event._replace(failed=_verdict(event))
-        )
-        state, more = _after(state, call, masks)
-        found += more
-        state = replace(state, after=one_line(masks.text(_plain(call)), SHOWN), after_call=call.id)
+        call = event
+        if is_shell(call.tool):
+            if call.failed is False and hides_its_end(call.command):
+                call = call._replace(failed=None)
+            state, more = _after(state, call, masks)
+            found += more
+        elif call.failed is False and call.command and call.output.strip():
+            state = _edited(state, call, masks)
+        state = replace(state, after=one_line(masks.text(_core(call)), SHOWN), after_call=call.id)
     return state, found
 
 
@@ -259,61 +275,141 @@ def _masked(one: Open, masks: Masks) -> Open:
     return replace(one, command=command, output=output, named=named, lines=lines, steps=steps)
 
 
+def _explained(state: State, said: str) -> State:
+    """The state after the agent said something: the cause of what has just failed, or that it teaches nothing."""
+    left: list[Open] = []
+    for one in state.open:
+        if one.since < _SOON:
+            if says_nothing_to_learn(said) and words(said) & words("\n".join((one.command, *one.lines))):
+                continue
+            if (
+                not one.cause
+                and (cause := cause_in(said))
+                and words(cause) & words("\n".join((one.command, *one.lines)))
+            ):
+                one = replace(one, cause=cause)
+        left.append(replace(one, since=one.since + 1))
+    return replace(state, open=tuple(left))
+
+
+def _edited(state: State, call: Call, masks: Masks) -> State:
+    """The state after an edit of a file."""
+    change = [
+        line
+        for line in call.output.splitlines()
+        if line[:1] in "+-" and line[1:].strip() and line[:3] not in ("+++", "---")
+    ]
+    step = one_line(masks.text(f"{CHANGE}{call.command}: {'  '.join(change[:4])}"), SHOWN)
+    return replace(state, open=tuple(_with_step(one, step) for one in state.open))
+
+
+def _with_step(one: Open, step: str) -> Open:
+    steps = one.steps if one.closed else (*one.steps, step)[-STEPS:]
+    return replace(one, steps=steps, since=one.since + 1)
+
+
 def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
-    """The state after a call, and what the call was the end of."""
-    if call.failed is None:
+    """The state after a command, and what it was the end of."""
+    if call.failed is None or only_looks(call.command):
         return state, []
-    lines = signature_of(call)
-    error, looks = digest(lines), _looks(call)
-    plain = call._replace(command=masks.text(_plain(call)))
-    step = "" if call.failed or looks else _step(call, masks)
-    variables = tuple(map(masks.text, _variables(call)))
-    still: list[Open] = []
+    core, step = masks.text(_core(call)), ""
+    errors = keys(_EXIT.sub("", call.output)) if call.failed else ()
+    if not call.failed:
+        step = one_line(core, SHOWN)
+    left: list[Open] = []
     found: list[Found] = []
     for one in state.open:
-        if one.session != state.session and one.at > call.at > 0:
-            still.append(one)  # this session is the older one
-        elif _same(one, plain):
-            if call.failed and one.error == error:
-                continue  # it came back: it is open anew, below
-            new = [one_set for one_set in variables if one_set not in one.variables]
-            if call.failed:
-                still.append(replace(one, closed=True))
-            elif new:
-                steps = (*one.steps, one_line(" ".join((*new, plain.command)), SHOWN))[-STEPS:]
-                found.append(_overcome(one, call, steps, masks, works=not one.steps))
-            elif one.steps:
-                found.append(_overcome(one, call, one.steps, masks))
-            elif step and _stands_in(one, plain):
-                found.append(_overcome(one, call, (step,), masks, works=True))
-        elif step and not one.closed and _stands_in(one, plain):
-            found.append(_overcome(one, call, (step,), masks, works=True))
-        elif step and not one.closed:
-            still.append(replace(one, steps=(*one.steps, step)[-STEPS:]))
-        else:
-            still.append(one)
-    if error:
+        if call.failed:
+            again = _same(one, core)
+            if not (again and set(one.errors) & set(errors)):  # else it failed again, and is open anew
+                left.append(replace(one, since=one.since + 1, closed=one.closed or again))
+        elif (remedy := _remedy(one, core, call, masks)) is None:
+            left.append(_with_step(one, step))
+        elif remedy.steps:
+            found.append(_overcome(one, call, remedy, masks))
+    if errors and (about := causes(_EXIT.sub("", call.output))) and not is_transient("\n".join(about)):
+        named = causes(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
         made = Open(
             state.agent,
             state.session,
             call.id,
-            call.tool,
-            plain.command,
+            core,
             evidence(call.output, masks),
-            error,
-            (words := words_of(call, masks))[0],
-            _error_lines(call.output, words, masks),
+            errors,
+            named[0],
+            _error_lines(call.output, named, masks),
             call.at,
             call.subagent,
-            variables=variables,
+            variables=tuple(map(masks.text, variables(call.command))),
+            folder=folder(call.command),
         )
-        still.append(made)
-    return replace(state, open=tuple(still[-OPEN:])), found
+        left.append(made)
+    return replace(state, open=tuple(left[-OPEN:])), found
+
+
+def _remedy(one: Open, core: str, call: Call, masks: Masks) -> Remedy | None:
+    """How a command that works overcame a failure: an empty remedy where it is over and nothing says by what; None
+    where the command has nothing to do with it."""
+    failure = Failure(one.command, "\n".join((*one.lines, telling_lines(one.output))), one.output)
+    edited = any(step.startswith(CHANGE) for step in one.steps)
+    if core != one.command and not one.closed and other_form_counts(core, failure, edited=edited):
+        fails, works = differences(one.command, core, SHOWN)
+        return Remedy(fails, (works,), works=True)
+    if not _same(one, core):
+        return None
+    fails = short(one.command, SHOWN)
+    new = [each for each in map(masks.text, variables(call.command)) if each not in one.variables]
+    if new and not one.closed and variables_count(new, failure, edited=edited):
+        return Remedy(fails, (short(" ".join((*new, core)), SHOWN),), works=True)
+    if counts := steps_that_count(one.steps, failure):
+        return Remedy(fails, tuple(counts))
+    now = masks.text(folder(call.command))
+    if failure.is_of_environment and not one.steps and now and now != one.folder and core == one.command:
+        return Remedy(fails, (short(f"cd {now} && {core}", SHOWN),), works=True)
+    if fixer := fixer_in(one.steps, one.command):
+        return Remedy(fails, (fixer,), habit=True)
+    return Remedy(fails)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What overcame a failure.
+
+    Attributes:
+        fails: the command, as a lesson shows it.
+        steps: what was done, or with `works` the command that works instead.
+        habit: it goes with the command, whatever its error was.
+    """
+
+    fails: str
+    steps: tuple[str, ...] = ()
+    works: bool = False
+    habit: bool = False
+
+
+def stands(content: str, command: str, output: str) -> bool:
+    """Whether what a lesson says would be learned today from the same failure: its text, the whole command as far as it
+    was kept, and the output."""
+    lines = [line.strip() for line in content.split("\n")]
+    at = next((n for n, line in enumerate(lines) if line.startswith(("works:", "works after:"))), len(lines))
+    steps = [line for line in lines[at + 1 :] if line and not line.startswith(("why:", "the agent said:"))]
+    told = telling_lines(output)
+    failure = Failure(command, "\n".join((*causes(output), told)), output)
+    if at == len(lines) or not told or is_transient(told):
+        return False
+    if works := lines[at].removeprefix("works:").removeprefix("works after:").strip():
+        new = [each for each in variables(works) if each not in variables(command)]
+        if new and plain(works) == command:
+            return variables_count(new, failure, edited=False)
+        return other_form_counts(works, failure, edited=False)
+    return set(steps) == set(steps_that_count(steps, failure)) or fixer_in(steps, command) in steps
 
 
 def signature_of(call: Call) -> tuple[str, ...]:
-    """The signature of the error of a call; empty if it has not failed, or only looked."""
-    return signature(_EXIT.sub("", call.output)) if call.failed and not _looks(call) else ()
+    """The signature of the error of a command; empty if it has not failed, or only looked."""
+    if not call.failed or not is_shell(call.tool) or only_looks(call.command):
+        return ()
+    return signature(_EXIT.sub("", call.output))
 
 
 def words_of(call: Call, masks: Masks) -> tuple[str, ...]:
@@ -321,15 +417,19 @@ def words_of(call: Call, masks: Masks) -> tuple[str, ...]:
     return signature(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
 
 
-def _overcome(one: Open, call: Call, steps: Sequence[str], masks: Masks, *, works: bool = False) -> Found:
-    program = _program(one)
-    lines = [f"fails: {one_line(one.command, SHOWN)}", *(f"  {line}" for line in one.lines)]
-    done = [f"works: {steps[0]}"] if works else steps_text(steps)
+def _overcome(one: Open, call: Call, remedy: Remedy, masks: Masks) -> Found:
+    program, steps = _program(one), remedy.steps
+    named = one.named if one.named.startswith(program) else f"{program}: {one.named}"
+    lines = [f"fails: {remedy.fails}", *(() if remedy.habit else (f"  {line}" for line in one.lines))]
+    lines += [f"works: {steps[0]}"] if remedy.works else lines_of(steps)
+    if one.cause and not remedy.habit:
+        lines.append(f'the agent said: "{one.cause}"')
     return Found(
-        title=one_line(one.named if one.named.startswith(program) else f"{program}: {one.named}", 120),
-        content="\n".join([*lines, *done]),
-        description=f"When {one_line(one.command, 80)} fails with this error.",
-        error=one.error,
+        title=one_line(f"{remedy.fails}: {steps[0]} fixes what it can" if remedy.habit else named, 120),
+        content="\n".join(lines),
+        description=f"When {one_line(one.command, 80)} fails{'' if remedy.habit else ' with this error'}.",
+        errors=(command_key(one.command),) if remedy.habit else one.errors,
+        habit=remedy.habit,
         mends={mend_key(step): step for step in steps},
         seen={
             "agent": one.agent,
@@ -344,14 +444,7 @@ def _overcome(one: Open, call: Call, steps: Sequence[str], masks: Masks, *, work
     )
 
 
-def steps_text(steps: Iterable[str]) -> list[str]:
-    """The lines of a lesson that say what was done."""
-    return ["works after:", *(f"  {step}" for step in steps)]
-
-
 def _program(one: Open) -> str:
-    if not is_shell(one.tool):
-        return f"{one.tool} {one.command.rpartition('/')[2]}"
     if found := _TESTS.search(one.command):
         return found[0]
     return (_words(one.command) or ["?"])[0].rpartition("/")[2]
@@ -362,41 +455,26 @@ def _corrections(state: State, said: Said, masks: Masks) -> Iterator[Found]:
     text = said.text.strip()
     if not state.after or len(text) > SAID:
         return
-    if not (correction := correction_in(text)):
+    if not (correction := correction_in(text)) or (holds := lasts(correction)) is False:
         return
     quoted = one_line(masks.text(correction), 300)
     yield Found(
         title=one_line(f"The user: {quoted}", 120),
         content=f'after: {state.after}\nthe user said: "{quoted}"',
         description="What the user of this project wants otherwise.",
-        error=_short_digest(quoted.casefold()),
+        errors=(_short_digest(quoted.casefold()),),
         mends={},
         seen={"agent": state.agent, "session": state.session, "calls": [state.after_call], "at": said.at},
         correction=True,
+        lasting=holds is True,
     )
 
 
 # --- what is the same ------------------------------------------------------------------------------------------------
 
 
-def is_shell(tool: str) -> bool:
-    return tool.lower().rpartition(".")[2] in _SHELLS
-
-
-def _plain(call: Call | Open) -> str:
-    """The command without what stands around it: a change of the folder, variables, where its output goes."""
-    command = call.command
-    if not is_shell(call.tool):
-        return command
-    while (shorter := _BEFORE.sub("", command, count=1)) != command or (shorter := _AFTER.sub("", command)) != command:
-        command = shorter
-    return command.strip() or call.command
-
-
-def _variables(call: Call) -> list[str]:
-    """The variables that are set before the command, each with its value."""
-    plain = _plain(call)
-    return _SET.findall(call.command[: call.command.find(plain)]) if is_shell(call.tool) and plain else []
+def _core(call: Call) -> str:
+    return plain(call.command) if is_shell(call.tool) else call.command
 
 
 def _words(command: str) -> list[str]:
@@ -406,31 +484,12 @@ def _words(command: str) -> list[str]:
         return command.split()
 
 
-def _looks(call: Call) -> bool:
-    """Whether the call only looks at something."""
-    if not is_shell(call.tool):
-        return call.tool.lower() in _READERS or not call.command
-    parts = [part.strip() for part in re.split(r"&&|;|\|", _plain(call)) if part.strip()]
-    return all(_LOOKS.match(part) for part in parts) and not re.search(r">\s*[^&\s]", _plain(call))
-
-
-def _verdict(call: Call) -> bool | None:
-    """Whether a command failed that its agent says was fine: unknown where the exit code is that of a filter."""
-    hides = "pipefail" not in call.command and (_FILTERS.search(call.command) or _HIDES.search(call.command))
-    return None if hides else call.failed
-
-
-def _same(one: Open, call: Call) -> bool:
-    """Whether the call runs the same command again, opens the same file, or runs the same test or all tests. The
-    commands of both are plain and masked."""
-    if is_shell(one.tool) != is_shell(call.tool):
-        return False
-    command, failed = one_mask(call.command), one_mask(one.command)
+def _same(one: Open, core: str) -> bool:
+    """Whether a command, plain and masked, is the one that failed, or runs the same test or all tests."""
+    command, failed = one_mask(core), one_mask(one.command)
     if command == failed:
-        return is_shell(one.tool) or one.tool == call.tool
-    if not is_shell(one.tool) or not (ran := _TESTS.search(failed)) or not (again := _TESTS.search(command)):
-        return False
-    if ran[0] != again[0]:
+        return True
+    if not (ran := _TESTS.search(failed)) or not (again := _TESTS.search(command)) or ran[0] != again[0]:
         return False
     targets, now = (_targets(text[match.end() :]) for text, match in ((failed, ran), (command, again)))
     return not now or (bool(targets) and all(any(_within(one, other) for other in now) for one in targets))
@@ -445,34 +504,6 @@ def _targets(arguments: str) -> list[str]:
 def _within(target: str, other: str) -> bool:
     """Whether a test stands in another, or in its file or folder."""
     return target == other or target.startswith((f"{other}::", f"{other.rstrip('/')}/"))
-
-
-def _stands_in(one: Open, call: Call) -> bool:
-    """Whether the call is another way to do what failed: the same behind another program, or nearly the same."""
-    if not is_shell(one.tool) or not is_shell(call.tool):
-        return False
-    failed, works = _words(one_mask(one.command)), _words(one_mask(call.command))
-    if not failed or not works or failed == works or len(failed) + len(works) > _WORDY:
-        return False
-    if len(works) > len(failed) and works[-len(failed) :] == failed:
-        return True
-    ratio = SequenceMatcher(None, failed, works, autojunk=False).ratio()
-    return ratio >= ALIKE and (failed[0] == works[0] or failed[1:] == works[1:])
-
-
-def _step(call: Call, masks: Masks) -> str:
-    """What a call did, in a line."""
-    if is_shell(call.tool):
-        return one_line(masks.text(_plain(call)), SHOWN)
-    change = [
-        line
-        for line in call.output.splitlines()
-        if line[:1] in "+-" and line[1:].strip() and line[:3] not in ("+++", "---")
-    ]
-    return one_line(
-        masks.text(f"change {call.command}: {'  '.join(change[:4])}" if change else f"{call.tool} {call.command}"),
-        SHOWN,
-    )
 
 
 def mend_key(step: str) -> str:

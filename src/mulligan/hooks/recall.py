@@ -26,8 +26,10 @@ MOST, CHARACTERS = 3, 1000
 """Lessons and characters that a session is shown at once."""
 SHOWN = 200
 """Characters of a command that a lesson keeps."""
-RULES, RULE_CHARACTERS = 5, 1500
+RULES, RULE_CHARACTERS = 3, 1500
 """The same at the start of a session."""
+OFTEN = 3
+"""Sessions that overcame an error until it is shown at the start of the next one."""
 DENY = "deny"
 """Tag of lessons that may deny a tool call."""
 
@@ -88,6 +90,17 @@ class Known(NamedTuple):
     created: float
 
     @property
+    def by_people(self) -> bool:
+        """Whether it is no fact that a rule drew from a failure."""
+        return "hook" not in self.tags or "correction" in self.tags
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions overcame the error so."""
+        calls = self.context.get("calls")
+        return len({str(one).rpartition("/")[0] for one in cast("list[Any]", calls)}) if isinstance(calls, list) else 0
+
+    @property
     def words(self) -> frozenset[str]:
         return words(f"{self.title} {self.content}")
 
@@ -126,10 +139,12 @@ class Reader:
         if self._db is not None:
             self._db.close()
 
-    def about(self, digest: str) -> Sequence[Known]:
-        """The lessons about the error with this signature, the proven first."""
-        found = self._lessons("l.n IN (SELECT lesson FROM keys WHERE key = ?)", (KEY + digest,))
-        return sorted(found, key=_standing)
+    def about(self, keys: Sequence[str]) -> Sequence[Known]:
+        """The lessons about an error with one of these keys, the best first. Where one is proven, it stands alone."""
+        marks = ", ".join("?" * len(keys))
+        about = self._lessons(f"l.n IN (SELECT lesson FROM keys WHERE key IN ({marks}))", [KEY + key for key in keys])
+        about = [one for one in about if one.kept or not one.context.get("unsure")]
+        return sorted([one for one in about if one.kept] or about, key=_standing)
 
     def numbers(self) -> tuple[int, int]:
         """How many lessons are kept, and how many are candidates."""
@@ -138,6 +153,11 @@ class Reader:
         rows = self._db.execute(f"SELECT {_KEPT}, count(*) {self._active()} GROUP BY 1", self._agents)
         counted: dict[int, int] = dict(rows.fetchall())
         return counted.get(1, 0), counted.get(0, 0)
+
+    def rules(self) -> Sequence[Known]:
+        """What a session is shown when it starts: what people said, wrote or pinned, and what fails again and again.
+        All else is shown when it fails."""
+        return [one for one in self.kept() if one.pinned or one.by_people or one.sessions >= OFTEN]
 
     def kept(self) -> Sequence[Known]:
         """All but candidates, those that have most to say for themselves first."""

@@ -74,6 +74,45 @@ _SOFT = r"""(?xi)
     missing|unknown|undefined|unexpected|not\ recognized|not\ permitted|does\ not\ exist|already\ exists|timed\ out|
     unsupported|conflict|requires|no\ module|mismatch|expected|unrecognized|rejected|killed|exceeded|in\ use|error)\b"""
 
+_SUMMARY = re.compile(
+    r"""(?xi)
+    script\ .*\ exited\ with | command\ failed\ with\ exit\ code | exited?\ (?:with\ )?(?:code|status)\ \d+\W*$
+    | item\ \d+\ failed | \ball\ fail | some\ errors\ were | ^\W*(?:error|fail(?:ed|ure)?)\W*$ | elifecycle | ^fail\s
+    | \d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b | failed\ to\ push\ some\ refs | ^[$>]\s
+    | ^npm\ error\ (?:code|errno|syscall|path|cwd)\b | \.{5,}\s*\(?(?:failed|passed|skipped)
+    | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
+    """
+)
+"""Lines that count errors or say that there are some, and do not say which."""
+_PASSED = re.compile(
+    r"^\s*(?:\(pass\)|✓|✔|√|ok\s+\d|PASS(?:ED)?\b|---\ PASS|test\ .*\.\.\.\ ok$|\[\s+OK\s+\])|\bPASSED\b"
+)
+"""Lines of tests that passed, which may be about errors."""
+_NODE = re.compile(r"^(?:FAILED|ERROR)\s+\S+(?:::\S+)?(?:\[[^\]]*\])?\s+-\s+(?=\S)")
+"""What stands before the cause in a summary of pytest: which test it was."""
+_ONLY_PLACE = re.compile(r"^(?:FAILED|ERROR)\s+\S+\s*$|^---\ FAIL|^test\ \S.*\ FAILED$|^\s*(?:✕|●|\(fail\))")
+_RULE_CODE = re.compile(r"\b(?:MD\d{3}|TS\d{4,5}|SC\d{4}|[EWFBCN]\d{3,4}|RUF\d{3}|GH\d{3}|CS\d{4}|E\d{4})\b")
+"""Codes of rules, which mean the same in each file."""
+_GENERIC = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        error errors failed failure fail fatal the and for with not found cannot could find was were has
+        have exit exited code status command line file test tests run running failing some any all invalid
+        unexpected expected true false none null assert assertion assertionerror exception traceback most
+        recent call last undefined object value type unknown build process task script bash see above
+        details log output completed
+        """,
+    )
+)
+_MEANING = re.compile(r"[A-Za-z_][\w.-]{2,}")
+CAUSES, TELLING = 4, 8
+"""Causes that are looked up at most; lines that say something of an error."""
+
+_SOFTER = (
+    r"(?i)\b(?:doesn't|isn't|aren't|wasn't|not\s+(?:running|set|installed|allowed)|excludes?|incompatible|ignored)\b"
+)
+
 _USER = re.compile(r"""(?i)\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""")
 _LABEL = re.compile(
     r"""(?x)^\s*(?:\#\d+\s+)?(?:
@@ -161,6 +200,51 @@ def digest(signature: tuple[str, ...]) -> str:
     if not signature:
         return ""
     return blake2b("\n".join(sorted(signature)).encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def causes(output: str) -> tuple[str, ...]:
+    """The lines that say what is wrong, normalised: without those that only count errors, name a test or passed. Each
+    of them names the error by itself, whatever else failed beside it."""
+    lines = [line for line in _lines(output) if not _PASSED.search(line)]
+    for wanted in (_STRONG, _PLAIN, _SOFT, _SOFTER):
+        search = re.compile(wanted).search
+        chosen = (_NODE.sub("", line.strip()) for line in lines if search(line))
+        about = (one for one in chosen if not (_NOISE.match(one) or _SUMMARY.search(one) or _ONLY_PLACE.match(one)))
+        if found := tuple(one for one in _together(about) if _is_particular(one)):
+            return found[:CAUSES]
+    last = _together([line for line in lines if line.strip()][-1:])
+    return tuple(one for one in last if _is_particular(one) and not _SUMMARY.search(one))
+
+
+def telling_lines(output: str) -> str:
+    """All lines that say something of an error, as they stand there, with what a line ending in a colon introduces."""
+    found: list[str] = []
+    search = [re.compile(pattern).search for pattern in (_STRONG, _PLAIN, _SOFT, _SOFTER)]
+    introduced = False
+    for line in _lines(output):
+        if introduced or (any(one(line) for one in search) and not _PASSED.search(line) and not _SUMMARY.search(line)):
+            found.append(line.strip())
+            introduced = line.rstrip().endswith(":") and not introduced
+    return "\n".join(found[:TELLING])
+
+
+def keys(output: str) -> tuple[str, ...]:
+    """What an error is known by: first the digest of its signature, then its causes and the codes of rules in it. Two
+    outputs are about the same error where they share one of them."""
+    about = causes(output)
+    codes = dict.fromkeys(code for line in about for code in _RULE_CODE.findall(line))
+    whole = digest(signature(output))
+    return tuple(dict.fromkeys(filter(None, (whole, *(digest((one,)) for one in (*about, *codes))))))
+
+
+def command_key(command: str) -> str:
+    """What a command is known by, whatever its error: enough for a habit that is proven, and for nothing else."""
+    return digest(("command", normalised(command)))
+
+
+def _is_particular(line: str) -> bool:
+    """Whether a line says more than that something failed."""
+    return any(word.casefold() not in _GENERIC for word in _MEANING.findall(line))
 
 
 def normalised(line: str) -> str:

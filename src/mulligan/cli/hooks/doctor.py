@@ -31,11 +31,14 @@ def command(agents: tuple[str, ...]) -> None:
         if path.suffix != ".toml" and (not agents or name in agents)
     ]
     plug_ins = {name: doctor.plug_in(agent(name), folder) for name in agents or NAMES}
+    for line in install.stripped():
+        say(line)
+        wrong += 1
     if not found:
         for name, place in plug_ins.items():
             if place:
                 emit(f"{agent(name).TITLE} has Mulligan's plug-in: {place}. Its hooks are not tried.")
-        if not any(plug_ins.values()):
+        if not any(plug_ins.values()) and not wrong:
             say("No hooks of Mulligan's are installed here: `mulligan hooks install` does it.")
         raise click.exceptions.Exit(1)
     for name, path, text in found:
@@ -75,7 +78,7 @@ async def _seeded(home: Path) -> None:
     bank = open_bank(project_id(str(home)), store=store.memory, embedder="none", project="")
     try:
         await bank.add(
-            "`python3 tasks.py` fails: No module named 'orders_schema'",
+            "sample: No module named 'orders_schema'",
             "`python3 tasks.py generate` makes it.",
             nature="fact",
             confirmed=True,

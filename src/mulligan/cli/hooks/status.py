@@ -45,6 +45,7 @@ def _installed(folder: Path) -> tuple[list[str], list[str]]:
             if path.suffix != ".toml":
                 found.append(name)
                 gone += doctor.gone(of := agent(name), doctor.commands(of, path, text))
+        gone += install.stripped()
     return sorted(set(found)), gone
 
 

@@ -22,6 +22,13 @@ _INJECTED = re.compile(
 """What a hook or the agent itself put into a text."""
 _SAMPLE = 50
 """Lines at the beginning that a format is recognised by."""
+_BACKGROUND = re.compile(
+    r"\A\s*(?:Command\b[^\n]{0,120}\b(?:in|to) (?:the )?background\b|Command was (?:manually )?backgrounded\b"
+    r"|Background (?:shell|command|process|task)\b[^\n]{0,40}\bstarted\b|Process running with session\b)"
+    r"(?:[^\n]*?\bID:? (?P<id>\w+))?",
+    re.IGNORECASE,
+)
+"""What coding agents answer where a command goes on without them: it has neither failed nor passed yet."""
 
 
 def records(text: str) -> Iterator[Record]:
@@ -102,6 +109,12 @@ def arguments(value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     except (RecursionError, ValueError):
         return ""
+
+
+def background_id(output: str) -> str | None:
+    """The id of a command that goes on in the background, "" where the answer names none; None for any other answer."""
+    found = _BACKGROUND.match(output)
+    return found and (found["id"] or "")
 
 
 def own(text: str) -> str:

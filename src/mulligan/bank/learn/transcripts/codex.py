@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mulligan.bank.learn.transcripts._records import (
     Record,
     arguments,
+    background_id,
     inner,
     number_at,
     own,
@@ -24,7 +25,11 @@ _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compact
 _NOT_SAID = ("<environment_context", "<user_instructions", "<hook_prompt", "<turn_aborted", "<skill", "# AGENTS.md")
 """How texts begin that the program put in the user's mouth."""
 _BLOCKED = "Command blocked by"
-_EXIT = re.compile(r"^Process exited with code (-?\d+)\b", re.MULTILINE)
+_HEAD = re.compile(
+    r"\A(?:(?:Chunk ID|Wall time|Exit code|Process|Original token count|Total output lines)\b[^\n]*\n)*Output:\n"
+)
+"""What Codex writes before the output of a command."""
+_EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)\b", re.MULTILINE)
 
 
 class Codex:
@@ -41,6 +46,8 @@ class _Reader:
         self._folder = ""
         self._called: dict[str, str] = {}
         self._completed: dict[str, Record] = {}
+        self._running: dict[str, tuple[str, str]] = {}
+        self._polled: dict[str, str] = {}
 
     def turns(self, record: Record) -> Iterator[Turn]:
         kind, payload, at = record.get("type"), inner(record, "payload"), seconds(record.get("timestamp"))
@@ -61,10 +68,25 @@ class _Reader:
         elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
             self._called[id] = text_at(item, "name") or "shell"
             given = next((item[key] for key in ("arguments", "input", "action") if key in item), "")
+            if self._called[id] == "write_stdin":
+                self._polled[id] = str(record_in(arguments(given)).get("session_id", ""))
             yield Turn("assistant", arguments(given), self._called[id], id, None, at, self._folder)
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            output, failed = self._result(id, texts(item.get("output")))
-            yield Turn("tool", own(output), self._called.get(id, ""), id, failed, at, self._folder)
+            given, running = texts(item.get("output")), self._polled.pop(id, "")
+            output, failed = self._result(id, given)
+            if task := background_id(_task_line(given)):
+                started, before = self._running.pop(running, (id, ""))
+                self._running[task] = started, before + output
+            elif running in self._running:
+                started, before = self._running.pop(running)
+                yield Turn(
+                    "tool", own(before + output), self._called.get(started, ""), started, failed, at, self._folder
+                )
+            else:
+                started = ""
+                yield Turn("tool", own(output), self._called.get(id, ""), id, failed, at, self._folder)
+            if started not in ("", id):  # what only asked for more has no result of itself
+                yield Turn("tool", "", self._called.get(id, ""), id, None, at, self._folder)
 
     def _result(self, id: str, output: str) -> tuple[str, bool | None]:
         """What a call gave back, and whether it failed: as its completion says, else its output."""
@@ -75,9 +97,20 @@ class _Reader:
         if code is None:
             code = number_at(older, "metadata", "exit_code")
         if code is None:
-            code = int(found[1]) if (found := _EXIT.search(output.partition("Output:\n")[0])) else None
-        shown = text_at(done, "aggregated_output") or text_at(older, "output") or output.rpartition("Output:\n")[2]
+            head = _HEAD.match(output)
+            code = (
+                int(found[1])
+                if (found := _EXIT.search(head[0] if head else output.partition("Output:\n")[0]))
+                else None
+            )
+        shown = text_at(done, "aggregated_output") or text_at(older, "output") or _HEAD.sub("", output)
         if code is not None:
             return shown, code != 0
         status = text_at(done, "status")
         return shown, status == "failed" if status in ("failed", "completed") else None
+
+
+def _task_line(output: str) -> str:
+    """The line of Codex's heading that says whether the process ended."""
+    head = _HEAD.match(output)
+    return next((line for line in head[0].split("\n") if line.startswith("Process")), "") if head else ""

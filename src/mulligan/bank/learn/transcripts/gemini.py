@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from mulligan.bank.learn.transcripts._records import (
     Record,
     arguments,
+    background_id,
     inner,
     inner_list,
     own,
@@ -68,7 +69,14 @@ def _turns(id: str, record: Record) -> Iterator[Turn]:
             failed = _STATUS[status]
             if ended := exit_code(output):
                 failed, output = ended[0] != 0, ended[1]
-            yield Turn("tool", output, tool, called, None if output.startswith(_BLOCKED) else failed, at)
+            yield Turn(
+                "tool",
+                output,
+                tool,
+                called,
+                None if output.startswith(_BLOCKED) or background_id(output) is not None else failed,
+                at,
+            )
 
 
 def _output(call: Record) -> str:

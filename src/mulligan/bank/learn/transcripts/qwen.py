@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mulligan.bank.learn.transcripts._records import (
     Record,
     arguments,
+    background_id,
     inner,
     inner_list,
     own,
@@ -44,7 +45,15 @@ def _turns(record: Record) -> Iterator[Turn]:
             if ended := exit_code(output):
                 failed, output = ended[0] != 0, ended[1]
             id, tool = text_at(answer, "id"), text_at(answer, "name")
-            yield Turn("tool", output, tool, id, None if status == "cancelled" else failed, at, folder)
+            yield Turn(
+                "tool",
+                output,
+                tool,
+                id,
+                None if status == "cancelled" or background_id(output) is not None else failed,
+                at,
+                folder,
+            )
         elif not part.get("thought") and (said := own(text_at(part, "text"))):
             id = f"{text_at(record, 'uuid')}:{n}"
             if kind == "assistant":

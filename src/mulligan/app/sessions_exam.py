@@ -1,0 +1,134 @@
+"""Examine what the rules would have taught and shown in the sessions that are on this machine: no bank is touched.
+
+The sessions of each project are taken in the order of time, with a bank that begins empty. At each command that failed
+the exam asks what its hook would have shown then, and whether the session went on to do it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from mulligan.app.plugins import build, parse_spec
+from mulligan.app.sessions import Old, project_bank
+from mulligan.core.errors import MulliganError
+from mulligan.core.protocols import TranscriptFormat
+from mulligan.hooks.commands import only_looks, plain
+from mulligan.hooks.events import Call, is_shell
+from mulligan.hooks.learning import events_since, keep
+from mulligan.hooks.pairs import Happened, State, find, mend_key
+from mulligan.hooks.project import project_id
+from mulligan.hooks.recall import MOST, RULES, Known, Reader
+from mulligan.hooks.signature import command_key, keys
+
+AHEAD = 60
+"""Calls after a failure in which what a lesson says may be done."""
+
+
+@dataclass(frozen=True)
+class Exam:
+    """What hooks would have done.
+
+    Attributes:
+        failures: commands that failed, without those that only look.
+        known: of these, those of which an earlier session had overcome the same error.
+        shown, done: failures at which a lesson was shown, at the failure or before in the session; and after which the
+            session did what it says.
+        rules, needed: rules shown at the start of sessions, and those of which the error came in the session.
+        titles: the lessons that were taught.
+        unreadable: transcripts that could not be read, and why.
+    """
+
+    projects: int = 0
+    sessions: int = 0
+    calls: int = 0
+    failures: int = 0
+    known: int = 0
+    shown: int = 0
+    done: int = 0
+    rules: int = 0
+    needed: int = 0
+    confirmed: int = 0
+    titles: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    def plus(self, **more: int | tuple[str, ...]) -> Exam:
+        return replace(self, **{name: getattr(self, name) + value for name, value in more.items()})
+
+
+async def examine(sessions: Sequence[Old], progress: Callable[[int, int], None] = lambda _, __: None) -> Exam:
+    """The figures of these sessions, each project with a bank of its own that begins empty and is thrown away."""
+    exam = Exam()
+    ids = {old.folder: project_id(old.folder) for old in sessions if old.folder}
+    with _empty_home():
+        for n, old in enumerate(sorted(sessions, key=lambda one: one.at)):
+            progress(n, len(sessions))
+            if not (project := ids.get(old.folder, "")):
+                continue
+            try:
+                reader: TranscriptFormat = build("transcripts", parse_spec("transcripts", old.agent), {})
+                read = partial(reader.read, name=old.path)
+                events, _ = events_since(
+                    old.agent, old.session, old.path, {}, read, subagent=old.subagent, folder=old.folder
+                )
+            except (OSError, ValueError, MulliganError) as error:
+                exam = exam.plus(unreadable=(f"{old.path}: {error}",))
+                continue
+            exam = await _session(exam, project, old, events)
+    return replace(exam, projects=len(set(ids.values())))
+
+
+async def _session(exam: Exam, project: str, old: Old, events: Sequence[Happened]) -> Exam:
+    with closing(Reader(project)) as reader:
+        rules: Sequence[Known] = () if old.subagent else reader.rules()[:RULES]
+        told = {one.id: one for one in rules}
+        came: set[str] = set()
+        failures = known = shown = done = calls = 0
+        for n, event in enumerate(events):
+            if not isinstance(event, Call):
+                continue
+            calls += 1
+            if not event.failed or not is_shell(event.tool) or only_looks(event.command):
+                continue
+            failures += 1
+            own = keys(event.output)
+            about = reader.about((*own, command_key(event.command)))
+            told |= {one.id: one for one in about[:MOST]}
+            met = [one for one in told.values() if one.id in {each.id for each in about}]
+            came.update(one.id for one in met)
+            known += bool(about)
+            shown += bool(met)
+            done += _is_done(met, [one for one in events[n + 1 : n + 1 + AHEAD] if isinstance(one, Call)])
+    _, found = find(State(old.agent, old.session), events)
+    async with project_bank(project, embedder="none") as bank:
+        kept = await keep(bank, found)
+        titles = tuple([(await bank.get(id)).title for id in kept.new])
+    needed = sum(one.id in came for one in rules)
+    counts = {"calls": calls, "failures": failures, "known": known, "shown": shown, "done": done, "sessions": 1}
+    return exam.plus(**counts, rules=len(rules), needed=needed, confirmed=len(kept.confirmed), titles=titles)
+
+
+def _is_done(lessons: Sequence[Known], later: Sequence[Call]) -> bool:
+    """Whether a session did a step of one of these lessons."""
+    steps = {str(key) for one in lessons for key in one.context.get("mends") or ()}
+    return any(mend_key(plain(call.command)) in steps for call in later if call.failed is False)
+
+
+@contextmanager
+def _empty_home() -> Generator[None]:
+    """A data folder for the exam alone."""
+    before = {name: os.environ.get(name) for name in ("MULLIGAN_HOME", "MULLIGAN_STORE")}
+    with tempfile.TemporaryDirectory(prefix="mulligan-exam-", ignore_cleanup_errors=True) as home:
+        os.environ["MULLIGAN_HOME"] = home
+        os.environ.pop("MULLIGAN_STORE", None)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value

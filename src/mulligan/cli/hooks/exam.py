@@ -1,0 +1,55 @@
+"""`mulligan hooks exam`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from dataclasses import asdict
+
+import click
+
+from mulligan.app.sessions import transcripts
+from mulligan.app.sessions_exam import Exam, examine
+from mulligan.cli.learn import seconds_of
+from mulligan.cli.terminal import columns, emit, say
+from mulligan.cli.words import count
+from mulligan.hooks.project import project_id
+
+
+@click.command("exam", short_help="Replay your own sessions: what would hooks have taught and shown?")
+@click.option("--since", default="90d", metavar="TIME", show_default=True, help="How far back, such as 12h, 30d, 4w.")
+@click.option("--all-projects", is_flag=True, help="All projects, not only that of this folder.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object, for programs.")
+def command(since: str, all_projects: bool, as_json: bool) -> None:
+    """Replay the sessions of coding agents on this machine in the order of time, with a bank that begins empty and is
+    thrown away, and say how often a failure had been overcome before, how often that would have been shown, and how
+    often the session then did it.
+    """
+    after = time.time() - seconds_of(since)
+    own = "" if all_projects else project_id(os.getcwd())
+    sessions = [
+        old for old in transcripts(since=after) if all_projects or (old.folder and project_id(old.folder) == own)
+    ]
+    exam = asyncio.run(examine(sessions))
+    emit(json.dumps(asdict(exam), indent=2) if as_json else _page(exam))
+    if not exam.sessions:
+        say("No sessions to replay. --all-projects takes those of all folders; --since 52w looks further back.")
+
+
+def _page(exam: Exam) -> str:
+    def of(part: int, whole: int) -> str:
+        return f"{part} of {whole}" + (f" ({100 * part / whole:.0f} %)" if whole else "")
+
+    rows = [
+        ("sessions", f"{exam.sessions} in {count(exam.projects, 'project')}, {exam.calls} calls"),
+        ("failed commands", str(exam.failures)),
+        ("overcome by an earlier session", of(exam.known, exam.failures)),
+        ("the fix was shown", of(exam.shown, exam.known)),
+        ("the session then did it", of(exam.done, exam.shown)),
+        ("rules at a start", f"{exam.rules}, whose error came {exam.needed}"),
+        ("lessons taught", f"{len(exam.titles)}, confirmed {exam.confirmed}"),
+    ]
+    page = [columns(rows), *(f"  {title}" for title in exam.titles[-20:])]
+    return "\n".join([*page, *(f"not read: {one}" for one in exam.unreadable)])

@@ -1,0 +1,123 @@
+"""Read a command line: its commands, their words, what stands around them, and whether they only look."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mulligan.text.plain import one_line
+
+_LOOKS = re.compile(
+    r"(ls|cd|cat|head|tail|grep|egrep|rg|ag|find|fd|pwd|which|type|echo|printf|wc|tree|stat|file|less|env|date|du|df|ps"
+    r"|diff|sleep|wait|true|jq|sort|uniq|cut|tr|awk|git (status|diff|log|show|branch|blame|grep|ls-files|rev-parse"
+    r"|merge-base|describe|reflog)|sed -n|test|\[|command -v)(?=\s|$)"
+)
+"""Commands that only look: they change nothing, and what they do not find is no error."""
+_ASKS = re.compile(
+    r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker (ps|logs|images|inspect)"
+    r"|kubectl (get|describe|logs)|npm (ls|view|outdated)|pip3? (list|show|freeze)|gh \w+ (view|list|checks|diff)"
+    r"|systemctl status"
+    r"|git remote -v|\S+ (--version|--help|-h|-V|version)$)(?=\s|$)"
+)
+"""Commands that change nothing either, and whose errors count."""
+_FILTERS = re.compile(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")
+_HIDES = re.compile(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*$|&\s*$")
+"""Ends of a command line after which its exit code says nothing of the command."""
+_BEFORE = re.compile(
+    r"^\s*(?:cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)|(?:export\s+)?\w+=\S*\s*(?:&&|;)?(?=\s)|timeout\s+\S+(?=\s))\s*"
+)
+_AFTER = re.compile(r"\s*(?:\d?>&\d|\d?>\s*/dev/null|&>\s*\S+)\s*$")
+_FOLDER = re.compile(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
+_SET = re.compile(r"(?<!\S)(\w+=[^\s;&]*)")
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", re.DOTALL)
+_MESSAGE = re.compile(
+    r"(?<!\S)(-m|--message|--body|--title|--description|-b|-t)[ =]+"
+    r"""("\$\([^)]*\)"|"(?:[^"\\]|\\.){24,}"|'[^']{24,}')"""
+)
+"""Options that take a text for people."""
+_TOKEN = re.compile(
+    r"""(?P<end>&&|\|\|?|;|&(?!>)|\n|\(|\))
+    | (?P<to>\d*(?:&>>?|>>?&?|<<<|<)\s*&?[^\s;&|()]*)
+    | (?P<word>(?:[^\s;&|<>()'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+)
+    | (?P<other>\s+|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTED = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
+_LONGEST = 4000
+"""Characters of a command line that are read."""
+
+
+def parts(command: str) -> list[tuple[str, ...]]:
+    """The commands of a line, each as its words without quotes; where output goes is left out."""
+    found: list[list[str]] = [[]]
+    for token in _TOKEN.finditer(_HEREDOC.sub("", command[:_LONGEST].replace("\\\n", " "))):
+        if token["end"]:
+            found.append([])
+        elif token["word"]:
+            found[-1].append(_QUOTED.sub(lambda quoted: quoted[1] or quoted[2] or quoted[3] or "", token["word"]))
+    return [tuple(words) for words in found if words]
+
+
+def written(command: str) -> list[str]:
+    """The files that a line writes its output to."""
+    text = _HEREDOC.sub("", command[:_LONGEST])
+    targets = (token["to"].lstrip("0123456789&").lstrip(">").strip() for token in _TOKEN.finditer(text) if token["to"])
+    return [path for path in targets if path and path[0] not in "&<" and path != "/dev/null"]
+
+
+def plain(command: str) -> str:
+    """The command without what stands around it: a change of the folder, variables, where its output goes."""
+    shorter = command
+    while (cut := _BEFORE.sub("", shorter, count=1)) != shorter or (cut := _AFTER.sub("", shorter)) != shorter:
+        shorter = cut
+    return shorter.strip() or command
+
+
+def variables(command: str) -> list[str]:
+    """The variables that are set before the command, each with its value."""
+    core = plain(command)
+    return _SET.findall(command[: command.find(core)]) if core else []
+
+
+def folder(command: str) -> str:
+    """The folder that a command line changes to first; "" for none."""
+    found = _FOLDER.match(command)
+    return found[1].strip("\"'") if found else ""
+
+
+def only_looks(command: str) -> bool:
+    """Whether a command line only looks at something."""
+    return all(_LOOKS.match(" ".join(words)) for words in parts(plain(command))) and not written(command)
+
+
+def changes_nothing(command: str) -> bool:
+    """Whether a command, without what stands around it, only looks or asks."""
+    return bool(_LOOKS.match(command) or _ASKS.match(command))
+
+
+def hides_its_end(command: str) -> bool:
+    """Whether the exit code of a line is that of a filter behind the command, and not the command's."""
+    return "pipefail" not in command and bool(_FILTERS.search(command) or _HIDES.search(command))
+
+
+def short(command: str, most: int) -> str:
+    """A command on a line, without the text of messages and here-documents."""
+    return one_line(_MESSAGE.sub(r"\1 …", _HEREDOC.sub("", command)), most)
+
+
+def differences(failed: str, works: str, most: int) -> tuple[str, str]:
+    """Both commands on a line each; of long ones the words in which they differ, with what stands beside these."""
+    failed, works = short(failed, _LONGEST), short(works, _LONGEST)
+    if max(len(failed), len(works)) > most:
+        failed, works = _differing(failed.split(), works.split())
+    return one_line(failed, most), one_line(works, most)
+
+
+def _differing(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
+    from difflib import SequenceMatcher
+
+    sides: tuple[list[str], list[str]] = [], []
+    for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        for side, words in zip(sides, (before[a:b], after[c:d]), strict=True):
+            side += [*words[:3], "…", *words[-2:]] if kind == "equal" and len(words) > 6 else words
+    return " ".join(sides[0]), " ".join(sides[1])

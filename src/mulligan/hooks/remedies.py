@@ -1,0 +1,275 @@
+"""Decide what of all that lies between a failure and a success is the remedy. Where it is not clear, nothing is.
+
+Most of what an agent does in between has nothing to do with the error, and most failures are of an edit-test cycle,
+which teaches the next session nothing. So a step counts where the error names what it touches, or where it sets up
+what the error says is missing; another form of a command counts where the words in which it differs are what the error
+is about.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from mulligan.hooks.commands import changes_nothing, only_looks, parts, written
+from mulligan.text.plain import one_line
+
+CHANGE = "change "
+"""Begins a step that edits a file."""
+MOST = 2
+"""Steps of a remedy at most."""
+
+_WRAPS_NOTHING = ("time", "nohup", "env", "exec", "command", "sudo", "doas", "nice", "strace", "watch")
+_NARROWS = tuple("-run -k -t -v -vv -q -x -n -s -count --filter --verbose --quiet --tail --grep".split())  # noqa: SIM905
+"""Flags that run less, or show more or less of it."""
+_RUNNERS = ("run", "exec", "x", "task", "-m")
+_LIST = re.compile(r"[\w.-]+(?:,[\w.-]+)+")
+CAUSE = 160
+"""Characters of a cause at most."""
+_WORD = re.compile(r"[A-Za-z_@][\w@.:-]*[\w]|\b[A-Z]{1,6}\d{2,6}\b")
+_COMMON = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        a an and are as at be been but by can cannot could did do does done failed fails failure fatal file
+        files for found from get had has have how if import in into is it its let line make module named new
+        no not of on one or out run running set should so test tests than that the then there this to up use
+        used using was we when where which while will with would you your error errors err exit exited code
+        status command script src lib main index true false null none undefined cli app core packages
+        package such directory unable can't don't warn warning info npm all any type types value string
+        number object name
+        """,
+    )
+)
+
+
+@cache
+def _any(kind: str) -> re.Pattern[str]:
+    """What one of the lists in remedies.toml matches. Read when it is needed."""
+    return re.compile("|".join(_lists()[kind]), re.IGNORECASE | re.MULTILINE)
+
+
+@cache
+def _lists() -> dict[str, list[str]]:
+    return tomllib.loads(files("mulligan.hooks").joinpath("remedies.toml").read_text("utf-8"))
+
+
+def is_transient(error: str) -> bool:
+    """Whether an error goes away by itself: of the network, of load, of a lock."""
+    return bool(_any("transient").search(error))
+
+
+def cause_in(said: str) -> str:
+    """The sentence in which an agent says why something failed; "" where it says none."""
+    first = re.split(r"(?<=[.!?:])\s|\n", said.strip(), maxsplit=1)[0].strip()
+    if (
+        not 15 <= len(first) <= CAUSE
+        or first.endswith(":")
+        or _any("announces").match(first)
+        or not _any("explains").search(first)
+    ):
+        return ""
+    return one_line(first, CAUSE)
+
+
+def says_nothing_to_learn(said: str) -> bool:
+    """Whether an agent says that an error is not of its doing, or comes and goes."""
+    return bool(_any("not_mine").search(said[:400]))
+
+
+def words(text: str) -> frozenset[str]:
+    """The words that say what a text is about: names, paths and their ends, codes."""
+    found: set[str] = set()
+    for part in re.split(r"[\s'\"`(){}\[\],;|<>=]+", text[:4000]):
+        whole = part.strip(".:/").casefold()
+        for one in (whole, *whole.split("/")):
+            if len(one) > 2 and one not in _COMMON and _WORD.search(one):
+                found.add(one)
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What failed: the command, the lines that say what is wrong, and the whole output."""
+
+    command: str
+    lines: str
+    output: str
+
+    @property
+    def is_of_code(self) -> bool:
+        return bool(_any("code").search(self.lines))
+
+    @property
+    def is_of_environment(self) -> bool:
+        return bool(_any("environment").search(self.lines))
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What it is about: the words of the lines that say what is wrong, and all paths."""
+        paths = (word for word in self.output.split() if "/" in word or "." in word.strip("."))
+        return words(self.lines) | words(" ".join(paths))
+
+    def names(self, *wanted: str) -> bool:
+        """Whether the lines name one of these words, or of a path its end or a folder above it."""
+        forms = {form for word in wanted for form in (word, _base(word), *_above(word))}
+        found = (
+            re.search(rf"(?<![\w-]){re.escape(one)}(?![\w-])", self.lines, re.IGNORECASE)
+            for one in forms
+            if len(one) > 1
+        )
+        return any(found)
+
+
+def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
+    """Of the steps between a failure and the success of the same command, those that overcame it: commands on a line
+    each, and edits that begin with `CHANGE`."""
+    about, own_words = failure.words, words(failure.command)
+    environment, edited = failure.is_of_environment, False
+    counts: list[str] = []
+    likely: list[str] = []
+    others: list[str] = []
+    for step in steps:
+        if step.startswith(CHANGE):
+            path, _, text = step.removeprefix(CHANGE).partition(": ")
+            if not _any("configures").search(path):
+                edited = True
+            elif (words(_put_in(text)) | words(path)) & words(failure.lines):
+                counts.append(step)
+            continue
+        if files := written(step):
+            if any(_any("configures").search(file) for file in files) and words(step) & words(failure.lines):
+                counts.append(step)
+            else:
+                edited = True
+            continue
+        own = [" ".join((_base(one[0]), *one[1:])) for one in parts(step) if not changes_nothing(" ".join(one))]
+        if not own or all(_any("chores").match(one) or _any("checks").match(one) for one in own):
+            continue
+        if any(_any("edits").match(one) for one in own):
+            edited = True
+            continue
+        sets_up = any(_any("sets_up").match(one) for one in own)
+        if (words(step) - own_words) & about and (sets_up or environment):
+            counts.append(step)
+        elif environment or not failure.is_of_code:
+            (likely if sets_up else others).append(step)
+    if not counts and not edited and len(likely) <= MOST and (not others or len(likely) + len(others) == 1):
+        counts = likely or others
+    return list(dict.fromkeys(counts))[-MOST:]
+
+
+def fixer_in(steps: Sequence[str], failed: str) -> str:
+    """The step that lets the tool of a failing check fix what it found, if no file was edited by hand after it."""
+    if not _any("style").search(failed):
+        return ""
+    for step in reversed(steps):
+        if step.startswith(CHANGE):
+            return ""
+        for one in parts(step):
+            if _any("fixes").search(" ".join(one)) and any(one[0] == other[0] for other in parts(failed)):
+                return one_line(" ".join(one), 200)
+    return ""
+
+
+def other_form_counts(works: str, failure: Failure, *, edited: bool) -> bool:
+    """Whether a command that works is another form of one that failed, and differs from it in what the error is about.
+
+    edited: files were changed in between, so that the command itself may not have made the difference.
+    """
+    before, after = ([one for one in parts(text) if not only_looks(" ".join(one))] for text in (failure.command, works))
+    if not before or not after:
+        return False
+    if len(after) > len(before) and after[-len(before) :] == before:  # something was done first
+        return bool(steps_that_count([" ".join(one) for one in after[: -len(before)]], failure))
+    left, new = [one for one in before if one not in after], [one for one in after if one not in before]
+    return len(left) == len(new) == 1 and _form_counts(left[0], new[0], failure, edited)
+
+
+def variables_count(new: Sequence[str], failure: Failure, *, edited: bool) -> bool:
+    """Whether variables that were set for the command that works are what the error is about."""
+    if any(failure.names(each.partition("=")[0]) for each in new):
+        return True
+    return failure.is_of_environment and not edited and not all(_any("tells_more").match(each) for each in new)
+
+
+def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failure, edited: bool) -> bool:
+    names, program, other = failure.names, failed[0], works[0]
+    if set(works) & {"--help", "-h", "--version", "help"}:
+        return False
+    if failure.is_of_environment:
+        if len(works) < len(failed) and failed[-len(works) :] == works:  # a wrapper was taken off
+            return names(program, failed[len(failed) - len(works)])
+        if len(works) > len(failed) and works[-len(failed) :] == failed:  # one was put on
+            return not edited and works[0] not in _WRAPS_NOTHING
+        if failed[1:] == works[1:]:  # another program
+            return names(program)
+        if program == other and len(works) > 2 and works[2:] == failed[1:]:  # `rtk bun` and `rtk test bun`
+            return names(failed[1])
+    if program != other:
+        return _base(program) == _base(other) and failure.is_of_environment and names(program)
+    removed, added = _left_over(failed, works), _left_over(works, failed)
+    if len(removed) + len(added) > 8 or any(_any("fixes").search(word) for word in added):
+        return False
+    if len(works) == len(failed) + 1 and works[:-1] == failed and _any("no_such_command").search(failure.lines):
+        return True  # `make` and `make build`
+    at = 2 if failed[1:2] == works[1:2] and failed[1] in _RUNNERS else 1
+    if (removed, added) == ([*failed[at : at + 1]], [*works[at : at + 1]]):  # another subcommand
+        return bool(_any("no_such_command").search(failure.lines)) and names(*removed)
+    if next((word for word in works[1:] if not _is_flag(word)), "") not in failed:
+        return False
+    if any(_is_flag(word) and names(word.partition("=")[0]) for word in removed):
+        return True
+    if any(_is_flag(word) and names(word.partition("=")[0]) for word in added):
+        return not edited
+    if failed[1:2] == works[1:2]:
+        kept = {part for word in added for part in word.split(",")}
+        fields = [part for word in removed if _LIST.fullmatch(word) for part in word.split(",")]
+        if any(part not in kept and names(part) for part in fields):
+            return True
+    if removed and not added and "ignored by" in failure.lines:  # a path was left out
+        return names(*removed)
+    flags = [word for word in (*removed, *added) if _is_flag(word)]
+    if flags and len(flags) == len(removed) + len(added) and failure.is_of_environment and not edited:
+        return not any(word.partition("=")[0] in _NARROWS for word in flags)
+    return False
+
+
+def _left_over(words: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The words that the others have not, each as often as it is missing there."""
+    rest = list(others)
+    left: list[str] = []
+    for word in words:
+        if word in rest:
+            rest.remove(word)
+        else:
+            left.append(word)
+    return left
+
+
+def _above(path: str) -> list[str]:
+    """The folders above a path, but the first."""
+    parts_of = path.split("/")
+    return ["/".join(parts_of[:n]) for n in range(2, len(parts_of))]
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and len(word) > 1
+
+
+def _base(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _put_in(change: str) -> str:
+    """The lines that an edit puts in; a step has them on one line."""
+    return " ".join(part for part in re.split(r"(?<=\s)(?=[+-] ?\S)", change) if part[:1] == "+")
+
+
+def lines_of(remedies: Iterable[str]) -> list[str]:
+    """The lines of a lesson that say what was done."""
+    return ["works after:", *(f"  {step}" for step in remedies)]

@@ -1,0 +1,47 @@
+"""`mulligan hooks exam` replays sessions, and leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_transcripts import in_format
+
+Run = Callable[..., Any]
+FAILS: tuple[Any, ...] = ("sh", "pytest tests", "E   ModuleNotFoundError: No module named 'yaml'", 1)
+STORY = (("user", "Test it."), FAILS, ("sh", "pip install pyyaml", "ok", 0), ("sh", "pytest tests", "1 passed", 0))
+
+
+@pytest.fixture
+def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    (project := tmp_path / "project").mkdir()
+    monkeypatch.chdir(project)
+    folder = tmp_path / ".claude/projects/p"
+    folder.mkdir(parents=True)
+    for n in (1, 2, 3):
+        file = folder / f"s{n}.jsonl"
+        file.write_text(in_format("claude", STORY, folder=str(project), session=f"s{n}"))
+        os.utime(file, (file.stat().st_mtime - 100 + n,) * 2)
+    return project
+
+
+def test_what_an_earlier_session_overcame_is_counted_as_shown_and_done(mulligan: Run, sessions: Path) -> None:
+    exam = json.loads(mulligan("hooks", "exam", "--json").out)
+    counts = ("sessions", "failures", "known", "shown", "done", "confirmed")
+    assert [exam[name] for name in counts] == [3, 3, 2, 2, 2, 1]
+    assert exam["titles"] == ["pytest: ModuleNotFoundError: No module named 'yaml'"]
+    assert "2 of 3 (67 %)" in mulligan("hooks", "exam").out
+    assert "0 kept, 0 candidates" in mulligan("hooks", "status").out, "nothing is learned"
+
+
+def test_where_there_are_no_sessions_it_says_where_to_look(mulligan: Run, tmp_path: Path, sessions: Path) -> None:
+    (tmp_path / "other").mkdir()
+    os.chdir(tmp_path / "other")
+    assert "--all-projects" in mulligan("hooks", "exam").err
+    assert mulligan("hooks", "exam", "--since", "soon").status == 2
