@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from secret_kinds import ANYWHERE, AROUND, BY_LOOK, BY_WORDS, ORDINARY, TERMINAL, bare, shows, some, url
+from secret_forms import TERMINAL, bare, url
+from secret_kinds import ANYWHERE, AROUND, BY_LOOK, BY_WORDS, ORDINARY, shows, some
 
 from mulligan.text.secrets import MASK, Masks, find_secrets, mask, mask_attempt, mask_json
 

@@ -247,8 +247,9 @@ class BenchStore(Protocol):
         """The results of the cases that have ended, in the order of the run."""
         ...
 
-    async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
-        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
+    async def acquire(self, run: str, owner: str, seconds: float, *, removing: bool = False) -> Lease:
+        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long. removing: to remove it,
+        which also works on a full disk."""
         ...
 
     async def renew(self, lease: Lease, seconds: float) -> None: ...

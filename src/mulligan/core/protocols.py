@@ -526,8 +526,9 @@ class Store(Protocol):
         """The different settings of the workspaces that episodes worked in."""
         ...
 
-    async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
-        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
+    async def acquire(self, episode: str, owner: str, seconds: float, *, removing: bool = False) -> Lease:
+        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long. removing: to remove it,
+        which also works on a full disk."""
         ...
 
     async def holder(self, episode: str) -> str | None:
