@@ -24,6 +24,7 @@ from mulligan.hooks.events import Call, Said
 from mulligan.hooks.recall import SHOWN
 from mulligan.hooks.signature import digest, normalised, signature
 from mulligan.text.plain import one_line
+from mulligan.text.safeguards import going_around
 from mulligan.text.secrets import MASK, Masks, one_mask
 
 TAG, CORRECTION = "hook", "correction"
@@ -246,7 +247,7 @@ def find(state: State, events: Iterable[Happened], masks: Masks | None = None) -
             event if event.failed is not False or not is_shell(event.tool) else event._replace(failed=_verdict(event))
         )
         state, more = _after(state, call, masks)
-        found += more
+        found += (one for one in more if not any(map(going_around, one.mends.values())))  # never offered as a remedy
         state = replace(state, after=one_line(masks.text(_plain(call)), SHOWN), after_call=call.id)
     return state, found
 

@@ -20,7 +20,7 @@ LOOK_ALIKES = str.maketrans(
     "аеорсхуіѕјһԁɡкмтοαειρτυχν’‘“”ɪɢɴᴏʀᴇᴀʟᴘᴠᴜꜱᴛᴄᴅᴍʏʙʜᴋ", "aeopcxyisjhdgkmtoaeiptuxv''\"\"ignorealpvustcdmybhk"
 )
 """Letters of other alphabets that look Latin, and typographic quotes."""
-_SPACED = re.compile(r"(?<=\b\w)[ ._*-](?=\w\b)")
+_DOTTED, _SPACED = re.compile(r"(?<=\b\w)[._*-](?=\w\b)"), re.compile(r"(?<=\b\w) (?=\w\b)")
 _BUILT = re.compile(
     r"(?:\S*/)?(?:node_modules|dist|build|target|out|coverage|htmlcov|vendor|venv|tmp|temp|[\w.-]*cache\w*|__pycache__"
     r"|\.(?:next|nuxt|turbo|venv|tox|nox|parcel-cache|gradle|angular|svelte-kit|output|eggs)|[\w.-]+\.egg-info"
@@ -33,7 +33,7 @@ _REMOVES = re.compile(r"(?<![\w-])(?:rm|git rm|unlink|rmdir|del|remove-item)\s+(
 def folded(text: str) -> str:
     """The text in which patterns are looked for: one case, one width, no look-alikes, no letters set apart."""
     plain = unicodedata.normalize("NFKC", text).casefold().translate(LOOK_ALIKES)
-    return re.sub(r"\s+", " ", _SPACED.sub("", plain))
+    return re.sub(r"\s+", " ", _SPACED.sub("", _DOTTED.sub("", plain)))
 
 
 def going_around(step: str) -> str:

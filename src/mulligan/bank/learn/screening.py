@@ -144,6 +144,8 @@ _WARNS = re.compile(
     r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝|決して)[^。;:!?]{0,16})$".translate(LOOK_ALIKES)
 )
 """Before a command: it is warned of."""
+_FORBIDS = re.compile(r"\W{0,3}(?:is|are|must be|should be) (?:never|not|forbidden)\b")
+"""Behind a command: it is forbidden."""
 _ABOUT = re.compile(
     r"\b(?:injections?|injected|attacks?|attackers?|jailbreaks?|untrusted|hostile|malicious|phishing|treat\w*|data|content)\b"
     r"|注入|攻击|恶意|内容|数据"
@@ -186,6 +188,8 @@ def _found(text: str, named: str = "") -> Iterator[str]:
                 if any(start <= at and end <= stop for start, stop in spans):
                     continue
                 if harmless and harmless.search(where[max(at - before, 0) : at]):
+                    continue
+                if table == "commands" and _FORBIDS.match(where, end):
                     continue
                 if table != "commands" or found[0] not in named:
                     yield flag
