@@ -269,6 +269,8 @@ def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
     plain = call._replace(command=masks.text(_plain(call)))
     step = "" if call.failed or looks else _step(call, masks)
     variables = tuple(map(masks.text, _variables(call)))
+    if step and variables and going_around(whole := " ".join((*variables, step))):
+        step = one_line(whole, SHOWN)  # what it sets is what is wrong with it
     still: list[Open] = []
     found: list[Found] = []
     for one in state.open:

@@ -44,7 +44,7 @@ def going_around(step: str) -> str:
     plain = folded(step)
     for table in ("commands", "remedies"):
         for flag, pattern in patterns(table):
-            if pattern.search(plain):
+            if flag not in ("foreign code", "payment") and pattern.search(plain):
                 return flag
     for removal in _REMOVES.finditer(plain):
         if any(not _BUILT.fullmatch(path.strip("\"'")) for path in removal[2].split() if path not in ("2>/dev/null",)):
@@ -76,5 +76,3 @@ def compiled(
                     line = line.replace(name, listed)
             found.append((flag, re.compile(line, flags)))
     return found
-
-
