@@ -85,7 +85,9 @@ def test_what_others_wrote_stays_and_ours_is_for_each_event(home: Path) -> None:
     assert 1 <= hook["timeout"] <= 10, "seconds"
 
 
-@pytest.mark.parametrize("own", ["/opt/mulligan-hook-extras/notify.sh", "bash ~/mulligan-hook.d/log.sh", "my-mulligan-hook x"])
+@pytest.mark.parametrize(
+    "own", ["/opt/mulligan-hook-extras/notify.sh", "bash ~/mulligan-hook.d/log.sh", "my-mulligan-hook x"]
+)
 def test_a_hook_of_the_user_with_our_name_in_its_path_stays(home: Path, own: str) -> None:
     file = home / ".claude" / "settings.json"
     file.parent.mkdir(parents=True)

@@ -248,8 +248,7 @@ class BenchStore(Protocol):
         ...
 
     async def acquire(self, run: str, owner: str, seconds: float, *, removing: bool = False) -> Lease:
-        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long. removing: to remove it,
-        which also works on a full disk."""
+        """Raises `LeaseLost` while another's lease is fresh, saying who. removing: in order to remove it: works on a full disk."""
         ...
 
     async def renew(self, lease: Lease, seconds: float) -> None: ...
