@@ -146,6 +146,7 @@ def test_what_destroys_or_goes_around_a_safeguard_is_no_remedy(steps: list[str])
         "rm -rf node_modules && npm ci",
         "rm -rf build dist",
         "rm .git/index.lock",
+        "rm -rf /home/me/shop/tmp/clones/a1",
         "git push --force-with-lease",
         "git restore --staged a.py",
         "chmod +x run.sh",

@@ -139,6 +139,6 @@ class Watch:
         if isinstance(error, RecordLost) and self.episode:
             self.progress.unrecorded(self.episode)
         self.progress.failed(error)
-        # a store that is gone or damaged shows no steps; a full disk and a lease that was lost are other kinds of errors
+        # a store that is gone or damaged shows no steps; a full disk and a lost lease have errors of their own classes
         unreadable = isinstance(error, RecordLost) or type(error) is StoreError
         return report(error, self.episode.run if self.episode and not unreadable else "")

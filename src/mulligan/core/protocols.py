@@ -527,7 +527,7 @@ class Store(Protocol):
         ...
 
     async def acquire(self, episode: str, owner: str, seconds: float, *, removing: bool = False) -> Lease:
-        """Raises `LeaseLost` while another's lease is fresh, saying who. removing: in order to remove it: works on a full disk."""
+        """Raises `LeaseLost` while another's lease is fresh, saying who. removing: to remove it, on a full disk too."""
         ...
 
     async def holder(self, episode: str) -> str | None:

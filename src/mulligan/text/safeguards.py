@@ -42,13 +42,15 @@ def going_around(step: str) -> str:
     Stricter than the screening of texts: a remedy is done without a second thought, and its absence harms nobody.
     """
     plain = folded(step)
+    for removal in _REMOVES.finditer(plain):
+        paths = [path.strip("\"'") for path in removal[2].split() if not path.startswith(("2>", ">"))]
+        if not paths or not all(map(_BUILT.fullmatch, paths)):
+            return "destroys work"
+    plain = _REMOVES.sub("", plain)
     for table in ("commands", "remedies"):
         for flag, pattern in patterns(table):
             if flag not in ("foreign code", "payment") and pattern.search(plain):
                 return flag
-    for removal in _REMOVES.finditer(plain):
-        if any(not _BUILT.fullmatch(path.strip("\"'")) for path in removal[2].split() if path not in ("2>/dev/null",)):
-            return "destroys work"
     return ""
 
 

@@ -424,7 +424,10 @@ def _userinfo(text: str) -> Iterator[Span]:
 
 def _flags(text: str) -> Iterator[Span]:
     """Passwords and keys on a command line."""
+    low, words = text.lower(), _shapes()["flag_words"]
     for name in _shapes()["flags"]:
+        if not any(word in low for word in words[name]):
+            continue
         for found in _pattern(name, "flags").finditer(text):
             value = found["value"]
             other = re.match(r"[-<{/~(\[]|\$[\w{(]|\.{1,2}/|(?:pass|env|file|fd):", value)
