@@ -1,7 +1,7 @@
 """Find commands and advice that destroy work, widen rights or go around a safeguard.
 
 One table (safeguards.toml) for all who decide by it: the screening of lessons holds back a text that matches, and hooks
-never offer such a command as what fixed an error (`going_around`).
+never offer such a command as what fixed an error (`going_around`). design/125 says why.
 """
 
 from __future__ import annotations
