@@ -17,6 +17,9 @@ if sys.dont_write_bytecode and not sys.pycache_prefix:
 
 import hypothesis
 
+# Tests start programs by name, such as `mulligan`: those of this environment, also where it was not activated.
+os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)))
+
 # A busy machine changes no verdict: no deadline for an example, and none for drawing it.
 hypothesis.settings.register_profile(
     "quick", max_examples=10, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

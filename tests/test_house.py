@@ -15,7 +15,9 @@ HEAVY = {"pydantic", "pydantic_ai", "numpy", "rich", "click", "mcp", "starlette"
 
 def sources() -> list[Path]:
     tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.py"], cwd=ROOT, capture_output=True)
-    return [ROOT / line for line in tracked.stdout.decode().splitlines() if (ROOT / line).is_file()]
+    files = [ROOT / line for line in tracked.stdout.decode().splitlines() if (ROOT / line).is_file()]
+    environments = {file.parent for file in ROOT.glob("*/pyvenv.cfg")}  # whatever they are called
+    return [file for file in files if not environments.intersection(file.parents)]
 
 
 LONG_FILES: dict[str, str] = {}

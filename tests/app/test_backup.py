@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import mulligan
-from mulligan.app.backup import Restored, back_up, erase_again, erasures_file, restore
+from mulligan.app.backup import Restored, back_up, erase_again, erasures_file, noted_erasure, noted_erasures, restore
 from mulligan.app.config import load
 from mulligan.app.memory import Bank
 from mulligan.app.removal import removable_runs, remove_runs
@@ -102,6 +102,35 @@ async def test_what_was_erased_after_a_backup_does_not_come_back(tmp_path: Path,
     assert done.replaced.is_file()
     again = await restore(load(), to, replace=True)  # the notes outlive the store that they are of
     assert (again.lessons, again.episodes) == (2, 1)
+
+
+async def test_runs_that_a_command_removed_do_not_come_back(tmp_path: Path, file: Path) -> None:
+    named, old, stays = [await solved(tmp_path) for _ in range(3)]
+    back_up(load(), to := tmp_path / "backup.db")
+    for command in (["runs", "rm", named.run, "--yes"], ["runs", "rm", old.run[:12], "--yes"]):
+        await asyncio.to_thread(CliRunner().invoke, cli, command, catch_exceptions=False)
+    assert (await restore(load(), to, replace=True)).episodes == 2
+    async with open_store(file) as store:
+        assert list(await store.ids("")) == [stays.id]
+    pruned = await asyncio.to_thread(
+        CliRunner().invoke, cli, ["runs", "prune", "--older-than", "0d", "--yes"], catch_exceptions=False
+    )
+    assert stays.run in pruned.stdout
+    assert (await restore(load(), to, replace=True)).episodes == 3
+
+
+def test_an_erasure_that_a_full_disk_cannot_note_is_noted_after_it(tmp_path: Path) -> None:
+    full, notes = Path("/dev/full"), tmp_path / "notes"
+    if not full.exists():
+        pytest.skip("needs /dev/full")
+    notes.symlink_to(full)
+    with noted_erasure(notes, episodes=["e1"]):
+        notes.unlink()  # what was erased made room
+    assert [one.episodes for one in noted_erasures(notes)] == [("e1",)]
+    notes.unlink()
+    notes.symlink_to(full)
+    with pytest.raises(StoreError, match=r"Erased, but not noted.*e2"), noted_erasure(notes, episodes=["e2"]):
+        pass
 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])

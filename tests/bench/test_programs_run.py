@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rust_compiler import rustc_runs
 
 from mulligan import ScriptedModel
 from mulligan.bench.harness.running import Finished, run_benchmark
@@ -259,11 +259,8 @@ RUST = "/// Doubles a number.\nfn twice(n: isize) -> isize {\n"
 RUST_HIDDEN = "}\n\nfn main() {\n    let candidate = twice;\n    assert_eq!(candidate(21), 42);\n}\n"
 
 
-HAS_RUST = shutil.which("rustc") is not None or Path("~/.cargo/bin/rustc").expanduser().exists()
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not HAS_RUST, reason="needs rustc")
+@pytest.mark.skipif(not rustc_runs(), reason="needs rustc")
 async def test_rust_is_refused_by_its_compiler_then_fails_a_test_and_is_solved(
     store: SqliteStore, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,13 @@ def files(here: Path) -> None:
 
 def listed(mulligan: Run, *options: str) -> list[dict[str, Any]]:
     return json.loads(mulligan("memory", "list", "--json", *options).out)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(mulligan: Run, here: Path) -> None:
+    os.mkfifo(here / "pipe.jsonl")
+    ended = mulligan("learn", "pipe.jsonl")
+    assert ended.status == 2
+    assert "mulligan learn - < pipe.jsonl" in ended.err
 
 
 def test_what_was_learned_is_printed_and_found_again(mulligan: Run) -> None:

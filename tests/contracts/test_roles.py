@@ -7,13 +7,13 @@ tests/merging).
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from rust_compiler import rustc_runs
 
 from mulligan import Limits, ScriptedModel
 from mulligan.app.config import Config
@@ -149,7 +149,7 @@ async def test_an_actor_makes_one_attempt_that_can_be_recorded(name: str, tmp_pa
 async def test_an_evaluator_judges_whatever_an_attempt_says_and_names_itself(name: str) -> None:
     objects: dict[str, Any] = {"actor": Says(*HOSTILE)}
     spec = Spec(name, EVALUATORS.get(name, {}))
-    if name == "rust_tests" and shutil.which("rustc") is None:
+    if name == "rust_tests" and not rustc_runs():
         pytest.skip("needs rustc")
     if name == "human":  # it asks a person: here a function answers
         objects["evaluator"] = find("evaluators", name)(ask=says_more)

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from secret_kinds import ANYWHERE, AROUND, BY_LOOK, BY_WORDS, ORDINARY, shows
+from secret_forms import TERMINAL, bare, url
+from secret_kinds import ANYWHERE, AROUND, BY_LOOK, BY_WORDS, ORDINARY, shows, some
 
 from mulligan.text.secrets import MASK, Masks, find_secrets, mask, mask_attempt, mask_json
 
@@ -107,11 +108,11 @@ def test_a_key_is_known_by_its_look_anywhere(kind: str, lot: int) -> None:
         assert mask(masked) == masked
 
 
-@pytest.mark.parametrize("kind", BY_WORDS)
-@given(LOTS)
+@pytest.mark.parametrize("make", [*BY_WORDS.values(), *TERMINAL.values()], ids=[*BY_WORDS, *TERMINAL])
+@given(lot=LOTS)
 @FEW
-def test_a_secret_is_known_by_the_words_beside_it(kind: str, lot: int) -> None:
-    secret, text = BY_WORDS[kind](Random(lot))
+def test_a_secret_is_known_by_the_words_beside_it(make: Callable[[Random], tuple[str, str]], lot: int) -> None:
+    secret, text = make(Random(lot))
     for where, place in AROUND.items():
         masked = mask(place(text))
         assert not shows(secret, masked), (where, masked)
@@ -126,6 +127,51 @@ def test_what_only_looks_like_a_secret_is_left_alone(kind: str, lot: int) -> Non
     for place in (*ANYWHERE.values(), *AROUND.values()):
         if place is not ANYWHERE["yaml"] and place is not ANYWHERE["query"]:  # these name it: "auth="
             assert mask(place(text)) == place(text)
+
+
+def test_at_most_one_of_fifty_look_alikes_is_changed() -> None:
+    """Lines of terminals, code and prose that hold words such as token, key and pass, and no secret."""
+    lines = Path(__file__).with_name("look_alikes.txt").read_text(encoding="utf-8").splitlines()
+    changed = [
+        line
+        for line in lines
+        if mask(line) != line or mask(json.dumps([f"a\n{line}\nb"])) != json.dumps([f"a\n{line}\nb"])
+    ]
+    assert len(lines) > 200
+    assert len(changed) * 50 <= len(lines), changed
+
+
+def test_a_key_of_sixteen_characters_is_masked_also_without_a_digit() -> None:
+    """Of random letters and digits, one value in sixteen has no digit."""
+    chance = Random(7)
+    for _ in range(2000):
+        for value in (bare(chance, 16), url(chance, 12)):
+            assert value not in mask(f"API_KEY={value}")
+
+
+def test_a_secret_in_the_arguments_of_a_tool_is_masked() -> None:
+    chance = Random(11)
+    key, word, login = some(chance, 20), some(chance, 10), "YW5uOk1heTIwMjY="
+    values: list[Any] = [
+        {"env": {"SECRET_KEY_BASE": key, "ROOT_PW": word}},
+        {"env": [{"name": "DB_PASSWORD", "value": word}, {"Key": "API_TOKEN", "Value": key}]},
+        {"auths": {"ghcr.io": {"auth": login}}},
+        {"argv": ["tool", "--password", word, "--api-key", key]},
+        {"jwk": {"kty": "EC", "crv": "P-256", "d": key + key}},
+        {"passphrase": "acorn bamboo canyon dolphin"},
+        {"apiKeyProd": key, "dbPassword": word, "authToken": key},
+    ]
+    for value in values:
+        masked = json.dumps(mask_json(value))
+        assert not any(part in masked for part in (key, word, login, "bamboo")), masked
+    harmless = {
+        "token_count": "512 of 4096a",
+        "tokenizer": "cl100k_base",
+        "auth": "oauth2",
+        "sort_key": "created_at_1",
+        "k": "a1b2c3d4e5f6a7b8",
+    }
+    assert mask_json(harmless) == harmless
 
 
 def test_a_number_is_a_card_by_its_brand_length_and_check_digit() -> None:
@@ -179,6 +225,10 @@ HOSTILE = [
     "-u a:", "curl ", "curl -u ", "mysql -p", "docker login ", "eyJ", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----",
     "-----BEGIN ", "\\", '"', 'password\\"', "cookie: a=", "cookie: a=b;", "://", "a://a:", "authorization: ", "Basic aaaa",
     "4111111111111111 ", "seed phrase ", "apple ", 'password,"', "login a password ", "echo a", "[secret masked]",
+    "pass", "_pass=", "password for ", "is generated for a:", "SECRET_", "secret.", "_key", "auth: ", "wallet ", "apple\n",
+    'kty "d":', "*:5432:", "a:5432:b:c:", "chpasswd <<", "chpasswd <<a\n", "root:abcd ", "echo a | ", "echo a | chpasswd",
+    "openssl enc ", "-pass pass:", "zip -P", "net use \\\\", "smbclient -U a%", "Fernet(", "jwt.sign(a,", "config set a_token ",
+    "docker login <<<", "gpg --passphrase-fd", 'password = "a b c ', "--password 'a b", 'password" { a ', "</key>\n", " -N ",
     "f" * 31 + " key ", "deadbeef0123456789abcdef01234567 key ", "password=ab12cd34 ", "\\u043f", "пароль",
 ]  # fmt: skip
 """Pieces that, said over and over, would cost a pattern that goes back the square of their number."""

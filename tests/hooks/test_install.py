@@ -85,6 +85,22 @@ def test_what_others_wrote_stays_and_ours_is_for_each_event(home: Path) -> None:
     assert 1 <= hook["timeout"] <= 10, "seconds"
 
 
+@pytest.mark.parametrize(
+    "own", ["/opt/mulligan-hook-extras/notify.sh", "bash ~/mulligan-hook.d/log.sh", "my-mulligan-hook x"]
+)
+def test_a_hook_of_the_user_with_our_name_in_its_path_stays(home: Path, own: str) -> None:
+    file = home / ".claude" / "settings.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": own}]}]}}))
+    before = file.read_bytes()
+    hooks(home, "install", "claude", "--yes")
+    assert own in commands(file)
+    hooks(home, "install", "claude", "--yes")
+    assert commands(file).count(own) == 1
+    hooks(home, "uninstall", "--yes")
+    assert file.read_bytes() == before
+
+
 def test_limits_are_in_the_unit_of_each_agent(home: Path) -> None:
     hooks(home, "install", "gemini", "codex", "--yes")
     for name, least in (("gemini", 1000), ("codex", 1)):

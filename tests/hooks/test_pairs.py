@@ -14,6 +14,7 @@ from mulligan.app.transcripts import read_transcript
 from mulligan.hooks.events import Call, Said
 from mulligan.hooks.pairs import Found, State, find, happened
 from mulligan.hooks.signature import digest, signature
+from mulligan.text.safeguards import going_around
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"
 
@@ -109,6 +110,63 @@ def test_a_test_is_overcome_by_a_run_that_holds_it() -> None:
 )
 def test_what_teaches_nothing(events: tuple[Call, ...]) -> None:
     assert found(*events) == []
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["git commit --no-verify -m a"],
+        ["HUSKY=0 git commit -m a"],
+        ["git commit -nm a"],
+        ["git push --force"],
+        ["git push -f origin main"],
+        ["git reset --hard origin/main"],
+        ["git checkout ."],
+        ["git clean -fdx"],
+        ["rm tests/test_a.py"],
+        ["git rm -f spec/a_spec.rb"],
+        ["mv tests/test_a.py /tmp/"],
+        ["rm -rf src"],
+        ["pytest --deselect tests/test_a.py::test_x"],
+        ["chmod -R 777 /usr/lib"],
+        ["sudo chown -R me /usr/lib"],
+        ["kill -9 4711"],
+        ["docker system prune -af"],
+        ["docker compose down -v"],
+        ["psql -c 'DROP TABLE users'"],
+        ["terraform destroy -auto-approve"],
+        ["npm config set strict-ssl false"],
+        ["export NODE_TLS_REJECT_UNAUTHORIZED=0 ; npm ping"],
+        ["pre-commit uninstall"],
+    ],
+)
+def test_what_destroys_or_goes_around_a_safeguard_is_no_remedy(steps: list[str]) -> None:
+    assert contents(sh("make all", MISSING, True), *map(sh, steps), sh("make all", "ok")) == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "rm -rf node_modules && npm ci",
+        "rm -rf build dist",
+        "rm .git/index.lock",
+        "rm -rf /home/me/shop/tmp/clones/a1",
+        "git push --force-with-lease",
+        "git restore --staged a.py",
+        "chmod +x run.sh",
+        "npm cache clean --force",
+        "docker compose up -d",
+        "kill 4711",
+    ],
+)
+def test_what_only_looks_destructive_may_be_a_remedy(step: str) -> None:
+    assert going_around(step) == ""
+
+
+def test_a_change_that_skips_a_test_is_no_remedy() -> None:
+    fails = sh("pytest", "FAILED tests/test_a.py::test_x - AssertionError: assert 1 == 2", True)
+    edit = Call("e1", "Edit", "tests/test_a.py", "+@pytest.mark.skip\n+def test_x():", False)
+    assert contents(fails, edit, sh("pytest", "1 skipped")) == []
 
 
 def test_each_error_on_the_way_has_its_own_mend() -> None:

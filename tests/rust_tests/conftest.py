@@ -1,11 +1,10 @@
 """`judge(code, tests)`: a verdict on Rust through the public API, on the real sandbox."""
 
-import shutil
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from rust_compiler import rustc_runs
 
 from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
 from mulligan.evaluators.rust_tests import RustTests
@@ -16,7 +15,7 @@ JudgeRust: TypeAlias = Callable[..., Awaitable[Feedback]]
 
 @pytest.fixture
 def judge() -> JudgeRust:
-    if shutil.which("rustc") is None and not Path("~/.cargo/bin/rustc").expanduser().exists():
+    if not rustc_runs():
         pytest.skip("needs rustc")
 
     async def judged(code: str, tests: str | list[str], **settings: Any) -> Feedback:

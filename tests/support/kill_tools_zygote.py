@@ -85,8 +85,8 @@ def model(log: Path) -> ScriptedModel:
 class Announced(SqliteStore):
     """Says when the episode begins: everything before is the program's start."""
 
-    async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
-        lease = await super().acquire(episode, owner, seconds)
+    async def acquire(self, episode: str, owner: str, seconds: float, *, removing: bool = False) -> Lease:
+        lease = await super().acquire(episode, owner, seconds, removing=removing)
         tell(ready=True)
         return lease
 

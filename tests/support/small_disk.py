@@ -15,6 +15,9 @@ from typing import Any
 
 from banks import a_bank
 
+from mulligan.app.backup import noted_erasures
+from mulligan.app.memory import Bank
+from mulligan.app.removal import removable_runs, remove_runs
 from mulligan.core.errors import MulliganError
 from mulligan.core.records import Episode, Task
 from mulligan.store.sqlite import SqliteStore
@@ -55,7 +58,8 @@ async def runs(file: Path) -> list[str]:
 async def main(disk: Path) -> dict[str, Any]:
     file, said = disk / "mulligan.db", dict[str, Any]()
     store = SqliteStore(file)
-    await store.create(Episode("e1", Task("p")))
+    for id in ("e1", "e2"):
+        await store.create(Episode(id, Task("p" * 5000), run=id))
     await store.close()
     async with a_bank(file, embedder="none") as bank:
         first = await bank.add("Orders", "Orders are opened first.")
@@ -69,8 +73,14 @@ async def main(disk: Path) -> dict[str, Any]:
             pass
     said["full"] = await looked(file) | {"runs": await runs(file)}
     before = file.stat().st_size
-    async with a_bank(file, embedder="none") as bank:
+    os.environ["MULLIGAN_STORE"] = f"sqlite:///{file}"
+    removed = await remove_runs(await removable_runs("e2"))
+    said["removed"] = [one.stays for one in removed]
+    async with Bank.open("", embedder="none") as bank:
         said["purged"] = await bank.purge(long)
+    said["noted"] = [
+        len(one.lessons or one.episodes) for one in noted_erasures(file.with_name(f"{file.name}.erased.jsonl"))
+    ]
     said["shrunk"] = before - file.stat().st_size
     async with a_bank(file, embedder="none") as bank:
         said["left"] = [lesson.id == first.id for lesson in await bank.list()]

@@ -7,14 +7,15 @@ does.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -70,23 +71,58 @@ def erasures_file(address: str | Path) -> Path | None:
     return home() / f"{re.sub(r'[^A-Za-z0-9.]+', '-', where + parts.path).strip('-')}.erased.jsonl"
 
 
-def note_erasure(
-    notes: Path, *, agent_id: str | None = None, lessons: Sequence[str] | None = (), episodes: Sequence[str] = ()
-) -> None:
-    """Notes what is about to be erased, so that no back-up brings it back. notes: see `erasures_file`. Raises
-    `StoreError`."""
+@contextmanager
+def noted_erasure(
+    notes: Path | None,
+    *,
+    agent_id: str | None = None,
+    lessons: Sequence[str] | None = (),
+    episodes: Sequence[str] = (),
+) -> Generator[None]:
+    """Note what the block erases, so that no back-up brings it back.
+
+    The note is written before the block. Where the disk is full it is written after it, as erasing frees space.
+
+    Args:
+        notes: see `erasures_file`; None: there is nothing to note.
+
+    Raises:
+        StoreError: The note cannot be written. The message says whether the block ran.
+    """
     ids = None if lessons is None else tuple(lessons)
     line = json.dumps(asdict(Erasure(round(time.time(), 3), actor(), agent_id, ids, tuple(episodes))))
-    try:
-        notes.parent.mkdir(parents=True, exist_ok=True)
-        to = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    full = False
+    if notes is not None:
         try:
-            os.write(to, f"{line}\n".encode())
-            os.fsync(to)
-        finally:
-            os.close(to)
-    except OSError as error:
-        raise StoreError(f"Nothing was erased: {notes} cannot be written ({error.strerror}).") from error
+            _append(notes, line)
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            if not full:
+                raise StoreError(f"Nothing was erased: {notes} cannot be written ({error.strerror}).") from error
+    yield
+    if full and notes is not None:
+        try:
+            _append(notes, line)
+        except OSError as error:
+            raise StoreError(
+                f"Erased, but not noted, so a back-up of before would bring it back: {notes} cannot be written "
+                f"({error.strerror}). Free some space and add this line to it: {line}"
+            ) from error
+
+
+def _append(notes: Path, line: str) -> None:
+    """Add the whole line or nothing. Raises `OSError`."""
+    notes.parent.mkdir(parents=True, exist_ok=True)
+    to = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        data, before = f"{line}\n".encode(), os.fstat(to).st_size
+        if (written := os.write(to, data)) < len(data):  # the disk took a part
+            if os.fstat(to).st_size == before + written:
+                os.ftruncate(to, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(to)
+    finally:
+        os.close(to)
 
 
 def noted_erasures(notes: Path) -> Sequence[Erasure]:

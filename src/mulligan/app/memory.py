@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mulligan.app.backup import erasures_file, note_erasure
+from mulligan.app.backup import erasures_file, noted_erasure
 from mulligan.app.config import Config, choose_model, load, project_name, prompts_folder
 from mulligan.app.memory_config import MemorySettings
 from mulligan.app.model_roles import Models
@@ -44,9 +44,8 @@ class Bank(bank.Bank):
         """Removes lessons for good, with their history; None: all of this agent. How many. No back-up of the store that
         is restored brings them back (a database: once `erase_again` was called)."""
         whole = None if ids is None else [(await self._own(id)).id for id in ids]
-        if self.erasures is not None:
-            note_erasure(self.erasures, agent_id=self._ports.writes, lessons=whole)
-        return await super().purge(whole)
+        with noted_erasure(self.erasures, agent_id=self._ports.writes, lessons=whole):
+            return await super().purge(whole)
 
     @classmethod
     def open(cls, agent_id: str | None = "", **options: Any) -> Bank:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
-from mulligan.app.backup import erasures_file, note_erasure
+from mulligan.app.backup import erasures_file, noted_erasure
 from mulligan.app.config import load
 from mulligan.app.session import opened_store
 from mulligan.core.episode import RESUMABLE
@@ -78,7 +78,8 @@ async def removable_runs(
 async def remove_runs(found: Sequence[Removable], *, store: Store | None = None) -> Sequence[Removable]:
     """Removes them, except those that stay. In the result, `stays` also says what could not be removed.
 
-    A run that a process drives stays as a whole.
+    A run that a process drives stays as a whole. No back-up of the configured store that is restored brings them back;
+    of a store that is given, none is known.
     """
     async with opened_store(store, load()) as at:
         erasures = erasures_file(load().store) if store is None else None
@@ -88,14 +89,13 @@ async def remove_runs(found: Sequence[Removable], *, store: Store | None = None)
 async def _removed(at: Store, one: Removable, erasures: Path | None) -> Removable:
     try:
         async with AsyncExitStack() as stack:
-            leases = [await stack.enter_async_context(leased(at, episode)) for episode in one.episodes]
+            leases = [await stack.enter_async_context(leased(at, id, removing=True)) for id in one.episodes]
             for left in one.left:
                 if not await asyncio.to_thread(left.remove, states=one.states):
                     return replace(one, stays=_in_use(left))
-            if erasures is not None and leases:
-                note_erasure(erasures, episodes=[lease.episode for lease in leases])
-            for lease in leases:  # last, so that after an interruption the rest is found again
-                await at.remove(lease)
+            with noted_erasure(erasures if leases else None, episodes=[lease.episode for lease in leases]):
+                for lease in leases:  # last, so that after an interruption the rest is found again
+                    await at.remove(lease)
     except (LeaseLost, WorkspaceError, OSError) as error:
         return replace(one, stays=str(error))
     return one

@@ -302,7 +302,7 @@ def alone(wait: float = _WAIT) -> Generator[None]:
 
 
 def _written(session: Session) -> float:
-    """When a session's transcript was last written; 0 if it is not there."""
+    """When a session's transcript was last written; 0 if there is no such file."""
     if session.agent == "opencode":
         with suppress(sqlite3.Error):
             return session_time(Path(session.transcript), session.session)
@@ -310,7 +310,7 @@ def _written(session: Session) -> float:
 
 
 def _changed(path: str) -> float:
-    return os.stat(path).st_mtime if os.path.exists(path) else 0.0
+    return os.stat(path).st_mtime if os.path.isfile(path) else 0.0  # a pipe would keep its reader waiting
 
 
 # --- old transcripts -------------------------------------------------------------------------------------------------

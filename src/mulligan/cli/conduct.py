@@ -15,7 +15,7 @@ from mulligan.cli.errors import UNFINISHED, exit_status, report, run_status
 from mulligan.cli.progress import Progress, first
 from mulligan.cli.terminal import has_screen, say
 from mulligan.core.episode import Event
-from mulligan.core.errors import RecordLost
+from mulligan.core.errors import RecordLost, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Json
 from mulligan.models.catalog import found_keys
@@ -136,8 +136,9 @@ class Watch:
 
     def failed(self, error: Exception) -> int:
         """Report the error that ended the run, and print a result whose record is lost; returns the exit status."""
-        lost = isinstance(error, RecordLost)
-        if lost and self.episode:
+        if isinstance(error, RecordLost) and self.episode:
             self.progress.unrecorded(self.episode)
         self.progress.failed(error)
-        return report(error, self.episode.run if self.episode and not lost else "")
+        # a store that is gone or damaged shows no steps; a full disk and a lost lease have errors of their own classes
+        unreadable = isinstance(error, RecordLost) or type(error) is StoreError
+        return report(error, self.episode.run if self.episode and not unreadable else "")

@@ -88,6 +88,8 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, **given
     """
     if bool(files) == (since is not None):
         raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")
+    if pipe := next((file for file in files if Path(file).is_fifo()), None):
+        raise InvalidInput(f"{pipe} is a pipe, and may never end. To read one: mulligan learn - < {pipe}")
     traced = [are_traces(file) for file in files]
     if wrong := _ignored(ctx, of_file=bool(files)):
         goes = "go with --since, not with FILE" if files else "go with FILE, not with --since"

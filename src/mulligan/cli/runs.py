@@ -284,11 +284,11 @@ def _remove(named: Sequence[str], older_than: timedelta | None, yes: bool) -> in
     """Remove runs, or only list them; returns the exit status, 0 if no run that was named stays."""
     from mulligan.app.removal import Removable, removable_runs, remove_runs
 
-    async def work(store: Store) -> Sequence[Removable]:
-        found = await removable_runs(*named, older_than=older_than, store=store)
-        return await remove_runs(found, store=store) if yes else found
+    async def work() -> Sequence[Removable]:
+        found = await removable_runs(*named, older_than=older_than)
+        return await remove_runs(found) if yes else found
 
-    found = _with_store(work)
+    found = asyncio.run(work())
     goes = "removed" if yes else "would go"
     for one in found:
         emit(f"{one.id}  {f'stays: {one.stays}' if one.stays else goes}  ({one.what})")

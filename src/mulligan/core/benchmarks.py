@@ -247,8 +247,8 @@ class BenchStore(Protocol):
         """The results of the cases that have ended, in the order of the run."""
         ...
 
-    async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
-        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
+    async def acquire(self, run: str, owner: str, seconds: float, *, removing: bool = False) -> Lease:
+        """Raises `LeaseLost` while another's lease is fresh, saying who. removing: to remove it, on a full disk too."""
         ...
 
     async def renew(self, lease: Lease, seconds: float) -> None: ...

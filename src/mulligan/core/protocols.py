@@ -526,8 +526,8 @@ class Store(Protocol):
         """The different settings of the workspaces that episodes worked in."""
         ...
 
-    async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
-        """Raises `LeaseLost` while another owner's lease is fresh, saying who and how long."""
+    async def acquire(self, episode: str, owner: str, seconds: float, *, removing: bool = False) -> Lease:
+        """Raises `LeaseLost` while another's lease is fresh, saying who. removing: to remove it, on a full disk too."""
         ...
 
     async def holder(self, episode: str) -> str | None:

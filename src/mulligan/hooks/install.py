@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -115,7 +116,7 @@ def installations(folder: Path) -> list[tuple[str, Scope, Path, str]]:
             except InvalidInput:  # it has none
                 continue
             text = _read(path)
-            if text and PROGRAM in text:
+            if text and _holds_hooks(path, text):
                 found.append((of.NAME, scope, path, text))
     config = user_folder(agent("codex")) / "config.toml"
     if _MARK in (text := _read(config) or ""):
@@ -132,12 +133,21 @@ def stripped() -> list[str]:
             continue
         if (text := _read(path)) is None:
             lines.append(f"{path}, into which hooks were installed, is gone. `mulligan hooks install` puts them back.")
-        elif PROGRAM not in text:
+        elif not _holds_hooks(path, text):
             lines.append(
                 f"The hooks that were installed in {path} are no longer there: another program has rewritten the file. "
                 "`mulligan hooks install` puts them back."
             )
     return lines
+
+
+def _holds_hooks(path: Path, text: str) -> bool:
+    if PROGRAM not in text or path.suffix != ".json":
+        return PROGRAM in text
+    try:
+        return bool(installed(path, text))
+    except InvalidInput:  # whoever changes it says what is wrong with it
+        return True
 
 
 def removal(path: Path, before: str) -> Change:
@@ -256,8 +266,16 @@ def _places(hooks: Mapping[str, list[Any]]) -> list[tuple[Any, ...]]:
 
 
 def _ours(hook: Any) -> bool:
+    """Whether a hook starts our program; a user's own may have its name in a path."""
     fields = cast(dict[str, Any], hook) if isinstance(hook, dict) else {}
-    return PROGRAM in str(fields.get("command") or fields.get("bash"))
+    command = str(fields.get("command") or fields.get("bash"))
+    if PROGRAM not in command:
+        return False
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    return any(re.split(r"[/\\]", word)[-1].removesuffix(".exe") == PROGRAM for word in words)
 
 
 def _without_hooks(path: Path, text: str) -> str:

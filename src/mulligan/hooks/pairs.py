@@ -37,6 +37,7 @@ from mulligan.hooks.remedies import (
 )
 from mulligan.hooks.signature import causes, command_key, keys, normalised, signature, telling_lines
 from mulligan.text.plain import one_line
+from mulligan.text.safeguards import going_around
 from mulligan.text.secrets import MASK, Masks, one_mask
 
 TAG, CORRECTION = "hook", "correction"
@@ -316,6 +317,8 @@ def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
     errors = keys(_EXIT.sub("", call.output)) if call.failed else ()
     if not call.failed:
         step = one_line(core, SHOWN)
+        if (own := variables(call.command)) and going_around(whole := masks.text(" ".join((*own, core)))):
+            step = one_line(whole, SHOWN)  # what it sets is what is wrong with it
     left: list[Open] = []
     found: list[Found] = []
     for one in state.open:
@@ -325,7 +328,7 @@ def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
                 left.append(replace(one, since=one.since + 1, closed=one.closed or again))
         elif (remedy := _remedy(one, core, call, masks)) is None:
             left.append(_with_step(one, step))
-        elif remedy.steps:
+        elif remedy.steps and not any(map(going_around, remedy.steps)):
             found.append(_overcome(one, call, remedy, masks))
     if errors and (about := causes(_EXIT.sub("", call.output))) and not is_transient("\n".join(about)):
         named = causes(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)

@@ -70,6 +70,14 @@ _COMMON = frozenset(
 )
 
 
+_RISKY = re.compile(
+    r"(?i)\b(?:rm|mv|sudo|chmod|kill\w*|prune|drop|truncate|destroy|delete|reset|restore|checkout|clean|stash|unlink|husky"
+    r"|skip\w*|exit|true|curl|verify\w*|ssl\w*|noqa|nosec|ignore|disable\w*|uninstall|xfail|todo)\b"
+    r"|--?(?:no-|force|f\b|u\b|n\w?\b)|[=:] ?(?:0|false)\b|>"
+)
+"""What a remedy that goes around a safeguard holds: others are not looked at any further."""
+
+
 class Known(NamedTuple):
     """A lesson as hooks show it.
 
@@ -185,7 +193,8 @@ class Reader:
             (*self._agents, *given),
         )
         records = [(_object(record), json.loads(keys)) for record, keys in rows]
-        return [_known(record, keys) for record, keys in records if record.get("id")]
+        known = [_known(record, keys) for record, keys in records if record.get("id")]
+        return [one for one in known if one.pinned or DENY in one.tags or not _is_harmful(one)]
 
 
 def words(text: str) -> frozenset[str]:
@@ -238,6 +247,17 @@ def _entry(lesson: Known, room: int) -> str:
     body = "\n".join(f"  {line}" for line in lesson.content.strip().splitlines() if line.strip())
     text = _FENCES.sub("‹", f"- {lesson.title}{unproven}\n{body}")
     return (text if len(text) < room else text[: room - 2].rstrip() + "…") + "\n"
+
+
+def _is_harmful(lesson: Known) -> bool:
+    """Whether a lesson offers a remedy around a safeguard. An earlier version, or another machine, taught it."""
+    mends = lesson.context.get("mends")
+    steps = [str(step) for step in cast("dict[str, Any]", mends).values()] if isinstance(mends, dict) else []
+    if not any(_RISKY.search(step) for step in steps):
+        return False
+    from mulligan.text.safeguards import going_around  # 45 ms, which most notices need not spend
+
+    return any(map(going_around, steps))
 
 
 def _standing(lesson: Known) -> tuple[Any, ...]:

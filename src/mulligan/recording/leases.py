@@ -24,7 +24,7 @@ log = logging.getLogger("mulligan")
 class Leases(Protocol):
     """A store, as far as it gives the right to drive something out."""
 
-    async def acquire(self, id: str, owner: str, seconds: float, /) -> Lease: ...
+    async def acquire(self, id: str, owner: str, seconds: float, /, *, removing: bool = False) -> Lease: ...
     async def renew(self, lease: Lease, seconds: float) -> None: ...
     async def release(self, lease: Lease) -> None: ...
 
@@ -38,6 +38,7 @@ async def leased(
     seconds: float = LEASE_SECONDS,
     wait: float = 0.0,
     loop: asyncio.AbstractEventLoop | None = None,
+    removing: bool = False,
 ) -> AsyncGenerator[Lease]:
     """Hold the lease of the episode, or of a benchmark run, while the block runs. It is renewed meanwhile.
 
@@ -47,12 +48,13 @@ async def leased(
         wait: seconds to wait for somebody else's lease.
         loop: the event loop that renews it, where the block runs in none. Losing the lease then cancels nothing, and
             the next write is refused.
+        removing: the block only removes what it holds, which works on a full disk.
 
     Raises:
         LeaseLost: somebody else holds it. Losing it within the block cancels the work there, and raises this.
         NotFound: there is no such episode.
     """
-    lease = await _acquired(store, episode, owner or new_owner(), seconds, wait)
+    lease = await _acquired(store, episode, owner or new_owner(), seconds, wait, removing)
     worker = asyncio.current_task() if loop is None else None
     lost: list[LeaseLost] = []
 
@@ -71,16 +73,20 @@ async def leased(
     finally:
         renewal.stop()
         if not lost:
-            with suppress(LeaseLost, NotFound):  # taken over while we stood still, or the work removed what it holds
+            # taken over while we stood still, or the work removed what it holds (perhaps on a full disk)
+            with suppress(LeaseLost, NotFound, *([StoreError] if removing else [])):
                 await store.release(lease)
 
 
-async def _acquired(store: Leases, episode: str, owner: str, seconds: float, wait: float) -> Lease:
+async def _acquired(
+    store: Leases, episode: str, owner: str, seconds: float, wait: float, removing: bool = False
+) -> Lease:
     until, watched = time.monotonic() + wait, None
+    how = {"removing": True} if removing else {}
     while True:
         pause = POLL
         try:
-            return await store.acquire(episode, owner, seconds)
+            return await store.acquire(episode, owner, seconds, **how)
         except LeaseLost as error:
             doubtful = error.heartbeat is not None and watched in (None, error.heartbeat)
             if not doubtful and time.monotonic() >= until:

@@ -64,13 +64,26 @@ def each_text(value: Json, change: Callable[[str, str], str], key: str = "") -> 
     if isinstance(value, str):
         return change(value, key)
     if isinstance(value, list):
-        return [each_text(item, change) for item in cast(list[Any], value)]
+        items = cast(list[Any], value)  # ["--password", "hunter2"]
+        return [each_text(item, change, _option(before)) for before, item in zip(["", *items], items, strict=False)]
     if isinstance(value, Mapping):
         table = cast(Mapping[str, Any], value)
         if set(table) == {"media_type", "data"}:
             return dict(table)
-        return {change(name, ""): each_text(item, change, name) for name, item in table.items()}
+        return {change(name, ""): each_text(item, change, _key_of(name, table)) for name, item in table.items()}
     return value
+
+
+def _option(item: Any) -> str:
+    return item.lstrip("-") if isinstance(item, str) and item.startswith("-") else ""
+
+
+def _key_of(name: str, table: Mapping[str, Any]) -> str:
+    """What a value of an object is called: {"name": "API_KEY", "value": …} names it beside it, and a JSON web key has
+    private parts."""
+    if name.lower() == "value":
+        return next((key for at in ("name", "Name", "key", "Key") if isinstance(key := table.get(at), str)), name)
+    return "private_key" if "kty" in table and name in ("d", "p", "q", "dp", "dq", "qi", "k") else name
 
 
 class Masks:
@@ -174,11 +187,16 @@ def _alone(text: str, value: str) -> Iterator[Span]:
     at = text.find(value)
     while at >= 0:
         end = at + len(value)
-        before, after = text[at - 1 : at], text[end : end + 1]
+        before, after = "" if _after_break(text, at) else text[at - 1 : at], text[end : end + 1]
         whole = not (value[0].isalnum() and before.isalnum()) and not (value[-1].isalnum() and after.isalnum())
         if whole and not any(start <= at and end <= stop for start, stop in masked):
             yield at, end
         at = text.find(value, end)
+
+
+def _after_break(text: str, at: int) -> bool:
+    """Whether an escaped line break or tab ends there."""
+    return text[max(0, at - 2) : at] in ("\\n", "\\r", "\\t")
 
 
 @cache
@@ -210,7 +228,7 @@ def _is(name: str, value: str) -> bool:
 @cache
 def _issued(prefix: str) -> re.Pattern[str]:
     """A key stands alone: "risk-assessment" holds no key that begins with sk-."""
-    return re.compile(rf"(?<![A-Za-z0-9_-]){re.escape(prefix)}{_source('issued', prefix)}", re.ASCII)
+    return re.compile(rf"{_source('parts', 'start')}{re.escape(prefix)}{_source('issued', prefix)}", re.ASCII)
 
 
 def _prefixed(text: str) -> Iterator[Span]:
@@ -282,8 +300,10 @@ def _assigned(text: str) -> Iterator[Span]:
         if not quoted:
             value = value.rstrip(".:!?") if found["told"] else value
             end = start + len(value)
+            if text[end : end + 1] == "(" and value.isidentifier():  # a call
+                value = ""
         word = found["listed"] and not any(map(str.isdigit, value))  # ("user", "password", "database")
-        if not word and _secretive(value, quoted=quoted, password=bool(found["password"])):
+        if not word and _names_secret(found) and _secretive(value, quoted=quoted, found=found):
             yield start, end
             at = end
         else:
@@ -297,26 +317,71 @@ def secrets_of(table: Mapping[str, str]) -> list[str]:
 
 def _says_secret(key: str, value: str) -> bool:
     """Whether an object's value is a secret by its key."""
+    if key in ("auth", "_auth"):
+        return _is_login(value)
     named = _pattern("named").search(key)
-    return bool(named) and _secretive(value, quoted=True, password=bool(named["password"]))
+    return bool(named) and _names_secret(named) and _secretive(value, quoted=True, found=named)
 
 
-def _secretive(value: str, *, quoted: bool, password: bool) -> bool:
+def _names_secret(found: re.Match[str]) -> bool:
+    """Whether the whole name is that of a secret: `JWT_SECRET_V2`, and not `tokenizer`, `token_count` or `sort_key`."""
+    word, more = found["password"] or found["token"], found["more"]
+    before = (
+        "" if _after_break(found.string, found.start()) else found.string[max(0, found.start() - 20) : found.start()]
+    )
+    if word.lower() == "pass" and not more and not re.search(r"[\w-]$", before):  # "PASS: test_2" tells of a test
+        told = found.string[found.end("more") : found.end("more") + 10]
+        if not re.match(r"""=|\\*["']|$""", told) and not (
+            word.islower() and re.search(r"(?:^|[\n{,]|\\n)\s*$", before)
+        ):
+            return False
+    if word.lower() in ("_key", "-key") and _pattern("plain_key").search(before + word[0]):
+        return False
+    if more[:1].isalpha() and not (more[0].isupper() and word[-1].islower()):
+        return False
+    return not any(_is("about", part) for part in re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])", more))
+
+
+def _secretive(value: str, *, quoted: bool, found: re.Match[str]) -> bool:
     """Whether the value is a secret, and not a placeholder, type, expression or word of the sentence."""
     if _is("holders", value) or (not quoted and _is("code", value)) or _MASKS.search(value):
         return False
     digit, letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
-    if not password:
-        spaced = any(map(str.isspace, value))
-        return not spaced and ((len(value) >= 8 and digit and letter) or (len(value) >= 20 and _random(value)))
+    variable = (found["password"] or found["token"]).isupper() and found.string[found.end("more") :][:1] == "="
+    if any(map(str.isspace, value)):
+        return bool(found["password"]) and quoted and _is_phrase(value)
+    if not found["password"]:
+        coined = (letter and (digit or _mixed(value))) or (variable and len(value) > 15)
+        return (len(value) >= 8 and letter and digit) or (len(value) >= 12 and coined)
+    if variable and len(value) >= 4:
+        return True
     if quoted:
-        return len(value) >= 4 and not any(map(str.isspace, value)) and any(map(str.isalnum, value))
+        return len(value) >= 4 and any(map(str.isalnum, value))
     if digit and (letter or len(value) >= 5):
         return len(value) >= 5
     mixed = letter and any(not char.isalnum() and char not in "-_./:" for char in value)
     inner = not value.istitle() and any(map(str.isupper, value)) and any(map(str.islower, value))
     words = value.count("-") >= 2 and len(value) >= 16
     return len(value) >= 6 and (mixed or inner or words)
+
+
+def _is_phrase(value: str) -> bool:
+    """Whether the value is a pass phrase of several words, and no sentence about one."""
+    words = value.split()
+    return 3 <= len(words) <= 12 and not _pattern("sentence").search(value) and value[-1] not in ".:?…"
+
+
+# Pieces of names without a vowel, or of two letters.
+_SHORT = "http|xml|html|css|jwt|csrf|xsrf|str|ctx|msg|cfg|ssh|sql|tls|ssl|rpc|src|tmp|cmd|id|db|js|md"
+
+
+def _mixed(value: str) -> bool:
+    """Whether capitals and small letters come as they fall (`dzbYecJZfwwI`) and begin no words (`nextPageToken`)."""
+    if not any(map(str.isupper, value)) or not any(map(str.islower, value)):
+        return False
+    pieces = re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", value)
+    word = re.compile(rf"(?i:{_SHORT})|(?i:(?=.*[aeiouy])).{{3,}}|[A-Z]{{3,}}")
+    return not all(map(word.fullmatch, pieces)) or sum(map(len, pieces)) < 3.6 * len(pieces)
 
 
 def _headers(text: str) -> Iterator[Span]:
@@ -327,12 +392,17 @@ def _headers(text: str) -> Iterator[Span]:
             yield found.span("value")
     yield from (found.span("value") for found in _pattern("bearer").finditer(text))
     for found in _pattern("basic").finditer(text):
-        try:
-            said = base64.b64decode(found["value"] + "=" * (-len(found["value"]) % 4))
-        except binascii.Error:
-            continue
-        if b":" in said and said.isascii():
+        if _is_login(found["value"]):
             yield found.span("value")
+
+
+def _is_login(value: str) -> bool:
+    """Whether the value is base64 of user:password."""
+    try:
+        login = base64.b64decode(value + "=" * (-len(value) % 4))
+    except (binascii.Error, ValueError):
+        return False
+    return b":" in login and login.isascii() and login.decode().isprintable()
 
 
 _ATTRIBUTES = {"path", "domain", "expires", "max-age", "samesite", "version", "priority"}
@@ -354,18 +424,35 @@ def _userinfo(text: str) -> Iterator[Span]:
 
 def _flags(text: str) -> Iterator[Span]:
     """Passwords and keys on a command line."""
+    low, words = text.lower(), _shapes()["flag_words"]
     for name in _shapes()["flags"]:
+        if not any(word in low for word in words[name]):
+            continue
         for found in _pattern(name, "flags").finditer(text):
             value = found["value"]
-            if (
-                _is("holders", value)
-                or _MASKS.search(value)
-                or re.match(r"[-$<{/~(\[]|\.{1,2}/|pass:|env:|file:", value)
-            ):
+            other = re.match(r"[-<{/~(\[]|\$[\w{(]|\.{1,2}/|(?:pass|env|file|fd):", value)
+            if _is("holders", value) or _MASKS.search(value) or (other and name not in ("call", "set")):
+                continue
+            if name == "phrase" and any(map(str.isspace, value)) and not _is_phrase(value):
                 continue
             keyed = len(value) >= 8 and any(map(str.isdigit, value)) and not _is("code", value)
             if found["password"] or keyed or (len(value) >= 20 and _random(value)):
                 yield found.span("value")
+
+
+def _accounts(text: str) -> Iterator[Span]:
+    """The passwords that chpasswd reads."""
+    for found in _pattern("chpasswd").finditer(text):
+        part = next(name for name in ("piped", "here", "text") if found[name])
+        for pair in _pattern("account").finditer(text, *found.span(part)):
+            if not _is("holders", pair["value"]):
+                yield pair.span("value")
+
+
+def _wallets(text: str) -> Iterator[Span]:
+    for found in _pattern("phrase").finditer(text):
+        if not _pattern("sentence").search(found["value"]):
+            yield found.span("value")
 
 
 def _beside(text: str) -> Iterator[Span]:
@@ -408,12 +495,15 @@ _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
     (("q~",), _whole("azure_client")),
     (_DIGITS, _cards),
     (("",), _assigned),
-    (("bearer", "basic", "authorization"), _headers),
+    (("bearer", "basic", "auth"), _headers),
     (("cookie", "curl"), _cookies),
     (("://",), _userinfo),
-    (("-", "login", "password", "echo"), _flags),
+    (("",), _flags),
+    (("chpasswd",), _accounts),
+    (("kty",), _whole("jwk", "value")),
+    ((":",), _whole("pgpass", "value")),
     (("",), _beside),
-    (("seed", "recovery", "mnemonic"), _whole("phrase", "value")),
+    (("seed", "recovery", "mnemonic", "wallet", "bip", "phrase"), _wallets),
 )
 
 

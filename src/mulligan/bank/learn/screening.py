@@ -1,8 +1,12 @@
 """Screen a lesson before it is kept: mask secrets, remove invisible text, flag attempts to instruct its reader.
 
-A filter, and no wall. Of texts that were written after it (tests/bank/screening), it flagged 13 of 29 that instruct
-their reader and 1 of 25 harmless ones, 12 of 20 with a harmful command in seven languages and 0 of 20 harmless ones.
-It changes nothing in a text that it has seen before.
+What the filter is for: a lesson is text that a model wrote after reading web pages, files and tool outputs, or that
+somebody exported. What is flagged is held back (`quarantined`) until a person has looked, so that common attacks do not
+spread by themselves. It is a list of phrases and commands: who knows it can write around it. The stronger line of
+defence does not depend on it: a lesson is shown as quoted evidence with its origin, not as an instruction, and hooks
+never offer a command that destroys work or goes around a safeguard as what fixed an error (text/safeguards.py).
+
+It changes nothing in a text that it has seen before. tests/bank/screening has the texts that it is measured on.
 """
 
 from __future__ import annotations
@@ -13,17 +17,18 @@ import hashlib
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from mulligan.bank.learn.facts import keys_of, subject_of
 from mulligan.bank.recall.terms import searched, terms_of
 from mulligan.core.codec import digest
 from mulligan.core.lessons import Addition
 from mulligan.core.records import Json, Lesson
+from mulligan.text.safeguards import LOOK_ALIKES, Patterns, compiled, folded, patterns
 from mulligan.text.secrets import mask
 
 TITLE, DESCRIPTION, CONTENT, QUERY, TAG, TAGS = 300, 2000, 20_000, 20_000, 100, 50
@@ -109,34 +114,24 @@ def _each_text(value: Json, change: Callable[[str, int], Any]) -> Json:
 
 # --- text that instructs its reader ---------------------------------------------------------------------------------
 
-_FOLDED = str.maketrans("аеорсхуіѕјһԁɡν’‘“”", "aeopcxyisjhdgv''\"\"")
-"""Letters of other alphabets that look Latin, and typographic quotes."""
-_SPACED = re.compile(r"(?<=\b\w) (?=\w\b)")
-
-
-def plain(text: str) -> str:
-    """The text in which patterns are looked for: one case, one width, no look-alikes, no letters set apart."""
-    folded = unicodedata.normalize("NFKC", text).casefold().translate(_FOLDED)
-    return re.sub(r"\s+", " ", _SPACED.sub("", folded))
-
-
-_Patterns: TypeAlias = Sequence[tuple[str, re.Pattern[str]]]
-_TABLES = tomllib.loads(Path(__file__).with_name("injection_patterns.toml").read_text(encoding="utf-8"))
+_LEET = str.maketrans("013457@$", "oleastas")
+_MIXED = re.compile(r"\b(?=\w*[a-z])(?=\w*[0-9@$])[\w@$]{4,}\b")
 
 
 @cache
-def _patterns(table: str) -> _Patterns:
-    """Each line of a table with its flag, the word lists filled in. Commands are written as `plain` folds texts."""
-    words, folded = ("command_words", _FOLDED) if table == "commands" else ("words", {})
+def _patterns(table: str) -> Patterns:
+    """The lines of a table of injection_patterns.toml, or else of text/safeguards.toml, each with its flag."""
+    if table in ("commands", "languages"):
+        return patterns(table)
+    tables = tomllib.loads(Path(__file__).with_name("injection_patterns.toml").read_text(encoding="utf-8"))
     flags = re.IGNORECASE if table == "markup" else re.NOFLAG
-    lists = {f"<{name}>": re.sub(r"\n\s*", "", listed.translate(folded)) for name, listed in _TABLES[words].items()}
-    found: list[tuple[str, re.Pattern[str]]] = []
-    for flag, lines in _TABLES[table].items():
-        for line in filter(None, lines.translate(folded).split("\n")):
-            for name, listed in lists.items():
-                line = line.replace(name, listed)
-            found.append((flag, re.compile(line, flags)))
-    return found
+    return compiled(tables[table], tables["words"], look_alikes=False, flags=flags)
+
+
+def _read_aloud(text: str) -> str:
+    """The folded text with digits in words read as letters, and without accents: `1gn0re` is ignore."""
+    bare = "".join(char for char in unicodedata.normalize("NFD", text) if unicodedata.category(char) != "Mn")
+    return _MIXED.sub(lambda word: word[0].replace("1", "i").translate(_LEET), bare)
 
 
 _FORBIDDEN = re.compile(
@@ -146,9 +141,11 @@ _FORBIDDEN = re.compile(
 _WARNS = re.compile(
     r"(?:\b(?:never|not|don't|cannot|avoid|refuse to|instead of|against|jamais|évitez|ne"
     r"|niemals|nie|nicht|vermeide|nunca|evita|никогда|не|нельзя)\b(?!\s+(?:hesitate|fail|forget))[^.;:!?,]{0,60}"
-    r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝|決して)[^。;:!?]{0,16})$".translate(_FOLDED)
+    r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝|決して)[^。;:!?]{0,16})$".translate(LOOK_ALIKES)
 )
 """Before a command: it is warned of."""
+_FORBIDS = re.compile(r"\W{0,3}(?:is|are|must be|should be) (?:never|not|forbidden)\b")
+"""Behind a command: it is forbidden."""
 _ABOUT = re.compile(
     r"\b(?:injections?|injected|attacks?|attackers?|jailbreaks?|untrusted|hostile|malicious|phishing|treat\w*|data|content)\b"
     r"|注入|攻击|恶意|内容|数据"
@@ -164,19 +161,22 @@ _DECODE = re.compile(
 def flags_of(text: str, named: str = "") -> tuple[str, ...]:
     """The flags that this text earns, sorted; none for most. named: a text whose commands are none, such as the
     task."""
-    named = plain(named)
+    named = folded(named)
     return tuple(
         sorted({*_found(text, named), *(flag for blob in _blobs(text) for flag in ("encoded", *_found(blob)))})
     )
 
 
 def _found(text: str, named: str = "") -> Iterator[str]:
-    simple = plain(text)
+    simple = folded(text)
+    aloud = _read_aloud(simple)
     quoted = [found.span() for found in _QUOTED.finditer(simple)] if _ABOUT.search(simple) else []
     code = [found.span() for found in _CODE.finditer(text)]
     # where each table of patterns is looked for, which spans do not count, and what before it makes it harmless
     ways = (
         ("phrases", simple, quoted, _FORBIDDEN, 60),
+        *([("phrases", aloud, list[tuple[int, int]](), _FORBIDDEN, 60)] if aloud != simple else []),
+        ("languages", simple, quoted, None, 0),
         ("commands", simple, list[tuple[int, int]](), _WARNS, 90),
         ("forbids", simple, quoted, None, 0),
         ("markup", text, code, None, 0),
@@ -188,6 +188,8 @@ def _found(text: str, named: str = "") -> Iterator[str]:
                 if any(start <= at and end <= stop for start, stop in spans):
                     continue
                 if harmless and harmless.search(where[max(at - before, 0) : at]):
+                    continue
+                if table == "commands" and _FORBIDS.match(where, end):
                     continue
                 if table != "commands" or found[0] not in named:
                     yield flag

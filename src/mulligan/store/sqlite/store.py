@@ -98,10 +98,13 @@ class SqliteBenches:
 
         return await self._db.read(work)
 
-    async def acquire(self, run: str, owner: str, seconds: float) -> Lease:
-        watch = self._db.watch
-        of = leases.BENCH_RUNS
-        return await self._db.write(lambda db: leases.acquire(db, watch, run, owner, seconds, of), alone=_bench(run))
+    async def acquire(self, run: str, owner: str, seconds: float, *, removing: bool = False) -> Lease:
+        watch, of = self._db.watch, leases.BENCH_RUNS
+
+        def work(db: Connection) -> Lease:
+            return leases.acquire(db, watch, run, owner, seconds, of)
+
+        return await (self._db.remove(work) if removing else self._db.write(work, alone=_bench(run)))
 
     async def renew(self, lease: Lease, seconds: float) -> None:
         await self._db.write(
@@ -277,7 +280,7 @@ class SqliteStore:
             episodes.remove(db, leases.held(db, lease))
             run_removed(db, lease.episode)
 
-        await self._db.write(work)
+        await self._db.remove(work)
 
     async def arms(self, model: str | None = None, kind: str | None = None) -> Sequence[ArmRow]:
         return await self._db.read(lambda db: arms.listed(db, model, kind))
@@ -290,11 +293,13 @@ class SqliteStore:
 
     # --- leases -------------------------------------------------------------------------------------------------
 
-    async def acquire(self, episode: str, owner: str, seconds: float) -> Lease:
+    async def acquire(self, episode: str, owner: str, seconds: float, *, removing: bool = False) -> Lease:
         watch = self._db.watch
-        return await self._db.write(
-            lambda db: leases.acquire(db, watch, episode, owner, seconds), alone=_episode(episode)
-        )
+
+        def work(db: Connection) -> Lease:
+            return leases.acquire(db, watch, episode, owner, seconds)
+
+        return await (self._db.remove(work) if removing else self._db.write(work, alone=_episode(episode)))
 
     async def holder(self, episode: str) -> str | None:
         return await self._db.read(lambda db: leases.holder(db, episode))
