@@ -128,6 +128,8 @@ class Service:
             config=self.config,
             models=self.models,
         )
+        if bank.notice and not self._banks:
+            log.warning(bank.notice)
         self._banks[agent_id] = bank
         while len(self._banks) > OPEN_BANKS:
             _, old = self._banks.popitem(last=False)

@@ -20,7 +20,7 @@ from mulligan.bank.exchange.importing import file_text
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.hooks import journal_in_use
-from mulligan.cli.memory import agent_options, with_bank, writing
+from mulligan.cli.memory_banks import agent_options, with_bank, writing
 from mulligan.cli.memory_review import project_agent, with_project_bank
 from mulligan.cli.options import given_options
 from mulligan.cli.terminal import columns, emit, one_line, say, standard_input

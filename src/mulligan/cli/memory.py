@@ -5,30 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from mulligan.app.config import load, project_name
-from mulligan.app.editing import person
+from mulligan.app.config import load, project_here
 from mulligan.app.teaching import memory_command
 from mulligan.bank.exchange.lesson_page import around, existing
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.memory_banks import EVERY, agent_options, for_bank, library, named_agent, reading, with_bank, writing
 from mulligan.cli.memory_words import learned_lines, question_json
 from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Fault, Selection
-from mulligan.core.operations import acting_as
 from mulligan.core.protocols import Learned
 from mulligan.core.records import LAYERS, Json, Lesson
 from mulligan.text.files import read_text
@@ -37,86 +36,7 @@ from mulligan.text.json_lines import parsed
 if TYPE_CHECKING:
     from mulligan.bank.bank import Bank
 
-T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
-
-EVERY = "*"
-_ID = "The agent whose lessons to use (default: the unnamed agent)."
 _PROJECT = "The folder of the project (default: the working folder)."
-_ALL = f"Use the lessons of all agents, for reading only; the same as --agent-id '{EVERY}'."
-
-
-def agent_options(command: F) -> F:
-    """Adds --agent-id and --all-agents to the group or a command; the command's own options win."""
-
-    def note(ctx: click.Context, option: click.Parameter, value: str | bool | None) -> None:
-        if value:
-            ctx.meta[_KEY] = EVERY if value is True else value
-        elif value == "":
-            ctx.meta[_KEY] = ""
-
-    for option in (
-        click.option("--all-agents", is_flag=True, expose_value=False, callback=note, help=_ALL),
-        click.option("--agent-id", metavar="NAME", expose_value=False, callback=note, help=_ID),
-    ):
-        command = option(command)
-    return command
-
-
-_KEY = "mulligan.memory.agent"
-
-
-def named_agent() -> str | None:
-    """The agent that was named; `EVERY` for all, None if none was."""
-    return click.get_current_context().meta.get(_KEY)
-
-
-def reading() -> str | None:
-    """The agent_id to read with; None means all agents."""
-    named = named_agent()
-    return None if named == EVERY else named or ""
-
-
-def writing() -> str:
-    """The agent_id to write with. Raises `InvalidInput` where all agents were named."""
-    if named_agent() == EVERY:
-        raise InvalidInput("This changes lessons, which belong to one agent: name it with --agent-id NAME.")
-    return named_agent() or ""
-
-
-def library():  # pyright gives it the type of the module
-    from mulligan.app import memory as library  # with numpy
-
-    return library
-
-
-def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **given: Any) -> T:
-    """Run `work` with the bank of this agent, and close the bank afterwards."""
-
-    async def main() -> T:
-        bank = library().open_bank(agent_id, **{key: value for key, value in given.items() if value is not None})
-        try:
-            return await work(bank)
-        finally:
-            await bank.close()
-
-    with acting_as(f"cli {person()}"):
-        return asyncio.run(main())
-
-
-def for_bank(
-    whose: Callable[[], str | None],
-) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Turns a function of a bank into a command with --agent-id and --all-agents. whose: gives the agent_id."""
-
-    def made(command: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-        @wraps(command)
-        def run(*, model: str | None = None, **given: Any) -> None:
-            with_bank(whose(), lambda bank: command(bank, **given), model=model)
-
-        return agent_options(run)
-
-    return made
 
 
 def json_of(file: str, what: str) -> Json:
@@ -208,7 +128,7 @@ def notebook(project: Path | None, as_of: str | None, as_json: bool) -> None:
         else:
             say(f"Nothing is known yet of the project {bank.project or '(without a name)'}.")
 
-    with_bank(reading(), work, project=project and project_name(load(), project))
+    with_bank(reading(), work, project=project and project_here(load(), project).id)
 
 
 @memory.command()
@@ -222,7 +142,7 @@ def announce(change: str, project: Path | None) -> None:
         marked = await bank.announce(change)
         say(f"{count(marked, 'fact')} of the project {bank.project or '(without a name)'} marked to be checked")
 
-    with_bank(writing(), work, project=project and project_name(load(), project))
+    with_bank(writing(), work, project=project and project_here(load(), project).id)
 
 
 @memory.command("list")

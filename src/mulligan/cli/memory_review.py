@@ -19,18 +19,8 @@ from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import archives_from_json
 from mulligan.bank.exchange.lesson_page import markdown
 from mulligan.bank.exchange.marked_block import with_block
-from mulligan.cli.memory import (
-    agent_options,
-    dumped,
-    for_bank,
-    library,
-    memory,
-    named_agent,
-    reading,
-    say_changed,
-    with_bank,
-    writing,
-)
+from mulligan.cli.memory import dumped, memory, say_changed
+from mulligan.cli.memory_banks import agent_options, for_bank, library, named_agent, reading, with_bank, writing
 from mulligan.cli.memory_words import audit_rows
 from mulligan.cli.options import export_options, rating_options, score_of
 from mulligan.cli.terminal import clean, emit, one_line, put, say
