@@ -42,6 +42,8 @@ class Bank(bank.Bank):
     """Where erasures are noted; None where the bank is in no store that is configured."""
     notice: str = ""
     """Why facts of the project that the folder names are not used here, and how to use them; "" if they are."""
+    withhold: float = 0.0
+    """The share of recalls that withhold an entry, to measure what it is worth."""
 
     async def purge(self, ids: Sequence[str] | None) -> int:
         """Removes lessons for good, with their history; None: all of this agent. How many. No back-up of the store that
@@ -108,7 +110,7 @@ def open_bank(
         )
     )
     opened.erasures = erasures_file(config.store) if store is None else None
-    opened.notice = here.notice
+    opened.notice, opened.withhold = here.notice, memory.bank.withhold
     return opened
 
 

@@ -125,7 +125,7 @@ def restore_command(agent_id: str | None, learned: Learned) -> str:
 
 def memory_command(agent_id: str | None, *words: str) -> str:
     """What a person types, so that it is done in the bank of this agent."""
-    named = ["--agent-id", agent_id] if agent_id else []
+    named = ["--bank", agent_id] if agent_id else []
     return f"mulligan memory {shlex.join([*named, *words])}"
 
 

@@ -20,8 +20,8 @@ from mulligan.bank.exchange.importing import file_text
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.hooks import journal_in_use
-from mulligan.cli.memory_banks import agent_options, with_bank, writing
-from mulligan.cli.memory_review import project_agent, with_project_bank
+from mulligan.cli.memory_banks import agent_options, project_agent, with_bank, writing
+from mulligan.cli.memory_review import with_project_bank
 from mulligan.cli.options import given_options
 from mulligan.cli.terminal import columns, emit, one_line, say, standard_input
 from mulligan.cli.words import count
@@ -119,7 +119,7 @@ def _traces(
     """Learns from the runs in traces; the exit status."""
     agent = writing()
     if by_agent and agent:
-        raise InvalidInput("Name --agent-id or --by-agent, not both.")
+        raise InvalidInput("Name --bank or --by-agent, not both.")
     number = 0
 
     def told(run: TraceRun) -> None:

@@ -17,7 +17,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import KindMap
 
 if TYPE_CHECKING:
-    from mulligan.bank.bank import Bank
+    from mulligan.app.memory import Bank
     from mulligan.bank.kinds.found import Proposal
 
 __all__ = ["memory"]

@@ -164,6 +164,10 @@ class NotFound(StoreError):
     """There is no such run or episode in the store."""
 
 
+class AmbiguousId(NotFound):
+    """The beginning of an id begins several."""
+
+
 class RecordLost(StoreError):
     """The store's file was deleted or replaced while it was in use. `episode` is what was to be recorded there, where
     it came to its end."""
