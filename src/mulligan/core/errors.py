@@ -39,7 +39,13 @@ if TYPE_CHECKING:
 
 
 class MulliganError(Exception):
-    """Base of all errors raised on purpose. `str(error)` is one message fit for a person."""
+    """Base of all errors raised on purpose. `str(error)` is one message fit for a person.
+
+    Attributes:
+        facts: ids of the facts that a bank had learned by rule before the error.
+    """
+
+    facts: tuple[str, ...] = ()
 
 
 def described(error: BaseException) -> str:

@@ -113,7 +113,7 @@ class Watch:
         before, at = len(episode.trials) - 1, f"trial {len(episode.trials)} of {self._trials}"
         match event:
             case Recalled(recall):
-                self._report(0.1, f"recalled {len(recall.lessons)} lessons")
+                self._report(0.1, _line(f"recalled {len(recall.lessons)} lessons", recall.note))
             case Acted():
                 self._report(before + 0.4, f"{at}: tried")
             case Evaluated(_, feedback):
