@@ -35,8 +35,8 @@ async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     await opened.close()
 
 
-async def called(service: Service, tool: str, bound: str | None = None, **arguments: Any) -> Reply:
-    return await run_tool(NAMES[tool], arguments, Call(service, bound))
+async def called(service: Service, tool: str, /, caller: str | None = None, **arguments: Any) -> Reply:
+    return await run_tool(NAMES[tool], arguments, Call(service, caller))
 
 
 def owners(reply: Reply) -> set[str]:
@@ -51,15 +51,13 @@ async def test_an_agent_is_understood_by_any_spelling(service: Service, name: st
 
 
 @pytest.mark.parametrize("value", ["", " ", "\t"])
-@pytest.mark.parametrize("tool", ["retrieve_memory", "memory_group", "reflexion-thinking"])
+@pytest.mark.parametrize("tool", ["retrieve_memory", "memory_group", "memory_task"])
 async def test_an_empty_agent_is_not_all_agents(service: Service, tool: str, value: str) -> None:
     arguments: dict[str, Any] = {
         "retrieve_memory": {"query": QUERY, "agent_id": value},
         "memory_group": {"action": "open", "query": QUERY, "agentId": value},
-        "reflexion-thinking": {"stepType": "actor", "trialNumber": 1, "maxTrials": 2, "agent_id": value},
+        "memory_task": {"task_id": "extract_w1", "agent": value},
     }[tool]
-    if tool == "reflexion-thinking":
-        arguments["actorInputText"] = QUERY
     reply = await called(service, tool, **arguments)
     assert reply.error
     assert "agent id is empty" in reply.text
@@ -75,7 +73,8 @@ async def test_a_number_of_lessons_is_understood_by_any_spelling(service: Servic
 async def test_an_unknown_argument_is_refused_by_name_with_the_nearest(service: Service, tool: str) -> None:
     first = next(iter(NAMES[tool].input_schema["properties"]))
     for name, near in (("zzz_unheard_of", ""), (f"{first}x", f"Did you mean {first!r}?")):
-        reply = await called(service, tool, **{name: 1})
+        unknown: dict[str, Any] = {name: 1}
+        reply = await called(service, tool, **unknown)
         assert reply.error
         assert f"No argument of {tool} is called {name!r}" in reply.text.replace("\\", "")
         assert near in reply.text
@@ -101,7 +100,12 @@ async def test_a_step_is_understood_in_either_case(service: Service, arguments: 
     reply = await called(service, "reflexion-thinking", **arguments)
     assert not reply.error, reply.text
     assert reply.data["nextStep"] == "evaluator"
-    then = {"episode_id": reply.data["episodeId"], "trial_number": 1, "max_trials": 3, "actor_output_text": "x"}
+    then: dict[str, Any] = {
+        "episode_id": reply.data["episodeId"],
+        "trial_number": 1,
+        "max_trials": 3,
+        "actor_output_text": "x",
+    }
     judged = await called(service, "reflexion-thinking", step_type="Evaluator", **then)
     assert not judged.error, judged.text
     said = await called(service, "reflexion-thinking", step_type="self_reflection", evaluator_score=0.5, **then)

@@ -64,6 +64,11 @@ class Arm:
             return Arm(self.count, self.solved, weight, good, squares)
         return Arm(self.count + 1, self.solved + success, weight + 1, good + success, squares + 1)
 
+    def interval(self, n: float, z: float) -> tuple[float, float, float]:
+        """The rate of success, and its interval where the outcomes are worth `n` of today."""
+        rate = self.good / self.weight
+        return rate, *interval(n * rate, n * (1 - rate), z)
+
 
 @dataclass(frozen=True)
 class Uplift:
@@ -131,13 +136,13 @@ class Tally:
         """None: not measured, as long as it was never withheld, or never shown, where the outcome is known."""
         if not self.shown.count or not self.withheld.count:
             return None
-        believed = [self._believed(arm) for arm in (self.shown, self.withheld)]
-        (shown, doubt, n), (without, more, few) = believed
+        (shown, doubt, n), (without, more, few) = self._believed(self.shown), self._believed(self.withheld)
         mean, sd, z = shown - without, sqrt(doubt + more), Z + STUDENT / min(n, few)
-        least, most = interval(shown * (n + PRIOR), (1 - shown) * (n + PRIOR), z)
-        fewest, greatest = interval(without * (few + PRIOR), (1 - without) * (few + PRIOR), z)
-        low, high = mean - hypot(shown - least, greatest - without), mean + hypot(most - shown, without - fewest)
-        return Uplift(mean, low, high, (1 + erf(mean / sd / sqrt(2))) / 2)
+        rate, low, high = self.shown.interval(n, z)
+        other, lowest, highest = self.withheld.interval(few, z)
+        least = rate - other - hypot(rate - low, highest - other)
+        most = rate - other + hypot(high - rate, other - lowest)
+        return Uplift(mean, min(mean, least), max(mean, most), (1 + erf(mean / sd / sqrt(2))) / 2)
 
     def _believed(self, arm: Arm) -> tuple[float, float, float]:
         """Mean and variance of an arm's rate, and how many outcomes of today its aged ones are worth."""

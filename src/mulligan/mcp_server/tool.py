@@ -15,7 +15,7 @@ from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 from mulligan.mcp_server.messages import too_many_values
-from mulligan.text.arguments import matched, renamed
+from mulligan.text.arguments import matched
 
 MAX_NAME = 200
 """Characters of an agent_id."""
@@ -164,14 +164,6 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "object": dict,
     "null": type(None),
 }
-
-
-def understood(arguments: Mapping[str, Json], tool: Tool) -> Mapping[str, Json]:
-    """The arguments under the names of the tool's schema, converted as `coerce` does. Raises `InvalidInput` for a name
-    that the tool does not know, unless it takes any."""
-    if not tool.input_schema.get("additionalProperties"):
-        arguments = renamed(arguments, tool.input_schema["properties"], tool.name)
-    return coerce(arguments, tool.input_schema)
 
 
 def coerce(value: Json, schema: Mapping[str, Json]) -> Json:

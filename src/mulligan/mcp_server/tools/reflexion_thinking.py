@@ -249,7 +249,7 @@ class ConnectionMemory:
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     request = parse(None if call.bare else arguments)
-    agent = call.agent(arguments.get("agentId"))
+    agent = call.agent(arguments.get("agentId") or None)
     if request.episode is not None:
         return await _in_episode(request, request.episode, agent, call)
     if call.state is None:

@@ -68,7 +68,7 @@ def parse(arguments: Mapping[str, Json], call: Call) -> SolveRequest:
         raise InvalidInput(f"'trials' must be a whole number, not {trials!r}.")
     if not isinstance(remember, bool):
         raise InvalidInput("'remember' must be true or false.")
-    agent = call.agent(given.get("agentId")) or ""
+    agent = call.agent(given.get("agentId") or None) or ""
     return SolveRequest(given["task"], given.get("tests"), given.get("expected"), trials, agent, remember)
 
 
