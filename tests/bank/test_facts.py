@@ -327,7 +327,7 @@ async def test_a_run_says_that_a_fact_was_kept_where_its_model_gave_nothing(file
     def thinks(text: str) -> Any:
         if isinstance(answer, Exception):
             raise answer
-        return {"nothing_because": "It is trivial.", **answer} if isinstance(answer, dict) else answer
+        return {"nothing_because": "It is trivial.", **answer} if isinstance(answer, dict) else answer  # pyright: ignore
 
     notices = list[str]()
     async with a_bank(file, embedder="none", model=mind(thinks), project="shop") as bank:
