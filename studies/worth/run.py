@@ -186,10 +186,14 @@ def believed(sums: dict[str, Any]) -> tuple[Any, Any]:
     with np.errstate(all="ignore"):
         n = sums["weight"] ** 2 / sums["squares"]
         pooled = (sums["good"].sum(0) + 1) / (sums["weight"].sum(0) + 2)
-        rate = (n * sums["good"] / sums["weight"] + PRIOR * pooled) / (n + PRIOR)
-        wide = (Z + STUDENT / n.min(0)) * np.sqrt((rate * (1 - rate) / (n + PRIOR + 1)).sum(0))
-        middle = rate[0] - rate[1]
-        return middle - wide, middle + wide
+        seen = sums["good"] / sums["weight"]
+        rate = (n * seen + PRIOR * pooled) / (n + PRIOR)
+        z = Z + STUDENT / n.min(0)
+        middle, half = seen + z * z / (2 * n), z * np.sqrt(seen * (1 - seen) / n + z * z / (4 * n * n))
+        low, high = np.maximum(0, (middle - half) / (1 + z * z / n)), np.minimum(1, (middle + half) / (1 + z * z / n))
+        mean, apart = rate[0] - rate[1], seen[0] - seen[1]
+        least = apart - np.hypot(seen[0] - low[0], high[1] - seen[1])
+        return np.minimum(mean, least), np.maximum(mean, apart + np.hypot(high[0] - seen[0], seen[1] - low[1]))
 
 
 def play_many(world: World, share: float, runs: int, seed: int, *, retire: bool, script: Any = None) -> Many:

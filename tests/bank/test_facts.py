@@ -10,8 +10,9 @@ from banks import a_bank, lessons_of, mind
 
 from mulligan import Bank
 from mulligan.app.memory import open_bank
+from mulligan.app.teaching import teach
 from mulligan.bank.recall.prompt_text import FACTS
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Lesson, Stop, Task, Trial
 from mulligan.store import open_store
@@ -319,6 +320,22 @@ async def test_a_model_that_says_nothing_usable_keeps_no_fact_away(file: Path) -
         assert learned.failed
         assert learned.facts == tuple(fact.id for fact in await facts(bank))
         assert len(learned.facts) == 1
+
+
+@pytest.mark.parametrize("answer", ["not JSON", ModelError("the server is not there"), {"lessons": [], "why": ""}])
+async def test_a_run_says_that_a_fact_was_kept_where_its_model_gave_nothing(file: Path, answer: Any) -> None:
+    def thinks(text: str) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return {"nothing_because": "It is trivial.", **answer} if isinstance(answer, dict) else answer  # pyright: ignore
+
+    notices = list[str]()
+    async with a_bank(file, embedder="none", model=mind(thinks), project="shop") as bank:
+        await teach(bank, an_episode("e1", a_trial(1, failed())), notices.append)
+        (fact,) = await facts(bank)
+    (notice,) = notices
+    assert notice.startswith(f"1 fact learned by rule: {fact.id[:8]}; no strategy was learned: ")
+    assert "nothing" not in notice
 
 
 async def test_the_paper_draws_no_facts(file: Path) -> None:

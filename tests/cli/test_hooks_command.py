@@ -99,7 +99,7 @@ def test_what_was_learned_and_is_kept_already_is_listed_elsewhere(mulligan: Run,
     assert "make" in mulligan("memory", "review").out
     learned(mulligan, "s2", place)
     said = mulligan("memory", "review").err
-    assert f"1 lesson kept: mulligan memory --agent-id {project_id(str(place))} list" in said
+    assert f"1 lesson kept: mulligan memory --bank {project_id(str(place))} list" in said
 
 
 @pytest.mark.parametrize("arguments", [("pause",), ("set", "needed", "3"), ("forget", "s1"), ("doctor", "claude")])
@@ -303,7 +303,7 @@ def test_a_session_is_known_by_the_id_in_its_transcript(mulligan: Run, place: Pa
     ("arguments", "named"),
     [
         (("--since", "30d", "--dry-run", "--model", "x"), "--dry-run"),
-        (("--since", "30d", "--agent-id", "ann"), "--agent-id"),
+        (("--since", "30d", "--agent-id", "ann"), "--bank"),
         (("s1.jsonl", "--all-projects"), "--all-projects"),
         (("s1.jsonl", "--agent", "claude"), "--agent"),
     ],

@@ -137,7 +137,7 @@ def test_without_a_model_failed_asserts_are_facts(mulligan: Run, here: Path, out
         (("chat.json", "--format", "plain"), "chat.json: no line begins with who speaks"),
         (("chat.json", "--format", "opnai"), "openai"),
         (("chat.json", "--task", " "), "query is empty"),
-        (("chat.json", "--all-agents"), "--agent-id NAME"),
+        (("chat.json", "--all-agents"), "--bank NAME"),
     ],
 )
 def test_bad_input_ends_before_a_model_is_asked(mulligan: Run, here: Path, arguments: Any, says: str) -> None:

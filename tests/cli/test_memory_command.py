@@ -120,8 +120,8 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("export", "-o", "no/such/x"), "cannot be written"),
         (("purge",), "Name the lessons to remove"),
         (("purge", "x", "--all"), "but not both"),
-        (("retire", "x", "--all-agents"), "name it with --agent-id"),
-        (("--all-agents", "add", *FIRST), "name it with --agent-id"),
+        (("retire", "x", "--all-agents"), "name it with --bank"),
+        (("--all-agents", "add", *FIRST), "name it with --bank"),
         (("reembed",), "No vectors can be made"),
     ],
 )
@@ -132,7 +132,7 @@ def test_bad_input_is_reported_and_ends_with_2(mulligan: Run, command: tuple[str
 
 
 def test_nothing_is_here_yet(mulligan: Run) -> None:
-    assert mulligan("memory", "list") == (0, "", "There is no such lesson here. To search all agents: --all-agents\n")
+    assert mulligan("memory", "list") == (0, "", "There is no such lesson here. To search all banks: --all-banks\n")
     assert mulligan("memory", "pending") == (0, "", "Nothing is pending.\n")
     assert mulligan("memory", "search", "x").err.startswith("No lesson was found.")
     assert not any(one["lessons"] for one in json.loads(mulligan("memory", "export").out)["agents"])
@@ -269,12 +269,12 @@ def test_agents_are_walled_off_from_each_other(mulligan: Run) -> None:
     assert listed(mulligan) == []
     for every in (("--all-agents",), ("--agent-id", "*")):
         assert {one["id"] for one in listed(mulligan, *every)} == {mine, yours}
-    assert "agent" in mulligan("memory", "list", "--all-agents").out.splitlines()[0]
+    assert "bank" in mulligan("memory", "list", "--all-banks").out.splitlines()[0]
     for command in ("show", "history", "retire", "purge"):
         ended = mulligan("memory", command, yours, "--agent-id", "mine", *(["--yes"] if command == "purge" else []))
         assert ended.status == 2
     rows = mulligan("memory", "stats", "--all-agents").out.splitlines()
-    assert [row.split()[:2] for row in rows] == [["agent", "active"], ["mine", "1"], ["yours", "1"]]
+    assert [row.split()[:2] for row in rows] == [["bank", "active"], ["mine", "1"], ["yours", "1"]]
     assert set(json.loads(mulligan("memory", "stats", "--json", "--agent-id", "mine").out)) == {"mine"}
 
 

@@ -107,7 +107,7 @@ def test_a_model_that_is_named_names_them(mulligan: Run, here: Path) -> None:
             "No kind 'no such' is proposed. Proposed: add invoice send, calendar parse date.",
         ),
         (("--alike", "0"), "above 0 and at most 1"),
-        (("--all-agents",), "name it with --agent-id NAME"),
+        (("--all-agents",), "name it with --bank NAME"),
     ],
 )
 @pytest.mark.usefixtures("filled")

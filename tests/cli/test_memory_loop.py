@@ -101,7 +101,7 @@ def test_facts_of_another_project_are_found_when_asked_for(
     added = ("--title", "How tests run", "--content", "`make check` runs the tests.", "--nature", "fact")
     id = mulligan("memory", "add", *added).out.strip()
     shown = mulligan("memory", "show", id).out
-    assert f"fact of the project {project.name}\n" in shown
+    assert f"fact of the project {project}\n" in shown
     search = ("memory", "search", "how do the tests run", "--threshold", "0")
     assert "(a fact of this project, " in mulligan(*search).out
     (project / "mulligan.toml").write_text('[project]\nname = "another"\n\n[memory]\nembedder = "none"\n')

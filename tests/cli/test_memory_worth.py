@@ -76,3 +76,21 @@ def test_an_outcome_is_told_from_the_command_line_once(mulligan: Run, here: Path
     assert "pinned" in mulligan("memory", "show", id).out
     mulligan("memory", "unpin", id)
     assert "pinned" not in mulligan("memory", "show", id).out
+
+
+def test_a_setting_that_is_set_is_not_recommended(mulligan: Run, here: Path) -> None:
+    added(mulligan, "By card")
+    (here / "mulligan.toml").write_text('[memory]\nwithhold = 0.2\nembedder = "none"\n')
+    said = mulligan("memory", "stats").err
+    assert "withhold = 0.2" in said
+    assert "set withhold" not in said
+
+
+def test_a_run_says_that_lessons_were_withheld(mulligan: Run, here: Path) -> None:
+    (here / "mulligan.toml").write_text('[memory]\nwithhold = 0.5\nembedder = "none"\nthreshold = 0\ntop_k = 20\n')
+    for n in range(20):  # that none is withheld has a chance of one in a million
+        added(mulligan, f"Way {n}")
+    ended = mulligan("solve", QUERY, "--model", "scripted:second.txt", "--evaluator", "./judge.py", "--memory")
+    assert "withheld to measure what" in ended.err
+    (run,) = [line.split()[0] for line in mulligan("runs", "list").out.splitlines()[1:]]
+    assert "withheld to measure what" in mulligan("runs", "show", run).out

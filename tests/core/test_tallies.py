@@ -88,3 +88,24 @@ def test_draws_keep_to_their_share_and_to_no_other_entry() -> None:
     assert 0.09 < mean(a for a, _ in drawn) < 0.11
     assert 0.007 < mean(a and b for a, b in drawn) < 0.013
     assert not any(is_withheld(f"r{n}", "a", 0.0) for n in range(100))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=60), st.sampled_from([None, 2.0, 100.0]))
+def test_an_interval_stays_inside_what_a_difference_can_be(
+    draws: list[tuple[bool, bool]], halflife: float | None
+) -> None:
+    tally = Tally()
+    for success, withheld in draws:
+        tally = tally.with_draw(success, withheld=withheld, share=0.3, halflife=halflife)
+    if (uplift := tally.uplift) is not None:
+        assert -1 <= uplift.low <= uplift.mean <= uplift.high <= 1
+
+
+def test_few_outcomes_on_both_sides_say_little_and_nothing_impossible() -> None:
+    tally = Tally()
+    for success, withheld in ((True, False), (False, True), (True, False)):
+        tally = tally.with_draw(success, withheld=withheld, share=0.5)
+    assert tally.uplift is not None
+    assert -1 <= tally.uplift.low < 0 < tally.uplift.high <= 1
+    assert "(-1." not in str(tally)
+    assert "to +1." not in str(tally).replace("to +1.00", "")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from banks import a_bank, lessons_of, mind
 from langchain_core.messages import AIMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.prebuilt import ToolNode
 from reflexion_graphs import QUESTION, a_graph, a_store, an_open_store, asking, chat, on_thread, recorded, run, scored
 
@@ -92,6 +93,22 @@ def test_what_is_wrong_is_told_to_the_agent(way: str, bank: Bank) -> None:
     assert "There is no recall 'r0'" in used(way, learn, task=QUESTION, steps=STEPS, success=True, recall_id="r0")
     wrong = {**DRAWN, "steps": [7]}
     assert "step" in used(way, learn, task=QUESTION, steps=STEPS, success=True, lessons=[wrong])
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_names_of_arguments_are_understood_or_refused(way: str, bank: Bank) -> None:
+    for n in range(3):
+        asyncio.run(bank.add(f"Label {n}", f"The label {n} of nodes is spelt with a capital letter."))
+    recall, learn = bank_tools(bank)
+    assert used(way, recall, task="the label of nodes", topK=3).count("capital letter") == 3
+    assert used(way, recall, task="the label of nodes", limit=1).count("capital letter") == 1
+    assert "No argument of recall_lessons is called 'tasks'. Did you mean 'task'?" in used(way, recall, tasks="t")
+    assert "No argument of learn_lessons is called 'agent'" in used(way, learn, task="t", steps=STEPS, agent="bob")
+
+
+def test_no_tool_offers_a_choice_of_types_that_some_providers_refuse(bank: Bank) -> None:
+    for tool in bank_tools(bank):
+        assert "anyOf" not in str(convert_to_openai_tool(tool))
 
 
 def test_they_are_tools_like_any_other(bank: Bank) -> None:

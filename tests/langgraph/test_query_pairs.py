@@ -242,7 +242,7 @@ async def test_a_pair_of_an_agent_id_is_announced_with_the_command_that_confirms
     await agent.aclose()
     async with open_bank("me") as bank:
         (pair,) = await pairs(bank)
-    command = f"mulligan memory --agent-id me rate {pair.id} --good"
+    command = f"mulligan memory --bank me rate {pair.id} --good"
     assert said[0] == f"kept question and query as {pair.id}, active; to confirm them: {command}"
 
 

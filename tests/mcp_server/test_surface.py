@@ -69,7 +69,7 @@ async def test_schemas_are_json_schemas_of_objects_whose_fields_are_explained() 
             assert schema["type"] == "object"
             assert set(schema.get("required", [])) <= set(schema["properties"])
         for name, field in tool.input_schema["properties"].items():
-            assert field.get("description"), f"{tool.name}.{name}"
+            assert {**field, **field.get("anyOf", [{}])[0]}.get("description"), f"{tool.name}.{name}"
         assert list(_foreign(tool.input_schema)) == []
 
 

@@ -34,7 +34,7 @@ def test_tokens_are_read_once_and_taken_out_of_the_environment(monkeypatch: pyte
 
 def test_agent_id_binds_all_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [token.agent_id for token in read(monkeypatch, f"a:{A} {ANY}", "a")] == ["a", "a"]
-    with pytest.raises(InvalidInput, match="--agent-id"):
+    with pytest.raises(InvalidInput, match="--bank"):
         read(monkeypatch, f"b:{B}", "a")
 
 
@@ -75,7 +75,7 @@ async def test_only_the_whole_token_is_the_token(monkeypatch: pytest.MonkeyPatch
     [
         (("--host", "0.0.0.0"), {}, "MULLIGAN_TOKEN"),
         ((), {"MULLIGAN_TOKEN": "short"}, "16"),
-        (("--agent-id", "x"), {"MULLIGAN_TOKEN": f"a:{A}"}, "--agent-id"),
+        (("--agent-id", "x"), {"MULLIGAN_TOKEN": f"a:{A}"}, "--bank"),
     ],
 )
 def test_a_server_that_could_not_be_safe_does_not_start(

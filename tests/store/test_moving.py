@@ -152,8 +152,8 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found["totals"]["lessons"], found["queue"], found["leases"]) == (0, {}, 0)
     for words, said in (
         (("setup", there), "only a store in PostgreSQL"),
-        (("setup", "postgresql://me@h/db", "--role", "r"), "--agent-id NAME or --all-agents"),
-        (("setup", "postgresql://me@h/db", "--all-agents"), "--agent-id NAME or --all-agents"),
+        (("setup", "postgresql://me@h/db", "--role", "r"), "--bank NAME or --all-banks"),
+        (("setup", "postgresql://me@h/db", "--all-agents"), "--bank NAME or --all-banks"),
     ):
         with pytest.raises(InvalidInput, match=said):
             run(*words)

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 import mulligan
 from mulligan import ScriptedModel
 from mulligan.cli.main import cli
-from mulligan.core.arms import MOST_MEMORY, ArmRow, counted, interval, memory, odds, seen
+from mulligan.core.arms import MOST_MEMORY, ArmRow, counted, memory, odds, seen
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.protocols import Model, Store
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Attempt, Choice, Episode, Feedback, Finding, Head, Outcome, Task, Trial
+from mulligan.core.worth import interval
 from mulligan.store import open_store
 from mulligan.strategies.adaptive import FIT, Adaptive, signal_of
 from mulligan.text.evidence import evidence_of

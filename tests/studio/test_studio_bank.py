@@ -70,8 +70,8 @@ async def test_an_empty_bank_says_which_agents_have_lessons_unless_it_serves_one
     await kept("<i>ads</i>")
     async with studio_client() as client:
         page = (await client.get("/bank")).text
-        assert "mulligan studio --agent-id billing" in page
-        assert "--agent-id &lt;i&gt;ads&lt;/i&gt;" in page
+        assert "mulligan studio --bank billing" in page
+        assert "--bank &lt;i&gt;ads&lt;/i&gt;" in page
     async with studio_client(agent_id="clerk") as client:
         assert "billing" not in (await client.get("/bank")).text
 

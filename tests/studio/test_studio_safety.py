@@ -102,7 +102,7 @@ async def test_other_machines_are_let_in_only_with_a_token() -> None:
 
 
 async def test_a_token_of_one_agent_does_not_open_a_studio_of_all() -> None:
-    with pytest.raises(InvalidInput, match="--agent-id books"):
+    with pytest.raises(InvalidInput, match="--bank books"):
         await serve_studio(Service(), print, tokens=[Token("token 1", SECRET, "books")])
 
 

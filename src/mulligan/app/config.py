@@ -15,6 +15,7 @@ from typing import cast
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.home import home
 from mulligan.core.records import Json
+from mulligan.hooks.project import Project, allow, project_of
 from mulligan.text.files import read_text
 from mulligan.text.toml_lines import line_of
 
@@ -100,29 +101,28 @@ def project_root(start: Path | None = None) -> Path | None:
     return next((folder for folder in (here, *here.parents) if project_file(folder)), None)
 
 
-def project_name(config: Config, folder: Path | None = None) -> str:
-    """The project's name: `name` of [project], else of the git repository's folder, else of the project file's.
+def project_here(config: Config, folder: Path | None = None, *, allowed: bool = False) -> Project:
+    """The project whose facts count: `name` of [project], else the repository's, else the project file's folder.
 
-    "" without any of them. folder: default is the working folder.
+    Its id is "" without any of them.
+
+    Args:
+        config: the configuration.
+        folder: default is the working folder. A folder without a repository is a project of its own.
+        allowed: a person says that the folder may use the lessons of the project that it names.
     """
-    named = config.table("project").get("name")
+    find = allow if allowed else project_of
     here = (folder or Path.cwd()).absolute()
+    named = config.table("project").get("name")
+    refused = Project("")
     if isinstance(named, str) and named.strip() and config.root in (here, *here.parents):
-        return named.strip()
-    if (top := next((path for path in (here, *here.parents) if (path / ".git").exists()), None)) is not None:
-        return _repository(top).name
-    return (here if folder else config.root or Path()).name
-
-
-def _repository(top: Path) -> Path:
-    """The folder of the repository that this work tree belongs to: itself, unless git made it beside another."""
-    link = top / ".git"
-    try:
-        text = link.read_text(encoding="utf-8") if link.is_file() else ""
-    except (OSError, UnicodeDecodeError):
-        return top
-    made = Path(text.removeprefix("gitdir:").strip())
-    return made.parents[2] if made.parent.name == "worktrees" and made.parent.parent.name == ".git" else top
+        refused = find(str(config.root), named.strip())
+        if not refused.notice:
+            return refused
+    own = find(str(here))
+    if folder is None and own.id == os.path.realpath(here):
+        own = Project("") if config.root is None else find(str(config.root))
+    return Project(own.id, refused.claim, refused.folder, refused.owner) if refused.notice else own
 
 
 def load(start: Path | None = None) -> Config:

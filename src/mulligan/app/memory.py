@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.app.backup import erasures_file, noted_erasure
-from mulligan.app.config import Config, choose_model, load, project_name, prompts_folder
+from mulligan.app.config import Config, choose_model, load, project_here, prompts_folder
 from mulligan.app.memory_config import MemorySettings
 from mulligan.app.model_roles import Models
 from mulligan.app.plugins import build
@@ -23,6 +23,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Memory
 from mulligan.core.protocols import Embedder, Model
 from mulligan.core.records import Json, Lesson, Spec
+from mulligan.hooks.project import Project
 from mulligan.models.catalog import open_embedder
 from mulligan.models.settings import CallSettings
 from mulligan.recording.holders import owner
@@ -39,6 +40,10 @@ class Bank(bank.Bank):
 
     erasures: Path | None = None
     """Where erasures are noted; None where the bank is in no store that is configured."""
+    notice: str = ""
+    """Why facts of the project that the folder names are not used here, and how to use them; "" if they are."""
+    withhold: float = 0.0
+    """The share of recalls that withhold an entry, to measure what it is worth."""
 
     async def purge(self, ids: Sequence[str] | None) -> int:
         """Removes lessons for good, with their history; None: all of this agent. How many. No back-up of the store that
@@ -76,7 +81,7 @@ def open_bank(
         embedder: "local", PROVIDER:MODEL, "hash" (for tests), "none".
         preset: "paper".
         settings: over those of [memory] in mulligan.toml.
-        project: whose facts are recalled. None is that of the working folder.
+        project: the id of the project whose facts are recalled. None is that of the working folder.
         wrap: given the bank's model, returns what the bank calls instead.
     """
     config = config or load()
@@ -86,6 +91,7 @@ def open_bank(
     prompts = FilePrompts([Path(own)] if own else [])
     named = models.name(model) or memory.model or choose_model(None, config)
     thinker = models.open(named) if named and named != "none" else None
+    here = project_here(config) if project is None else Project(project)
     opened = Bank(
         Ports(
             memory=store or open_store(config.store).memory,
@@ -99,10 +105,11 @@ def open_bank(
             settings=memory.bank,
             owner=owner(),
             strategy=Path(memory.retrieval.name).stem,
-            project=project_name(config) if project is None else project,
+            project=here.id,
         )
     )
     opened.erasures = erasures_file(config.store) if store is None else None
+    opened.notice, opened.withhold = here.notice, memory.bank.withhold
     return opened
 
 

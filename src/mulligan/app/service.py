@@ -54,7 +54,7 @@ class ServerOptions:
         if self.depth < 1:
             raise InvalidInput(f"The memory depth must be at least 1, not {self.depth}.")
         if self.agent_id is not None and not self.agent_id.strip():
-            raise InvalidInput("The agent_id is empty: name one, or leave --agent-id out.")
+            raise InvalidInput("The agent_id is empty: name one, or leave --bank out.")
 
 
 @dataclass
@@ -128,6 +128,8 @@ class Service:
             config=self.config,
             models=self.models,
         )
+        if bank.notice and not self._banks:
+            log.warning(bank.notice)
         self._banks[agent_id] = bank
         while len(self._banks) > OPEN_BANKS:
             _, old = self._banks.popitem(last=False)

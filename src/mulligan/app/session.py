@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from mulligan.app.compose import Parts, asks_model
-from mulligan.app.config import Config, located_model, project_name
+from mulligan.app.config import Config, located_model, project_here
 from mulligan.app.foresight import Person, person_at_terminal
 from mulligan.app.model_roles import OWN_KINDS, Models, is_role, role_of
 from mulligan.app.recipe import Recipe
@@ -98,13 +98,15 @@ class Session:
         model = recipe.reflect_model or recipe.model
         named = None if model == DEFAULT_MODEL else model
         folder = (recipe.workspace or {}).get("folder")
-        project = project_name(self.config, Path(str(folder)) if folder else None)
+        project = project_here(self.config, Path(str(folder)) if folder else None)
+        if project.notice:
+            (self.notice or log.info)(project.notice)
         return open_bank(
             recipe.bank,
             model=named,
             models=self.models,
             config=self.config,
-            project=project,
+            project=project.id,
             settings=for_reader(self.config, recipe.memory or {}, small=self._reader_is_small(recipe)),
             wrap=self.wrap,
         )

@@ -94,6 +94,8 @@ def story(
         for lesson in episode.recall.lessons:
             yield Line(f"(from a {lesson.outcome})", strong=lesson.title)
             yield Fence(lesson.content)
+        if episode.recall.note:
+            yield Line(f"Found {episode.recall.note}.")
     for trial in episode.trials:
         yield from _trial(trial, level + 1)
         yield from after(trial)

@@ -85,7 +85,13 @@ async def _learn(bank: Bank, episodes: Sequence[Episode], notice: Notice) -> Non
     except RecordLost:  # the bank's file is the episode's, too
         raise
     except MulliganError as error:
-        notice(f"nothing was learned: {error}")
+        notice(failure(error))
+
+
+def failure(error: MulliganError) -> str:
+    """What an error left unlearned, for a person: facts are learned by rule before a model is asked."""
+    facts = _count(error.facts, "learned by rule", "fact")
+    return f"{facts}; no strategy was learned: {error}" if facts else f"nothing was learned: {error}"
 
 
 def summary(learned: Learned, agent_id: str | None, known: Collection[str] = ()) -> str:
@@ -114,7 +120,8 @@ def _by_thinking(learned: Learned, agent_id: str | None) -> str:
         _count(learned.quarantined, f"held back ({memory_command(agent_id, 'list', '--quarantined')})"),
         _count(learned.retired, f"retired, so not recalled ({restore_command(agent_id, learned)})"),
     ]
-    nothing = "" if learned.facts and not learned.nothing_because else f"nothing to learn: {learned.nothing_because}"
+    nothing = learned.nothing_because and f"no strategy was learned: {learned.nothing_because}"
+    nothing = nothing if learned.facts else f"nothing to learn: {learned.nothing_because}"
     return ", ".join(part for part in parts if part) or nothing
 
 
@@ -125,7 +132,7 @@ def restore_command(agent_id: str | None, learned: Learned) -> str:
 
 def memory_command(agent_id: str | None, *words: str) -> str:
     """What a person types, so that it is done in the bank of this agent."""
-    named = ["--agent-id", agent_id] if agent_id else []
+    named = ["--bank", agent_id] if agent_id else []
     return f"mulligan memory {shlex.join([*named, *words])}"
 
 

@@ -19,7 +19,7 @@ from mulligan.bank.learn.learning import success_of
 from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, episode_of
 from mulligan.bank.learn.transcripts._records import record_in, records, text_at
 from mulligan.core.codec import digest, json_text
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.protocols import Learned, Model, TranscriptFormat, Turn
 from mulligan.core.records import Episode, Finding, Json
 from mulligan.hooks.learning import NEEDED, keep
@@ -264,7 +264,11 @@ async def learn_from(
         kept = await keep(bank, found, needed)
         ids = (*kept.new, *kept.known)
         if bank.thinks or facts_of(episode, bank.project):
-            learned = await learn_from(bank, episode, recall)
+            try:
+                learned = await learn_from(bank, episode, recall)
+            except MulliganError as error:
+                error.facts = (*ids, *error.facts)
+                raise
             return replace(learned, facts=(*ids, *learned.facts))
         if recall and (success := success_of([episode])) is not None:
             await bank.outcome_of(recall, success)

@@ -23,7 +23,7 @@ EXAMPLES = {
     "runs": ("mulligan runs list", "mulligan runs show RUN", "mulligan runs resume RUN"),
     "runs show": ("mulligan runs show RUN --full", "mulligan runs show RUN --html run.html"),
     "store": (
-        "mulligan store setup postgresql://owner@host/db --role mulligan_all --all-agents",
+        "mulligan store setup postgresql://owner@host/db --role mulligan_all --all-banks",
         "mulligan store migrate --from sqlite:///mulligan.db --to postgresql://mulligan_all@host/db",
         "mulligan store status",
     ),

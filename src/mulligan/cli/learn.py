@@ -20,12 +20,12 @@ from mulligan.bank.exchange.importing import file_text
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.hooks import journal_in_use
-from mulligan.cli.memory import agent_options, with_bank, writing
-from mulligan.cli.memory_review import project_agent, with_project_bank
+from mulligan.cli.memory_banks import agent_options, project_agent, with_bank, writing
+from mulligan.cli.memory_review import with_project_bank
 from mulligan.cli.options import given_options
 from mulligan.cli.terminal import columns, emit, one_line, say, standard_input
 from mulligan.cli.words import count
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Turn
 from mulligan.hooks.journal import Journal
@@ -121,7 +121,7 @@ def _traces(
     """Learns from the runs in traces; the exit status."""
     agent = writing()
     if by_agent and agent:
-        raise InvalidInput("Name --agent-id or --by-agent, not both.")
+        raise InvalidInput("Name --bank or --by-agent, not both.")
     number = 0
 
     def told(run: TraceRun) -> None:
@@ -233,7 +233,12 @@ def _one(
 
     async def work(bank: Bank) -> int:
         known = {one.id for one in await bank.list(Selection(STATES, limit=None))}
-        learned = await learn_from(bank, episode, recall, found, needed)
+        try:
+            learned = await learn_from(bank, episode, recall, found, needed)
+        except MulliganError as error:
+            if error.facts:
+                say(f"{count(len(error.facts), 'fact')} learned by rule: {', '.join(error.facts)}")
+            raise
         if outcome is None and learned.success is not None:
             verdict = "success" if learned.success else "failure"
             say(f"judged to be a {verdict}: {one_line(learned.reason, 200)}")

@@ -5,118 +5,52 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from mulligan.app.config import load, project_name
-from mulligan.app.editing import person
+from mulligan.app.config import load, project_here
 from mulligan.app.teaching import memory_command
 from mulligan.bank.exchange.lesson_page import around, existing
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.memory_banks import (
+    EVERY,
+    agent_options,
+    banks_here,
+    every_bank,
+    for_bank,
+    for_banks,
+    library,
+    named_agent,
+    of_recall,
+    of_work,
+    reading,
+    with_bank,
+    writing,
+)
 from mulligan.cli.memory_words import learned_lines, question_json
 from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Fault, Selection
-from mulligan.core.operations import acting_as
 from mulligan.core.protocols import Learned
 from mulligan.core.records import LAYERS, Json, Lesson
 from mulligan.text.files import read_text
 from mulligan.text.json_lines import parsed
 
 if TYPE_CHECKING:
-    from mulligan.bank.bank import Bank
+    from mulligan.app.memory import Bank
 
-T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
-
-EVERY = "*"
-_ID = "The agent whose lessons to use (default: the unnamed agent)."
 _PROJECT = "The folder of the project (default: the working folder)."
-_ALL = f"Use the lessons of all agents, for reading only; the same as --agent-id '{EVERY}'."
-
-
-def agent_options(command: F) -> F:
-    """Adds --agent-id and --all-agents to the group or a command; the command's own options win."""
-
-    def note(ctx: click.Context, option: click.Parameter, value: str | bool | None) -> None:
-        if value:
-            ctx.meta[_KEY] = EVERY if value is True else value
-        elif value == "":
-            ctx.meta[_KEY] = ""
-
-    for option in (
-        click.option("--all-agents", is_flag=True, expose_value=False, callback=note, help=_ALL),
-        click.option("--agent-id", metavar="NAME", expose_value=False, callback=note, help=_ID),
-    ):
-        command = option(command)
-    return command
-
-
-_KEY = "mulligan.memory.agent"
-
-
-def named_agent() -> str | None:
-    """The agent that was named; `EVERY` for all, None if none was."""
-    return click.get_current_context().meta.get(_KEY)
-
-
-def reading() -> str | None:
-    """The agent_id to read with; None means all agents."""
-    named = named_agent()
-    return None if named == EVERY else named or ""
-
-
-def writing() -> str:
-    """The agent_id to write with. Raises `InvalidInput` where all agents were named."""
-    if named_agent() == EVERY:
-        raise InvalidInput("This changes lessons, which belong to one agent: name it with --agent-id NAME.")
-    return named_agent() or ""
-
-
-def library():  # pyright gives it the type of the module
-    from mulligan.app import memory as library  # with numpy
-
-    return library
-
-
-def with_bank(agent_id: str | None, work: Callable[[Bank], Awaitable[T]], **given: Any) -> T:
-    """Run `work` with the bank of this agent, and close the bank afterwards."""
-
-    async def main() -> T:
-        bank = library().open_bank(agent_id, **{key: value for key, value in given.items() if value is not None})
-        try:
-            return await work(bank)
-        finally:
-            await bank.close()
-
-    with acting_as(f"cli {person()}"):
-        return asyncio.run(main())
-
-
-def for_bank(
-    whose: Callable[[], str | None],
-) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Turns a function of a bank into a command with --agent-id and --all-agents. whose: gives the agent_id."""
-
-    def made(command: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-        @wraps(command)
-        def run(*, model: str | None = None, **given: Any) -> None:
-            with_bank(whose(), lambda bank: command(bank, **given), model=model)
-
-        return agent_options(run)
-
-    return made
 
 
 def json_of(file: str, what: str) -> Json:
@@ -174,18 +108,31 @@ def memory() -> None:
 @click.option("--all-projects", is_flag=True, help="Include facts of other projects.")
 @_kind
 @_json
-@for_bank(reading)
-async def search(bank: Bank, query: str, threshold: str | None, as_of: str | None, as_json: bool, **given: Any) -> None:
-    """Show the lessons for the task QUERY, best first, as an agent gets them."""
-    recall = await bank.recall(
-        query, threshold=threshold_of(threshold), as_of=time_of(as_of), forms=("lessons",), **given
-    )
+@for_banks
+async def search(
+    banks: Sequence[Bank], query: str, threshold: str | None, as_of: str | None, as_json: bool, **given: Any
+) -> None:
+    """Show the lessons for the task QUERY, best first, as an agent gets them from each bank."""
+    asked: dict[str, Any] = {
+        "threshold": threshold_of(threshold),
+        "as_of": time_of(as_of),
+        "forms": ("lessons",),
+        **given,
+    }
+    recalls = [(bank, await bank.recall(query, **asked)) for bank in banks]
+    found = [(bank, recall) for bank, recall in recalls if recall.lessons]
     if as_json:
-        emit(dumped(memory_words.recall_json(query, recall)))
-    elif recall.lessons:
-        emit(memory_words.found(recall, bank.project))
-    for line in memory_words.about(recall):
+        emit(dumped(memory_words.recalls_json(query, [recall for _, recall in recalls])))
+    elif found:
+        emit("\n\n".join(memory_words.found(recall, bank.project, of=_named(bank, banks)) for bank, recall in found))
+    lines = [line for _, recall in found or recalls for line in memory_words.about(recall)]
+    for line in dict.fromkeys(lines):
         say(line)
+
+
+def _named(bank: Bank, banks: Sequence[Bank]) -> str:
+    """The bank in words, where there are several."""
+    return "" if len(banks) == 1 else memory_words.bank_name(bank.agent_id or "")
 
 
 @memory.command()
@@ -208,7 +155,7 @@ def notebook(project: Path | None, as_of: str | None, as_json: bool) -> None:
         else:
             say(f"Nothing is known yet of the project {bank.project or '(without a name)'}.")
 
-    with_bank(reading(), work, project=project and project_name(load(), project))
+    with_bank(reading(), work, project=project and project_here(load(), project).id)
 
 
 @memory.command()
@@ -222,7 +169,7 @@ def announce(change: str, project: Path | None) -> None:
         marked = await bank.announce(change)
         say(f"{count(marked, 'fact')} of the project {bank.project or '(without a name)'} marked to be checked")
 
-    with_bank(writing(), work, project=project and project_name(load(), project))
+    with_bank(writing(), work, project=project and project_here(load(), project).id)
 
 
 @memory.command("list")
@@ -245,27 +192,45 @@ def announce(change: str, project: Path | None) -> None:
 @_kind
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, newest first.")
 @_json
-@for_bank(reading)
-async def list_lessons(bank: Bank, limit: int, as_json: bool, **given: Any) -> None:
+@for_banks
+async def list_lessons(banks: Sequence[Bank], limit: int, as_json: bool, **given: Any) -> None:
     """List the lessons, newest first."""
 
     state = "quarantined" if given["quarantined"] else given["state"]
     states = STATES if state == "all" else (state,)
     wanted = {name: given[name] for name in ("outcome", "tag", "nature", "layer", "kind")}
     which = Selection(states, limit=limit, **wanted)
-    lessons = await bank.list(which)
+    found = [lesson for bank in banks for lesson in await bank.list(which)]
+    lessons = sorted(found, key=lambda lesson: -lesson.created)[:limit]
     if as_json:
         emit(dumped([to_json(lesson) for lesson in lessons]))
     elif lessons:
-        emit(memory_words.lesson_rows(lessons, agents=bank.agent_id is None))
+        emit(memory_words.lesson_rows(lessons, banks=len(banks) > 1 or banks[0].agent_id is None))
     else:
-        say("There is no such lesson here." + ("" if reading() is None else " To search all agents: --all-agents"))
+        say("There is no such lesson here." + ("" if reading() is None else " To search all banks: --all-banks"))
+
+
+@memory.command()
+@_json
+def banks(as_json: bool) -> None:
+    """List the banks, with how many lessons each has. `*` marks those that count in this folder."""
+
+    here = banks_here()
+    counts: dict[str, Json] = {}
+    for agent in every_bank():
+        counts |= with_bank(agent, lambda bank: bank.stats())
+    if as_json:
+        emit(dumped({name: {**cast(dict[str, Json], of), "here": name in here} for name, of in counts.items()}))
+    elif counts:
+        emit(memory_words.stats_rows(counts, sorted(counts), here=here))
+    else:
+        say("There is no bank yet.")
 
 
 @memory.command()
 @click.argument("id")
 @_json
-@for_bank(reading)
+@for_bank(reading, of="id")
 async def show(bank: Bank, id: str, as_json: bool) -> None:
     """Show the lesson ID with its origin and its links. The beginning of the id is enough."""
     lesson = await bank.get(id)
@@ -281,7 +246,7 @@ async def show(bank: Bank, id: str, as_json: bool) -> None:
 @memory.command()
 @click.argument("id")
 @_json
-@for_bank(reading)
+@for_bank(reading, of="id")
 async def history(bank: Bank, id: str, as_json: bool) -> None:
     """Show the changes of the lesson ID, oldest first."""
     versions = await bank.history(id)
@@ -291,7 +256,7 @@ async def history(bank: Bank, id: str, as_json: bool) -> None:
 @memory.command()
 @click.argument("id")
 @_json
-@for_bank(reading)
+@for_bank(reading, of="id", look=of_recall)
 async def receipt(bank: Bank, id: str, as_json: bool) -> None:
     """Show the lessons of the recall ID, its task, and how the task ended."""
     kept = await bank.receipt(id)
@@ -304,7 +269,7 @@ async def receipt(bank: Bank, id: str, as_json: bool) -> None:
 @memory.command()
 @click.argument("recall")
 @click.argument("ended", metavar="success|failure", type=click.Choice(["success", "failure"]))
-@for_bank(writing)
+@for_bank(writing, of="recall", look=of_recall)
 async def outcome(bank: Bank, recall: str, ended: str) -> None:
     """Tell how the task of the recall RECALL ended, where nothing is learned from it. The first outcome counts."""
     counted = await bank.outcome_of(recall, ended == "success")
@@ -316,20 +281,23 @@ async def outcome(bank: Bank, recall: str, ended: str) -> None:
 
 @memory.command()
 @_json
-@for_bank(reading)
-async def stats(bank: Bank, as_json: bool) -> None:
+@for_banks
+async def stats(banks: Sequence[Bank], as_json: bool) -> None:
     """Show the number of lessons by state, the space that they take, and what they have been worth."""
-    counts, worth = await bank.stats(), await bank.worth()
-    lessons = await existing(bank, tuple(one.id for one in worth if one.id))
+    counts = {name: of for bank in banks for name, of in (await bank.stats()).items()}
+    worth = [one for bank in banks for one in await bank.worth()]
+    ids = tuple(one.id for one in worth if one.id)
+    lessons = [lesson for bank in banks for lesson in await existing(bank, ids)]
     if as_json:
         emit(dumped(memory_words.stats_json(counts, worth)))
     elif counts:
         emit(memory_words.stats_rows(counts, sorted(counts)))
         if worth:
             emit(memory_words.worth_story(worth, lessons))
-        if not all(one.tally.uplift for one in worth) or not worth:
-            say(memory_words.NOT_MEASURED)
-        for line in memory_words.agreements(await bank.list(Selection(STATES, limit=None)), worth):
+        if hint := memory_words.not_measured(worth, share=max(bank.withhold for bank in banks)):
+            say(hint)
+        every = [lesson for bank in banks for lesson in await bank.list(Selection(STATES, limit=None))]
+        for line in memory_words.agreements(every, worth):
             say(line)
     else:
         say("There is no lesson here yet.")
@@ -337,10 +305,10 @@ async def stats(bank: Bank, as_json: bool) -> None:
 
 @memory.command()
 @_json
-@for_bank(reading)
-async def pending(bank: Bank, as_json: bool) -> None:
+@for_banks
+async def pending(banks: Sequence[Bank], as_json: bool) -> None:
     """List work that is not done: queued, running, failed, or waiting for an answer."""
-    several = await bank.pending()
+    several = [one for bank in banks for one in await bank.pending()]
     if as_json:
         emit(dumped([asdict(one) for one in several]))
     elif several:
@@ -446,7 +414,7 @@ def _given(given: Mapping[str, Any]) -> dict[str, Any]:
 @_text_options
 @click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
 @click.option("--file", "file", metavar="FILE", help="A JSON object with the fields to change; - is standard input.")
-@for_bank(writing)
+@for_bank(writing, of="id")
 async def edit(bank: Bank, id: str, outcome: str | None, file: str | None, **given: Any) -> None:
     """Change the lesson ID. Its history keeps the earlier version."""
     changes: dict[str, Any] = {}
@@ -464,7 +432,7 @@ async def edit(bank: Bank, id: str, outcome: str | None, file: str | None, **giv
 @memory.command()
 @click.argument("id")
 @click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
-@for_bank(writing)
+@for_bank(writing, of="id")
 async def retire(bank: Bank, id: str, why: str) -> None:
     """Stop recalling the lesson ID. `restore` brings it back."""
     say_changed(await bank.retire(id, why), "retired")
@@ -472,7 +440,7 @@ async def retire(bank: Bank, id: str, why: str) -> None:
 
 @memory.command()
 @click.argument("id")
-@for_bank(writing)
+@for_bank(writing, of="id")
 async def restore(bank: Bank, id: str) -> None:
     """Recall the retired lesson ID again."""
     say_changed(await bank.restore(id), "restored")
@@ -480,7 +448,7 @@ async def restore(bank: Bank, id: str) -> None:
 
 @memory.command()
 @click.argument("id")
-@for_bank(writing)
+@for_bank(writing, of="id")
 async def undo(bank: Bank, id: str) -> None:
     """Take back the last change of the lesson ID, such as that it was replaced, retired, edited or marked."""
     say_changed(await bank.undo(id), "as it was before")
@@ -488,7 +456,7 @@ async def undo(bank: Bank, id: str) -> None:
 
 @memory.command()
 @click.argument("id")
-@for_bank(writing)
+@for_bank(writing, of="id")
 async def pin(bank: Bank, id: str) -> None:
     """Keep the lesson ID: it is never withheld to measure what it is worth, nor retired for the harm that it does."""
     say_changed(await bank.pin(id), "pinned")
@@ -496,7 +464,7 @@ async def pin(bank: Bank, id: str) -> None:
 
 @memory.command()
 @click.argument("id")
-@for_bank(writing)
+@for_bank(writing, of="id")
 async def unpin(bank: Bank, id: str) -> None:
     """Let the lesson ID be measured like any other."""
     say_changed(await bank.pin(id, False), "unpinned")
@@ -504,7 +472,7 @@ async def unpin(bank: Bank, id: str) -> None:
 
 @memory.command()
 @click.argument("id")
-@for_bank(writing)
+@for_bank(writing, of="id")
 async def release(bank: Bank, id: str) -> None:
     """Release the lesson ID from quarantine, after you have read it and found it harmless."""
     say_changed(await bank.release(id), "released")
@@ -522,7 +490,7 @@ def say_changed(lesson: Lesson, done: str) -> None:
 @click.option("--related", is_flag=True, help="Only list groups of related lessons, each with what merges it.")
 @click.option("--similarity", type=float, metavar="T", help="With --related: how similar each two are (default: 0.6).")
 @_model
-@for_bank(writing)
+@for_bank(writing, of="ids")
 async def merge(bank: Bank, ids: Sequence[str], answer: str | None, related: bool, similarity: float | None) -> None:
     """Merge the lessons IDS into one rule, and print its id. `unmerge` brings them back.
 
@@ -536,7 +504,7 @@ async def merge(bank: Bank, ids: Sequence[str], answer: str | None, related: boo
     if related:
         groups = await (bank.related() if similarity is None else bank.related(similarity=similarity))
         for group in groups:
-            emit(memory_words.lesson_rows(group, agents=False))
+            emit(memory_words.lesson_rows(group, banks=False))
             say(f"To make one rule of them: {memory_command(bank.agent_id, 'merge', *(one.id for one in group))}")
         if not groups:
             say("No three lessons are so similar. To look for looser groups: --similarity 0.5")
@@ -548,7 +516,7 @@ async def merge(bank: Bank, ids: Sequence[str], answer: str | None, related: boo
 
 @memory.command()
 @click.argument("work")
-@for_bank(writing)
+@for_bank(writing, of="work", look=of_work)
 async def question(bank: Bank, work: str) -> None:
     """Print the question that WORK waits for, and the JSON schema of its answer. Answer it with `commit`."""
 
@@ -560,7 +528,7 @@ async def question(bank: Bank, work: str) -> None:
 @memory.command()
 @click.argument("work")
 @click.argument("answer", metavar="FILE")
-@for_bank(writing)
+@for_bank(writing, of="work", look=of_work)
 async def commit(bank: Bank, work: str, answer: str) -> None:
     """Answer the question that WORK waits for. FILE has the answer as JSON; - is standard input."""
     given_answer, id = json_of(answer, "answer"), _of_task(work)
@@ -590,7 +558,7 @@ def _say_learned(bank: Bank, learned: Learned, again: Sequence[str]) -> None:
 
 @memory.command()
 @click.argument("id")
-@for_bank(writing)
+@for_bank(writing, of="id")
 async def unmerge(bank: Bank, id: str) -> None:
     """Bring back the lessons that ID was merged from, and print their ids. ID is retired."""
     emit("\n".join(await bank.unmerge(id)))
@@ -600,7 +568,7 @@ async def unmerge(bank: Bank, id: str) -> None:
 @click.argument("ids", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All lessons of this agent.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@for_bank(writing)
+@for_bank(writing, of="ids")
 async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> None:
     """Delete the lessons IDS and their history. This cannot be undone."""
     if bool(ids) == everything:
@@ -620,7 +588,7 @@ def import_(file: str) -> None:
     """Import the lessons in FILE.
 
     FILE is an export of Mulligan, a memories.json of ReasoningBank-MCP, or a memory.jsonl of the official memory
-    server. The lessons go to the agents that the file names, or with --agent-id all to that one. The whole file is
+    server. The lessons go to the agents that the file names, or with --bank all to that one. The whole file is
     checked before anything is stored. Lessons that are there already are left out.
     """
     agent = None if named_agent() in (None, EVERY) else writing()

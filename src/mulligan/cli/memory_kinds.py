@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mulligan.app.teaching import memory_command
-from mulligan.cli.memory import agent_options, dumped, with_bank, writing
+from mulligan.cli.memory import dumped
+from mulligan.cli.memory_banks import agent_options, with_bank, writing
 from mulligan.cli.memory_review import memory
 from mulligan.cli.terminal import clean, columns, emit, one_line, say
 from mulligan.cli.words import count
@@ -16,7 +17,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import KindMap
 
 if TYPE_CHECKING:
-    from mulligan.bank.bank import Bank
+    from mulligan.app.memory import Bank
     from mulligan.bank.kinds.found import Proposal
 
 __all__ = ["memory"]

@@ -19,15 +19,14 @@ from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import archives_from_json
 from mulligan.bank.exchange.lesson_page import markdown
 from mulligan.bank.exchange.marked_block import with_block
-from mulligan.cli.memory import (
+from mulligan.cli.memory import dumped, memory, say_changed
+from mulligan.cli.memory_banks import (
     agent_options,
-    dumped,
     for_bank,
+    for_banks,
     library,
-    memory,
-    named_agent,
+    project_agent,
     reading,
-    say_changed,
     with_bank,
     writing,
 )
@@ -39,24 +38,15 @@ from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
-from mulligan.hooks.journal import Journal
 from mulligan.hooks.learning import add
 from mulligan.hooks.pairs import TAG
-from mulligan.hooks.project import USER, project_id
+from mulligan.hooks.project import USER
 from mulligan.hooks.recall import DENY, forbidden, store_file
 from mulligan.store import open_store
 
 __all__ = ["memory"]
 
 T = TypeVar("T")
-
-
-def project_agent(folder: str = "") -> str:
-    """The agent that was named, else that of the project of this folder (default: the working folder)."""
-    if named_agent() is not None:
-        return writing()
-    with Journal() as journal:
-        return journal.bank_of(project_id(folder or os.getcwd()))
 
 
 def with_project_bank(agent: str, work: Callable[[Bank], Awaitable[T]], model: str | None = None) -> T:
@@ -110,7 +100,7 @@ def review(keep: Sequence[str], drop: Sequence[str], deny: Sequence[str], everyw
 @memory.command()
 @click.argument("id")
 @rating_options
-@for_bank(writing)
+@for_bank(writing, of="id")
 async def rate(bank: Bank, id: str, by: str | None, comment: str, **given: Any) -> None:
     """Rate the lesson ID: SCORE is from 0 to 1, higher is better. `stats` says how far people and figures agree."""
     say_changed(await bank.rate(id, score_of(given), by=person() if by is None else by, comment=comment), "rated")
@@ -120,15 +110,16 @@ async def rate(bank: Bank, id: str, by: str | None, comment: str, **given: Any) 
 @click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes from then on.")
 @click.option("--by", metavar="TEXT", help="Only changes by those whose name holds this, such as mcp.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-@for_bank(reading)
-async def audit(bank: Bank, since: datetime | None, by: str | None, as_json: bool) -> None:
+@for_banks
+async def audit(banks: Sequence[Bank], since: datetime | None, by: str | None, as_json: bool) -> None:
     """Show who changed which lesson, when and why, oldest first."""
     least = since.timestamp() if since else 0.0
-    found = [one for one in await bank.decided() if one.at >= least and (by or "") in one.by]
+    every = sorted([one for bank in banks for one in await bank.decided()], key=lambda one: one.at)
+    found = [one for one in every if one.at >= least and (by or "") in one.by]
     if as_json:
         emit(dumped([to_json(one) for one in found]))
     elif found:
-        emit(audit_rows(found, agents=bank.agent_id is None))
+        emit(audit_rows(found, banks=len(banks) > 1 or banks[0].agent_id is None))
     else:
         say("Nobody changed a lesson here.")
 

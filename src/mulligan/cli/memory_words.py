@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from mulligan.app.teaching import restore_command
@@ -25,15 +26,20 @@ SHORT = 8
 """The characters of an id in a table; every command takes the beginning of an id."""
 
 
-def lesson_rows(lessons: Sequence[Lesson], *, agents: bool) -> str:
-    """A line for each lesson. agents: with a column for its agent. Where one has a layer, there is a column for it."""
+def bank_name(agent_id: str) -> str:
+    """A bank in a table or a sentence; the unnamed agent's has no name."""
+    return one_line(agent_id, 400) or "-"  # whole: it is what --bank takes
+
+
+def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
+    """A line for each lesson. banks: with a column for its bank. Where one has a layer, there is a column for it."""
     layers = any(lesson.layer for lesson in lessons)
-    of_some = (*(("agent",) if agents else ()), "state", "nature", *(("layer",) if layers else ()))
+    of_some = (*(("bank",) if banks else ()), "state", "nature", *(("layer",) if layers else ()))
     headings = ("id", *of_some, "from a", "uses", "created", "title")
     rows = [
         (
             lesson.id[:SHORT],
-            *((one_line(lesson.agent_id, 24) or "-",) if agents else ()),
+            *((bank_name(lesson.agent_id),) if banks else ()),
             lesson.state,
             lesson.nature if lesson.confirmed else f"{lesson.nature}?",
             *((lesson.layer or "-",) if layers else ()),
@@ -55,16 +61,17 @@ def notebook_page(entries: Sequence[Lesson], project: str) -> str:
     return "\n".join([head, *pages])
 
 
-def found(recall: Recall, project: str = "") -> str:
-    """The lessons of a recall in full, best first. project: the current one."""
-    return "\n\n".join(_found(n, lesson, project) for n, lesson in enumerate(recall.lessons, 1))
+def found(recall: Recall, project: str = "", *, of: str = "") -> str:
+    """The lessons of a recall in full, best first. project: the current one. of: the bank that is named with each."""
+    return "\n\n".join(_found(n, lesson, project, of) for n, lesson in enumerate(recall.lessons, 1))
 
 
-def _found(n: int, lesson: Lesson, project: str) -> str:
+def _found(n: int, lesson: Lesson, project: str, of: str) -> str:
     score = "" if lesson.score is None else f"{lesson.score:.2f}  "
     kind = f"from a {lesson.outcome}" if lesson.nature == "strategy" else mark(lesson, project)
     kind = f"{kind}, {lesson.layer}" if lesson.layer else kind
-    head = f"{n}. {score}{one_line(lesson.title, 100)}  ({kind}, {lesson.id[:SHORT]})"
+    bank = f", bank {of}" if of else ""
+    head = f"{n}. {score}{one_line(lesson.title, 100)}  ({kind}, {lesson.id[:SHORT]}{bank})"
     texts = [text for text in (lesson.description, lesson.content) if text.strip()]
     return "\n".join([head, *("   " + line for text in texts for line in clean(text).splitlines())])
 
@@ -104,7 +111,18 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
 _SUCCESS = {True: "the task succeeded", False: "the task failed", None: "not known (yet)"}
 
 
-def recall_json(query: str, recall: Recall) -> Json:
+def recalls_json(query: str, recalls: Sequence[Recall]) -> Json:
+    """The recall that has lessons, else the first, as JSON; of several that have some, their lessons best first."""
+    found = [recall for recall in recalls if recall.lessons] or recalls[:1]
+    if len(found) == 1:
+        return _recall_json(query, found[0])
+    lessons = sorted((one for recall in found for one in recall.lessons), key=lambda one: -(one.score or 0.0))
+    texts = "\n\n".join(recall.formatted_prompt for recall in found)
+    one = replace(found[0], lessons=tuple(lessons), filtered=sum(r.filtered for r in found), formatted_prompt=texts)
+    return {**_recall_json(query, one), "recalls": [recall.id for recall in found]}
+
+
+def _recall_json(query: str, recall: Recall) -> dict[str, Json]:
     return {
         "status": "success" if recall.lessons else "no_memories",
         "recall": recall.id,
@@ -149,15 +167,15 @@ def history_rows(versions: Sequence[Version]) -> str:
     return columns([("when", "change", "what"), *rows])
 
 
-def audit_rows(several: Sequence[Decided], *, agents: bool) -> str:
-    """A line for each change. agents: with a column for the lesson's agent."""
-    headings = ("when", "by", "change", *(("agent",) if agents else ()), "lesson", "title", "why")
+def audit_rows(several: Sequence[Decided], *, banks: bool) -> str:
+    """A line for each change. banks: with a column for the lesson's bank."""
+    headings = ("when", "by", "change", *(("bank",) if banks else ()), "lesson", "title", "why")
     rows = [
         (
             moment(one.at),
             one_line(one.by, 24) or "-",
             one.change,
-            *((one_line(one.agent_id, 24) or "-",) if agents else ()),
+            *((bank_name(one.agent_id),) if banks else ()),
             one.lesson[:SHORT],
             one_line(one.title, 50),
             one_line(one.why, 60) or "-",
@@ -210,17 +228,18 @@ def question_json(work: str | None, question: Question) -> Json:
     return {"work": work, "messages": messages, "schema": question.schema}
 
 
-def stats_rows(counts: Mapping[str, Json], agents: Sequence[str]) -> str:
-    """A line of numbers for each agent."""
-    headings = ("agent", "active", "quarantined", "retired", "superseded", "links", "recalls", "bytes")
-    return columns([headings, *(_stats(agent, counts[agent]) for agent in agents)])
+def stats_rows(counts: Mapping[str, Json], agents: Sequence[str], *, here: Sequence[str] = ()) -> str:
+    """A line of numbers for each bank. here: those that are marked."""
+    headings = ("bank", "active", "quarantined", "retired", "superseded", "links", "recalls", "bytes")
+    rows = ((agent, _stats(agent, counts[agent])) for agent in agents)
+    return columns([headings, *((f"{name} *" if agent in here else name, *of) for agent, (name, *of) in rows)])
 
 
 def _stats(agent: str, of: Mapping[str, Any]) -> tuple[str, ...]:
     lessons: Mapping[str, int] = of.get("lessons", {})
     states = (f"{lessons.get(state, 0):,}" for state in ("active", "quarantined", "retired", "superseded"))
     size = sum(int(n) for n in of.get("bytes", {}).values())
-    return (one_line(agent, 40) or "-", *states, f"{of.get('links', 0):,}", f"{of.get('recalls', 0):,}", f"{size:,}")
+    return (bank_name(agent), *states, f"{of.get('links', 0):,}", f"{of.get('recalls', 0):,}", f"{size:,}")
 
 
 def stats_json(counts: Mapping[str, Json], worth: Sequence[Worth]) -> Json:
@@ -273,7 +292,16 @@ def worth_story(worth: Sequence[Worth], lessons: Sequence[Lesson]) -> str:
     return "\n".join(lines)
 
 
-NOT_MEASURED = "What a lesson is worth shows once it is withheld now and then: set withhold = 0.1 in [memory]."
+def not_measured(worth: Sequence[Worth], *, share: float) -> str:
+    """What is missing for a measured worth; "" where it is there. share: of recalls whose lessons are withheld."""
+    if worth and all(one.tally.uplift for one in worth):
+        return ""
+    if share > 0:
+        return (
+            f"What a lesson is worth shows once it was shown and withheld often enough: withhold = {share:g} in "
+            "[memory], so that takes more recalls with a known outcome."
+        )
+    return "What a lesson is worth shows once it is withheld now and then: set withhold = 0.1 in [memory]."
 
 
 def _worth(one: Worth, title: str) -> tuple[str, ...]:

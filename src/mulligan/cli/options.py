@@ -77,7 +77,13 @@ player_options = together(
 """Who plays in the episodes of a benchmark, and within which limits."""
 memory_options = together(
     click.option("--memory", is_flag=True, help="Recall lessons from the bank first, and teach it afterwards."),
-    click.option("--agent-id", metavar="NAME", help="The agent whose bank --memory uses (default: the unnamed agent)."),
+    click.option(
+        "--bank",
+        "--agent-id",
+        "agent_id",
+        metavar="NAME",
+        help="The agent whose bank --memory uses (default: the unnamed agent).",
+    ),
     click.option(
         "--forms",
         metavar="FORM,FORM",

@@ -35,7 +35,9 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     help="reflexion, memory, all (these two), scaling, hooks, or names of tools.",
 )
 @click.option("--output-schemas", is_flag=True, help="List the schemas of the answers, too: for programs, not models.")
-@click.option("--agent-id", metavar="NAME", help="Serve only this agent; clients cannot name another.")
+@click.option(
+    "--bank", "--agent-id", "agent_id", metavar="NAME", help="Serve only this agent; clients cannot name another."
+)
 @click.option("--project", is_flag=True, help="Serve only the bank of this folder's project, which hooks use.")
 @click.option(
     "--model", "-m", metavar="MODEL", help="The model that judges, extracts and solves (default: the client's own)."
@@ -118,7 +120,7 @@ def _bank_of_project(agent_id: str | None) -> str:
     from mulligan.hooks.recall import store_file
 
     if agent_id is not None:
-        raise InvalidInput("Give either --agent-id or --project: a project's bank has an id of its own.")
+        raise InvalidInput("Give either --bank or --project: a project's bank has an id of its own.")
     folder = os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("GEMINI_CWD") or os.getcwd()
     given, file = os.environ.get("MULLIGAN_STORE", ""), store_file()
     if given and given.removeprefix("sqlite:///") != file:

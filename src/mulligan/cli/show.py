@@ -46,6 +46,8 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
     yield _block(episode.task.prompt, tokens)
     if episode.recall:
         yield f"\nRecalled lessons: {', '.join(lesson.title for lesson in episode.recall.lessons) or 'none'}"
+        if episode.recall.note:
+            yield f"  found {_line(episode.recall.note, 300, tokens)}"
     for given in episode.ratings:
         yield rating(given)
     for trial in episode.trials:

@@ -64,8 +64,16 @@ def _say_erased(lessons: int, episodes: int) -> None:
 @store.command()
 @click.argument("address")
 @click.option("--role", metavar="NAME", default="", help="Let this role serve; made if there is none.")
-@click.option("--agent-id", metavar="NAME", help="The role serves this agent alone, whatever a program asks for.")
-@click.option("--all-agents", is_flag=True, help="The role serves any agent, and all of them.")
+@click.option(
+    "--bank",
+    "--agent-id",
+    "agent_id",
+    metavar="NAME",
+    help="The role serves this agent alone, whatever a program asks for.",
+)
+@click.option(
+    "--all-banks", "--all-agents", "all_agents", is_flag=True, help="The role serves any agent, and all of them."
+)
 def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> None:
     """Make the tables at ADDRESS, or bring them up to date, and let a role serve.
 
@@ -76,7 +84,7 @@ def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> No
             f"{address!r} needs no setup: only a store in PostgreSQL does, such as postgresql://me@host/db"
         )
     if bool(role) != (all_agents or agent_id is not None) or (all_agents and agent_id is not None):
-        raise InvalidInput("A role serves one agent or all: with --role say --agent-id NAME or --all-agents.")
+        raise InvalidInput("A role serves one agent or all: with --role say --bank NAME or --all-banks.")
     require("A store in PostgreSQL needs psycopg", "psycopg", "postgres")
     from mulligan.store.postgresql.schema import setup as make
 

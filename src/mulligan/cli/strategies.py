@@ -13,9 +13,10 @@ import click
 from mulligan.app.config import load
 from mulligan.cli.terminal import columns, emit, one_line, say
 from mulligan.cli.words import count
-from mulligan.core.arms import ArmRow, interval
+from mulligan.core.arms import ArmRow
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
+from mulligan.core.worth import interval
 from mulligan.store import open_store
 
 T = TypeVar("T")

@@ -16,7 +16,13 @@ from mulligan.core.extras import require
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
 @click.option("--host", default="127.0.0.1", metavar="HOST", help="Address to bind to; others need MULLIGAN_TOKEN.")
 @click.option("--port", type=int, default=8642, metavar="PORT", help="Port to bind to (default: 8642; 0: a free one).")
-@click.option("--agent-id", metavar="NAME", help="Serve only this agent (default: the bank of the unnamed agent).")
+@click.option(
+    "--bank",
+    "--agent-id",
+    "agent_id",
+    metavar="NAME",
+    help="Serve only this agent (default: the bank of the unnamed agent).",
+)
 @click.option("--write", is_flag=True, help="Let visitors change lessons; without this they only look.")
 def studio(opens: bool, host: str, port: int, agent_id: str | None, write: bool) -> None:
     """Show runs, benchmarks and the bank in a browser, live.

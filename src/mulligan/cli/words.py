@@ -136,7 +136,7 @@ def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
         case Recalled(recall):
             text, held = f"{count(len(recall.lessons), 'lesson')} recalled", held_back(recall)
             held = f"; {held} (mulligan memory search … --threshold 0 shows it)" if held else ""
-            return Entry("recalled", f"{text}{held}")
+            return Entry("recalled", f"{text}{held}{f' ({folded(recall.note)})' if recall.note else ''}")
         case Evaluated(_, feedback):
             if not has_judge(episode):
                 return None

@@ -88,16 +88,6 @@ def odds(posteriors: Mapping[str, Counts], rng: random.Random) -> dict[str, floa
     return {arm: round(found.count(arm) / DRAWS, 3) for arm in posteriors}
 
 
-def interval(won: float, lost: float, z: float = 1.96) -> Counts:
-    """The 95 % interval (Wilson 1927) of a share with this much won and lost; (0, 1) where nothing is."""
-    n = won + lost
-    if n < 1e-6:
-        return 0.0, 1.0
-    share, zz = won / n, z * z
-    middle, half = share + zz / (2 * n), z * math.sqrt(share * (1 - share) / n + zz / (4 * n * n))
-    return max(0.0, (middle - half) / (1 + zz / n)), min(1.0, (middle + half) / (1 + zz / n))
-
-
 def model_of(head: Head) -> str:
     """The model that acts; of an actor without one, the actor's name."""
     actor: Json = head.settings.get("actor") or {}

@@ -39,7 +39,13 @@ if TYPE_CHECKING:
 
 
 class MulliganError(Exception):
-    """Base of all errors raised on purpose. `str(error)` is one message fit for a person."""
+    """Base of all errors raised on purpose. `str(error)` is one message fit for a person.
+
+    Attributes:
+        facts: ids of the facts that a bank had learned by rule before the error.
+    """
+
+    facts: tuple[str, ...] = ()
 
 
 def described(error: BaseException) -> str:
@@ -168,6 +174,10 @@ class StoreError(MulliganError):
 
 class NotFound(StoreError):
     """There is no such run or episode in the store."""
+
+
+class AmbiguousId(NotFound):
+    """The beginning of an id begins several."""
 
 
 class RecordLost(StoreError):

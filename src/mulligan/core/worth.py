@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from math import erf, sqrt
+from math import erf, hypot, sqrt
 
 HALFLIFE = 100
 """Outcomes of an entry after which an outcome counts half."""
@@ -22,6 +22,16 @@ BETS = (0.4, 0.9)
 Z, STUDENT = 1.96, 2.37
 """Standard deviations to the ends of an interval of 95 %; more by `STUDENT` over the outcomes of the smaller side, near
 Student's t: few outcomes say little of their own spread."""
+
+
+def interval(won: float, lost: float, z: float = 1.96) -> tuple[float, float]:
+    """The 95 % interval (Wilson 1927) of a share with this much won and lost; (0, 1) where nothing is."""
+    n = won + lost
+    if n < 1e-6:
+        return 0.0, 1.0
+    share, zz = won / n, z * z
+    middle, half = share + zz / (2 * n), z * sqrt(share * (1 - share) / n + zz / (4 * n * n))
+    return max(0.0, (middle - half) / (1 + zz / n)), min(1.0, (middle + half) / (1 + zz / n))
 
 
 def is_withheld(receipt: str, entry: str, share: float) -> bool:
@@ -54,10 +64,16 @@ class Arm:
             return Arm(self.count, self.solved, weight, good, squares)
         return Arm(self.count + 1, self.solved + success, weight + 1, good + success, squares + 1)
 
+    def interval(self, n: float, z: float) -> tuple[float, float, float]:
+        """The rate of success, and its interval where the outcomes are worth `n` of today."""
+        rate = self.good / self.weight
+        return rate, *interval(n * rate, n * (1 - rate), z)
+
 
 @dataclass(frozen=True)
 class Uplift:
-    """By how much showing an entry raises the rate of success, with the interval that holds 95 % of what is believed.
+    """By how much showing an entry raises the rate of success, with its 95 % interval (Newcombe 1998, method 10), which
+    stays between -1 and 1.
 
     positive: the probability that it raises the rate at all.
     """
@@ -120,11 +136,13 @@ class Tally:
         """None: not measured, as long as it was never withheld, or never shown, where the outcome is known."""
         if not self.shown.count or not self.withheld.count:
             return None
-        believed = [self._believed(arm) for arm in (self.shown, self.withheld)]
-        (shown, doubt, n), (without, more, few) = believed
-        mean, sd = shown - without, sqrt(doubt + more)
-        wide = (Z + STUDENT / min(n, few)) * sd
-        return Uplift(mean, mean - wide, mean + wide, (1 + erf(mean / sd / sqrt(2))) / 2)
+        (shown, doubt, n), (without, more, few) = self._believed(self.shown), self._believed(self.withheld)
+        mean, sd, z = shown - without, sqrt(doubt + more), Z + STUDENT / min(n, few)
+        rate, low, high = self.shown.interval(n, z)
+        other, lowest, highest = self.withheld.interval(few, z)
+        least = rate - other - hypot(rate - low, highest - other)
+        most = rate - other + hypot(high - rate, other - lowest)
+        return Uplift(mean, min(mean, least), max(mean, most), (1 + erf(mean / sd / sqrt(2))) / 2)
 
     def _believed(self, arm: Arm) -> tuple[float, float, float]:
         """Mean and variance of an arm's rate, and how many outcomes of today its aged ones are worth."""

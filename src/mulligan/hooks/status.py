@@ -12,7 +12,7 @@ from threading import Thread
 
 from mulligan.core.home import home, home_path
 from mulligan.hooks.journal import Journal, Session, Shown, Swallowed, fallback_errors
-from mulligan.hooks.project import project_id
+from mulligan.hooks.project import PREFIX, project_of
 from mulligan.hooks.recall import Reader, store_file
 from mulligan.store.sqlite.database import disk_problem
 
@@ -33,6 +33,7 @@ class Status:
         shown: what was shown or withheld in this project.
         frequent: the errors that came most often: words, how often, in how many sessions.
         errors: what hooks kept from their agents, the newest first.
+        notice: why the folder does not use the lessons of the project that it names, and how it does; "" if it does.
         trouble: why the journal or the store cannot be used now; "" if they can.
     """
 
@@ -47,6 +48,7 @@ class Status:
     shown: tuple[Shown, ...] = ()
     frequent: tuple[tuple[str, int, int], ...] = ()
     errors: tuple[Swallowed, ...] = ()
+    notice: str = ""
     trouble: str = ""
 
     def again(self, way: str = "shown") -> tuple[int, int]:
@@ -60,8 +62,9 @@ class Status:
 
 def status_of(folder: str, *, errors: int = 10) -> Status:
     """The state of hooks for this folder. Raises nothing: what is wrong is in `trouble`."""
-    project = project_id(os.path.abspath(folder))
-    status = Status(project, project, store_file(), errors=tuple(fallback_errors()[:errors]))
+    here = project_of(os.path.abspath(folder))
+    project = PREFIX + here.id
+    status = Status(project, project, store_file(), notice=here.notice, errors=tuple(fallback_errors()[:errors]))
     try:
         with Journal(wait=1.0) as journal:
             journal.set("checked", "1")  # whether it can be written
@@ -79,6 +82,7 @@ def status_of(folder: str, *, errors: int = 10) -> Status:
                 shown=tuple(shown for each in banks for shown in journal.shown(each)),
                 frequent=tuple((words, often, sessions) for _, words, often, sessions in frequent[:5]),
                 errors=tuple(newest),
+                notice=here.notice,
             )
     except (sqlite3.Error, OSError) as error:
         disk = disk_problem(home()) if isinstance(error, sqlite3.Error) else ""

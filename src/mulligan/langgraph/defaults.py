@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from mulligan.app.config import load, prompts_folder
 from mulligan.app.prompts import FilePrompts
-from mulligan.app.teaching import memory_command, summary
+from mulligan.app.teaching import failure, memory_command, summary
 from mulligan.app.workspaces import Notice
 from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import Bank, Learned, Model, Store
@@ -69,7 +69,7 @@ class OwnBank:
             learned: Learned = await self.do(lambda bank: bank.learn(episodes))
         except MulliganError as error:
             if self._notice:
-                self._notice(f"nothing was learned: {error}")
+                self._notice(failure(error))
             raise
         if self._notice:
             self._notice(summary(learned, self.agent_id))

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from mulligan.app.teaching import summary
 from mulligan.bank.learn.trajectory import episode_of
@@ -16,6 +17,7 @@ from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Recall
 from mulligan.langgraph.defaults import OwnBank
 from mulligan.recording.bridge import finish, settled
+from mulligan.text.arguments import renamed
 
 T = TypeVar("T")
 
@@ -50,9 +52,13 @@ class Learning(BaseModel):
 
     task: str = Field(description="What the task was.")
     steps: list[Did] = Field(description="What was done, in order.")
-    success: bool | None = Field(default=None, description="Whether the task succeeded; leave it out if nobody knows.")
-    recall_id: str | None = Field(default=None, description=f"The id that {RECALL} gave for this task.")
-    lessons: list[Drawn] | None = Field(default=None, description="Your own lessons; only when you are asked for them.")
+    success: bool | SkipJsonSchema[None] = Field(
+        default=None, description="Whether the task succeeded; leave it out if nobody knows."
+    )
+    recall_id: str | SkipJsonSchema[None] = Field(default=None, description=f"The id that {RECALL} gave for this task.")
+    lessons: list[Drawn] | SkipJsonSchema[None] = Field(
+        default=None, description="Your own lessons; only when you are asked for them."
+    )
 
 
 def bank_tools(bank: Any) -> list[BaseTool]:
@@ -122,6 +128,18 @@ def _answer(lessons: Sequence[Drawn], items: Sequence[Json]) -> Json:
     return {"why": "The calling agent drew them.", "lessons": drawn, "nothing_because": "" if drawn else "it said so"}
 
 
+class _Tool(StructuredTool):
+    """A tool that understands other spellings of its arguments, and refuses what it does not know."""
+
+    def _parse_input(self, tool_input: str | dict[str, Any], tool_call_id: str | None) -> str | dict[str, Any]:
+        if isinstance(tool_input, dict):
+            try:
+                tool_input = renamed(tool_input, self.args, self.name)
+            except MulliganError as error:
+                raise ToolException(str(error)) from error
+        return super()._parse_input(tool_input, tool_call_id)
+
+
 def _tool(name: str, schema: type[BaseModel], work: Callable[..., Awaitable[str]]) -> BaseTool:
     async def later(**given: Any) -> str:
         try:
@@ -133,6 +151,4 @@ def _tool(name: str, schema: type[BaseModel], work: Callable[..., Awaitable[str]
         return finish(later(**given))
 
     described = (schema.__doc__ or "").strip()
-    return StructuredTool.from_function(
-        now, later, name=name, description=described, args_schema=schema, handle_tool_error=True
-    )
+    return _Tool.from_function(now, later, name=name, description=described, args_schema=schema, handle_tool_error=True)

@@ -18,6 +18,7 @@ from mulligan.mcp_server.messages import protocol_errors
 from mulligan.mcp_server.prompt_texts import TRIALS, memory_rules, prompt_files, reflexion
 from mulligan.mcp_server.tool import MAX_NAME, Call
 from mulligan.mcp_server.tools import topics
+from mulligan.text.arguments import renamed
 
 
 class Prompts:
@@ -60,9 +61,7 @@ class Prompts:
 
     def _given(self, prompt: types.Prompt, arguments: Mapping[str, str], bound: str | None) -> dict[str, str]:
         """The arguments without empty ones, and with the agent_id to use."""
-        for name in arguments:
-            if name not in arguments_of(prompt):
-                raise UnknownName(f"argument of {prompt.name}", name[:MAX_NAME], arguments_of(prompt, bound))
+        arguments = renamed(arguments, arguments_of(prompt), prompt.name)
         given = {name: value for name, value in arguments.items() if value.strip()}
         if "agent_id" in arguments_of(prompt):
             given["agent_id"] = Call(self._service, bound).agent(given.get("agent_id")) or ""

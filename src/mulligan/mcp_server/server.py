@@ -24,6 +24,7 @@ from mulligan.mcp_server.prompts import Prompts
 from mulligan.mcp_server.tokens import bearer
 from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool, coerce
 from mulligan.mcp_server.tools import SETS, select_tools
+from mulligan.text.arguments import renamed
 from mulligan.text.plain import encodable
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Rep
             arguments = coerce(arguments, tool.input_schema)
             if not shallow(arguments):
                 raise InvalidInput(f"The arguments are nested more than {MAX_DEPTH} levels deep: flatten them.")
+            if not tool.input_schema.get("additionalProperties"):
+                arguments = renamed(arguments, tool.input_schema["properties"], tool.name)
             reply = await _within_quota(tool, arguments, call)
             done.facts["result"] = "refused" if reply.error else "answered"
         except MulliganError as error:

@@ -15,6 +15,7 @@ from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 from mulligan.mcp_server.messages import too_many_values
+from mulligan.text.arguments import matched
 
 MAX_NAME = 200
 """Characters of an agent_id."""
@@ -72,6 +73,8 @@ class Call:
         if named is not None and not isinstance(named, str):
             raise InvalidInput("The agent id must be a string.")
         name = (named or "").strip()
+        if named is not None and not name and self.bound is None:
+            raise InvalidInput("The agent id is empty: give a name, or leave it out.")
         if len(name) > MAX_NAME or not name.isprintable():
             raise InvalidInput(f"The agent id must be a name of at most {MAX_NAME} characters, in one line.")
         if self.bound is None:
@@ -166,8 +169,9 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 def coerce(value: Json, schema: Mapping[str, Json]) -> Json:
     """The value, with each string in it that has one clear meaning converted to the type that the schema wants.
 
-    `"3"` becomes 3, `"true"` true, the JSON text of an array or object its value; null is dropped from an object where
-    the field is optional. The rest stays as it is, for the tool to refuse in its own words.
+    `"3"` becomes 3, `"true"` true, the JSON text of an array or object its value, `"Self_Reflection"` the word of a
+    fixed set; a field gets its name in the schema; null is dropped from an object where the field is optional. The rest
+    stays as it is, for the tool to refuse in its own words.
     """
     schemas: list[Json] = schema.get("anyOf") or [schema]
     fitting = [one for one in schemas if _fits(value, one)]
@@ -208,12 +212,16 @@ def _coerce_children(value: Json, schema: Mapping[str, Json]) -> Json:
     if isinstance(value, list):
         items: Mapping[str, Json] = schema.get("items", {})
         return [coerce(one, items) for one in cast("list[Json]", value)]
+    if isinstance(value, str):
+        return matched(value, schema["enum"]) or value if "enum" in schema else value
     if not isinstance(value, dict):
         return value
     fields: Mapping[str, Any] = schema.get("properties", {})
     optional = fields.keys() - set(schema.get("required", ()))
+    given = cast("dict[str, Json]", value)
+    named = {name: meant for name in given if (meant := matched(name, fields) or name) == name or meant not in given}
     return {
-        name: coerce(one, fields.get(name, {}))
-        for name, one in cast("dict[str, Json]", value).items()
-        if not (one is None and name in optional)
+        named.get(name, name): coerce(one, fields.get(named.get(name, name), {}))
+        for name, one in given.items()
+        if not (one is None and named.get(name, name) in optional)
     }

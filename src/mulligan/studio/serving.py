@@ -47,7 +47,7 @@ async def serve_studio(
         if token.agent_id != service.served.agent_id:
             raise InvalidInput(
                 f"{VARIABLE}: {token.name} is bound to the agent {token.agent_id!r}, and this studio shows more than "
-                f"that: start it with --agent-id {token.agent_id}, or leave the agent out of the token."
+                f"that: start it with --bank {token.agent_id}, or leave the agent out of the token."
             )
     bound = bind(host, port, guarded=bool(tokens))
     try:

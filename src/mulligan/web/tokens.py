@@ -84,7 +84,7 @@ def _parse(word: str, number: int, served: str | None) -> Token:
     secret = _checked(secret, f"{VARIABLE}: {name}")
     if served is not None and agent_id and agent_id != served:
         raise InvalidInput(
-            f"{VARIABLE}: {name} is bound to the agent {agent_id!r}, but --agent-id serves {served!r} alone: leave one "
+            f"{VARIABLE}: {name} is bound to the agent {agent_id!r}, but --bank serves {served!r} alone: leave one "
             "of the two out."
         )
     return Token(name, secret, agent_id or served)

@@ -38,7 +38,7 @@ from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import fitting
 from mulligan.core.codec import digest, from_json, to_json
-from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, NotFound
+from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, NotFound
 from mulligan.core.lessons import Account, Addition, Claim, Queue, Queued, Selection
 from mulligan.core.operations import asked, detail_of, operation
 from mulligan.core.protocols import Learned, Model
@@ -314,7 +314,11 @@ class Learning:
             for old in list(self._for_judge)[:-REMEMBERED]:
                 del self._for_judge[old]
         if claim is not None:
-            return replace(await self._extract_now(work, claim), facts=facts)
+            try:
+                return replace(await self._extract_now(work, claim), facts=facts)
+            except MulliganError as error:
+                error.facts = facts
+                raise
         last = await self._latest(work)
         if last.status == "failed":  # the extraction after a verdict: it is tried anew
             waiting = borrow or self._ports.model is None or not background

@@ -7,6 +7,7 @@ apart. All rates but pass@k take only the first episode of each case.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from collections import Counter
@@ -402,11 +403,14 @@ def _case_means(recorded: Recorded) -> dict[str, float]:
 def _over_samples(a: Recorded, b: Recorded | None = None) -> Estimate | None:
     """The mean score over all samples, or how much that of `b` is higher, on their common cases."""
     first, families = _case_means(a), {result.case: _family(result) for result in a.results}
+    second = {} if b is None else _case_means(b)
+    most = 1.0 if all(0 <= score <= 1 for score in (*first.values(), *second.values())) else math.inf
     if b is not None:
-        second = _case_means(b)
         first = {case: second[case] - score for case, score in first.items() if case in second}
     cases = list(first)
-    return clustered(list(first.values()), groups([families[case] for case in cases], cases)) if cases else None
+    if not cases:
+        return None
+    return clustered(list(first.values()), groups([families[case] for case in cases], cases), most=most)
 
 
 def data_hashes(run: BenchRun) -> dict[str, str]:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
+from math import inf
 from statistics import fmean
 
 from mulligan.bench.harness.proof import ARMS, Arm, Plan, Row
@@ -95,7 +96,8 @@ def proof_report(plan: Plan, rows: Sequence[Row]) -> ProofReport:
         found = [_difference(pair, measure) for pair in pairs]
         known = [(value, cluster) for value, cluster in zip(found, by, strict=True) if value is not None]
         if known:
-            differences[name] = clustered([value for value, _ in known], [cluster for _, cluster in known])
+            most = 1.0 if name == SOLVED else inf
+            differences[name] = clustered([value for value, _ in known], [cluster for _, cluster in known], most=most)
     counts = None
     if pairs and plan.repeats == 1:
         verdicts = [(without.solved, with_.solved) for ((without, with_),) in pairs]

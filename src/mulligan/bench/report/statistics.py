@@ -166,12 +166,18 @@ class Estimate:
     detectable: float | None = None
 
 
-def clustered(values: Sequence[float], *ways: Sequence[Hashable], slope: Sequence[float] | None = None) -> Estimate:
+def clustered(
+    values: Sequence[float],
+    *ways: Sequence[Hashable],
+    slope: Sequence[float] | None = None,
+    most: float = math.inf,
+) -> Estimate:
     """The mean of at least one value, with an error that allows for values of one cluster going together.
 
     Args:
         ways: The cluster of each value; in two ways where values go together for two reasons, such as the case and the
             order. A way with one cluster says nothing of others like it, and is left out.
+        most: No value can be further from 0, so the interval ends there: 1 for a difference of rates.
         slope: The value is the sum of `values` divided by that of these, which vary with them (the delta method).
     """
     n = len(values)
@@ -191,7 +197,7 @@ def clustered(values: Sequence[float], *ways: Sequence[Hashable], slope: Sequenc
     else:  # all alike: as sure as if each cluster had tossed a coin
         p = 1.0 if value == 0 else 2.0 ** (1 - max(len(set(way)) for way in ways))
     detectable = reach + se * t_quantile(POWER, clusters - 1) if se > 1e-12 else None
-    return Estimate(value, n, clusters, se, value - reach, value + reach, p, detectable)
+    return Estimate(value, n, clusters, se, max(value - reach, -most), min(value + reach, most), p, detectable)
 
 
 def _between(errors: Sequence[float], way: Sequence[Hashable]) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from statistics import fmean
@@ -289,7 +290,10 @@ def _estimate(pairs: Sequence[_Pair], slope: Sequence[float] | None = None) -> E
     orders = [pair.order for pair in pairs]
     ways = [groups([pair.family for pair in pairs], [pair.case for pair in pairs])]
     ways += [orders] if len(set(orders)) >= FEW else []
-    return clustered([pair.score - pair.reference for pair in pairs], *ways, slope=slope)
+    shares = slope is None and all(0 <= score <= 1 for pair in pairs for score in (pair.score, pair.reference))
+    return clustered(
+        [pair.score - pair.reference for pair in pairs], *ways, slope=slope, most=1.0 if shares else math.inf
+    )
 
 
 def _gain(rows: Sequence[Row], arm: str) -> Estimate | None:

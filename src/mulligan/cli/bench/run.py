@@ -61,7 +61,9 @@ pages_options = together(
 )
 @click.option("--reuse", is_flag=True, help="Reuse answers that a model gave to the very same request.")
 @click.option("--memory", type=click.Choice(["online", "frozen"]), help="Recall from the bank; online also teaches it.")
-@click.option("--agent-id", default="", metavar="NAME", help="The agent whose bank --memory uses.")
+@click.option(
+    "--bank", "--agent-id", "agent_id", default="", metavar="NAME", help="The agent whose bank --memory uses."
+)
 @pages_options
 @foresight_options
 @setting_options

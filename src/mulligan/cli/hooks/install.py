@@ -10,6 +10,7 @@ from mulligan.cli.terminal import emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import codex_trust, install
 from mulligan.hooks.agents import NAMES, Agent, Scope, agent
+from mulligan.hooks.project import allow
 
 
 @click.command(short_help="Put hooks into the settings of coding agents.")
@@ -58,6 +59,8 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         for change in new:
             install.write([change], installing=True)
             say(f"Wrote {change.path}.")
+        if scope != "user":
+            allow(str(folder))
     if any(one.NAME == "codex" for one in found):
         _trust_codex(folder, yes=yes, trust=trust)
     if new:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 import click
 
+from mulligan.app.config import load, project_here
 from mulligan.cli.terminal import emit
 from mulligan.cli.words import count
 from mulligan.hooks.journal import Journal
-from mulligan.hooks.project import PREFIX, project_id
+from mulligan.hooks.project import PREFIX, allow, project_id
 from mulligan.hooks.recall import Reader
 
 
@@ -25,9 +26,14 @@ from mulligan.hooks.recall import Reader
 def command(bank: str | None, folder: str) -> None:
     """Let this project use the bank of the agent BANK, such as that of the project under its old address.
 
-    Without BANK, the project uses its own bank again. The lessons of the other bank stay where they are.
+    Without BANK, the project uses its own bank again, and the folder may use that bank, which other folders of the same
+    repository have filled. The lessons of the other bank stay where they are.
     """
-    project = project_id(os.path.abspath(folder))
+    there = Path(folder).absolute()
+    if not bank:
+        project_here(load(there), there, allowed=True)
+        allow(str(there))
+    project = project_id(str(there))
     if bank and ":" not in bank:
         bank = PREFIX + bank
     with Journal() as journal:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from mulligan.cli.terminal import columns, emit, one_line
+from mulligan.cli.terminal import clean, columns, emit, one_line
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import doctor, install
@@ -91,8 +91,7 @@ def _page(status: Status, installed: Sequence[str]) -> str:
     if status.errors:
         page += ["", "Errors that hooks kept from their agent, the newest first:"]
         page += [f"  {_when(one.at)} {one.agent} {one.event}: {one_line(one.what, 200)}" for one in status.errors]
-    if status.trouble:
-        page += ["", status.trouble]
+    page += [line for text in (status.notice, status.trouble) if text for line in ("", clean(text))]
     return "\n".join(page)
 
 

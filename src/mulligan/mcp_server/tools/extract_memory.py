@@ -14,6 +14,7 @@ from mulligan.mcp_server.tools.memory_task import (
     FAILED,
     NOTHING,
     extraction_reply,
+    facts_text,
     find_task,
     outcome_reply,
     question,
@@ -63,7 +64,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     except MulliganError as error:
         return await _error_reply(bank, error, work or await bank.accepted(episode or []), given)
     if learned.failed:
-        return _failure(learned.failed, task_id(learned.work), given.background)
+        return _failure(learned.failed + facts_text(learned.facts), task_id(learned.work), given.background)
     return Reply({**await extraction_reply(bank, learned), "async_mode": given.background})
 
 
@@ -144,7 +145,7 @@ async def _commit(bank: Bank, learned: Learned, given: _Arguments) -> Learned:
 
 async def _error_reply(bank: Bank, error: MulliganError, work: str | None, given: _Arguments) -> Reply:
     """The error; with the question, if that still waits for an answer."""
-    message, about = str(error), dict[str, Json]()
+    message, about = f"{error}{facts_text(error.facts)}", dict[str, Json]()
     if work is not None and isinstance(error, BadAnswer | ModelError):
         left = await bank.outcome(work)
         work = left.work

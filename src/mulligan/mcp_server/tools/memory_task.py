@@ -5,7 +5,7 @@ The tools call an extraction a task. Its id is `extract_` and the id of the work
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mulligan.core.errors import InvalidInput, NotFound
@@ -37,7 +37,7 @@ async def extraction_reply(bank: Bank, learned: Learned, *, by_tool: bool = True
     if learned.pending:
         return {"status": "processing", "message": ACCEPTED, **head}
     if learned.failed:
-        return {"status": "error", "message": FAILED + learned.failed, **head, **NOTHING}
+        return {"status": "error", "message": FAILED + learned.failed + facts_text(learned.facts), **head, **NOTHING}
     kept = [await bank.get(id) for id in learned.lessons if id not in learned.quarantined]
     first = [*(lesson.id for lesson in kept), *learned.folded][:1]
     return {
@@ -140,7 +140,15 @@ def _summary(learned: Learned, kept: list[Lesson]) -> str:
         return f"{LEARNED}, but somebody has retired what was learned, so it is not recalled: see management."
     if learned.folded:
         return f"{LEARNED}; all of it was known already."
-    return f"Nothing was learned: {learned.nothing_because or 'the lessons no longer exist'}"
+    because = learned.nothing_because or "the lessons no longer exist"
+    if learned.facts:
+        return f"No strategy was learned: {because}.{facts_text(learned.facts)}"
+    return f"Nothing was learned: {because}"
+
+
+def facts_text(facts: Sequence[str]) -> str:
+    """The facts that were learned by rule, in a sentence after another; "" for none."""
+    return f" Facts learned by rule: {', '.join(facts)}." if facts else ""
 
 
 async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[str, Json]:

@@ -17,7 +17,7 @@ from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, StepResult
 from mulligan.core.errors import InvalidInput, MulliganError, NotFound
 from mulligan.core.records import Episode, Json
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
-from mulligan.mcp_server.tools.memory_task import extraction_reply, outcome_reply
+from mulligan.mcp_server.tools.memory_task import extraction_reply, facts_text, outcome_reply
 
 NAME = "reflexion-thinking"
 
@@ -249,7 +249,7 @@ class ConnectionMemory:
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     request = parse(None if call.bare else arguments)
-    agent = call.agent(arguments.get("agentId"))
+    agent = call.agent(arguments.get("agentId") or None)
     if request.episode is not None:
         return await _in_episode(request, request.episode, agent, call)
     if call.state is None:
@@ -377,7 +377,8 @@ async def _learn(episode: Episode, request: StepRequest, call: Call) -> Json:
         learned = await bank.learn(episode, background=True)
         return await extraction_reply(bank, learned, by_tool="extract_memory" in call.offered)
     except MulliganError as error:
-        return {"status": "error", "message": f"Nothing was learned: {error}"}
+        what = "No strategy" if error.facts else "Nothing"
+        return {"status": "error", "message": f"{what} was learned: {error}{facts_text(error.facts)}"}
 
 
 TOOL = Tool(definition("reflexion_thinking"), call, failed)

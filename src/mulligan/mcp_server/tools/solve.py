@@ -11,7 +11,7 @@ from mulligan.mcp_server.tool import Call, Reply, Tool, definition
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     from mulligan.mcp_server.tools.solving import parse, solve  # what solves imports a good deal
 
-    return await solve(parse(arguments, TOOL.input_schema["properties"], call), call)
+    return await solve(parse(arguments, call), call)
 
 
 def failed(message: str, arguments: Mapping[str, Json]) -> Reply:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import anyio
 
 from mulligan.app.hosted import SolveRequest, solve_hosted
 from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected
-from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
+from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.records import Episode, Feedback, Json, Trial
 from mulligan.mcp_server.tool import Call, Reply
 from mulligan.text.plain import one_line
@@ -53,11 +53,8 @@ async def solve(request: SolveRequest, call: Call) -> Reply:
     return Reply(answer(episode, watch.notes), indent=None)
 
 
-def parse(arguments: Mapping[str, Json], known: Collection[str], call: Call) -> SolveRequest:
+def parse(arguments: Mapping[str, Json], call: Call) -> SolveRequest:
     """Checks the arguments; null counts as left out. Raises `InvalidInput`."""
-    for name in arguments:
-        if name not in known:
-            raise UnknownName("argument of solve", name, known)
     given = {name: value for name, value in arguments.items() if value is not None}
     for name in ("task", "tests", "expected"):
         if name in given and not (isinstance(given[name], str) and given[name].strip()):
@@ -71,7 +68,7 @@ def parse(arguments: Mapping[str, Json], known: Collection[str], call: Call) -> 
         raise InvalidInput(f"'trials' must be a whole number, not {trials!r}.")
     if not isinstance(remember, bool):
         raise InvalidInput("'remember' must be true or false.")
-    agent = call.agent(given.get("agentId")) or ""
+    agent = call.agent(given.get("agentId") or None) or ""
     return SolveRequest(given["task"], given.get("tests"), given.get("expected"), trials, agent, remember)
 
 
@@ -113,7 +110,7 @@ class Watch:
         before, at = len(episode.trials) - 1, f"trial {len(episode.trials)} of {self._trials}"
         match event:
             case Recalled(recall):
-                self._report(0.1, f"recalled {len(recall.lessons)} lessons")
+                self._report(0.1, _line(f"recalled {len(recall.lessons)} lessons", recall.note))
             case Acted():
                 self._report(before + 0.4, f"{at}: tried")
             case Evaluated(_, feedback):

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, cast
 
 from mulligan.core.codec import SCHEMA, json_text
-from mulligan.core.errors import NotFound, StoreError
+from mulligan.core.errors import AmbiguousId, NotFound, StoreError
 from mulligan.core.lessons import (
     Account,
     Addition,
@@ -342,7 +342,7 @@ def resolve(db: Connection, agent: int | None, prefix: str) -> str:
     if prefix in ids or len(ids) == 1:
         return ids[0]
     more = ", ..." if len(ids) > 5 else ""
-    raise NotFound(f"{prefix!r} begins several lessons: {', '.join(ids[:5])}{more}. Give more of the id.")
+    raise AmbiguousId(f"{prefix!r} begins several lessons: {', '.join(ids[:5])}{more}. Give more of the id.")
 
 
 def listed(db: Connection, agent: int | None, which: Selection) -> Sequence[Lesson]:
