@@ -139,6 +139,8 @@ def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | Non
     """The limits with those that were given in their place. Raises `UnknownName` for one that there is not."""
     if isinstance(given, Limits):
         return given
+    if not isinstance(given, Mapping | None):
+        raise InvalidInput(f"limits must be Limits, or a mapping such as {{'seconds': 60}}, not {given!r}.")
     for name in given or {}:
         if name not in Limits.__dataclass_fields__:
             raise UnknownName("limit", name, Limits.__dataclass_fields__)

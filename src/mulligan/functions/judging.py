@@ -12,7 +12,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import Any, TypeAlias, Union, cast
 
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, error_text
 from mulligan.core.records import Feedback, Finding
 from mulligan.text.evidence import evidence_of
 from mulligan.text.python_code import parsed
@@ -29,6 +29,10 @@ ANSWER = "answer"
 """The name of the answer for a judge whose arguments are given by name alone."""
 SHOWN = 100
 """Tokens of an answer that a verdict without words shows."""
+
+
+def returned(answer: object) -> None:
+    """The judge of a function that has none: it has no objection to whatever was returned."""
 
 
 def check_judge(judge: Callable[..., Any], parameters: Sequence[str], of: str) -> None:
@@ -94,9 +98,11 @@ def _plain_number(score: Any) -> Any:
 def objection(error: Exception, judge: Callable[..., Any], answer: Any) -> Feedback:
     """What a judge raised, as its no: the check that it made, and what it said."""
     asked = _asserted(error, judge)
-    said = str(error).strip()
+    said = error_text(error)
+    if isinstance(error, AssertionError):
+        said = said.removeprefix("AssertionError").removeprefix(": ")
     if not said or not isinstance(error, AssertionError):
-        said = f"{type(error).__name__}{f': {said}' if said else ''} for: {shown(answer)}"
+        said = f"{said or type(error).__name__} for: {shown(answer)}"
     finding = Finding(asked, got=said)
     text = "\n".join(part for part in (asked, said) if part)
     return Feedback(False, text, 0.0, judge_name(judge), evidence=evidence_of([finding], said=said))
@@ -104,7 +110,10 @@ def objection(error: Exception, judge: Callable[..., Any], answer: Any) -> Feedb
 
 def shown(answer: Any) -> str:
     """An answer for a person or a prompt, shortened."""
-    return truncate_text(answer if isinstance(answer, str) else repr(answer), SHOWN)
+    try:
+        return truncate_text(answer if isinstance(answer, str) else repr(answer), SHOWN)
+    except Exception:  # the answer's own text fails
+        return f"<{type(answer).__name__}>"
 
 
 def _asserted(error: Exception, judge: Callable[..., Any]) -> str:
