@@ -595,3 +595,58 @@ def test_threads_and_equal_calls_are_episodes_of_their_own() -> None:
     assert {result.value for result in results} == {"12 EUR"}
     assert len({result.episode.id for result in results}) == 24
     assert {len(result.episode.trials) for result in results} == {2}
+
+
+def test_without_parentheses_and_a_judge_what_is_returned_is_right_and_exceptions_are_tried_again() -> None:
+    read = list[str]()
+
+    @mulligan.retry
+    def bill(task: str, notes: Notes) -> str:
+        read.append(str(notes))
+        if not notes:
+            raise ValueError("no currency")
+        return "12 EUR"
+
+    @mulligan.retry
+    async def bill_later(task: str) -> str:
+        return f"{task}: 12 EUR"
+
+    @mulligan.retry()
+    def numbers(count: int) -> Iterator[int]:
+        return iter(range(count))
+
+    assert bill("The total") == "12 EUR"  # pyright: ignore[reportUnknownMemberType]
+    assert "no currency" in read[1]
+    assert asyncio.run(bill_later("The total")) == "The total: 12 EUR"
+    assert list(numbers(2)) == [0, 1]
+
+
+def test_methods_of_classes_may_be_decorated_in_either_order() -> None:
+    class Desk:
+        @mulligan.retry
+        @classmethod
+        def above(cls, task: str) -> str:
+            return f"{cls.__name__} {task}"
+
+        @classmethod
+        @mulligan.retry
+        def below(cls, task: str) -> str:
+            return f"{cls.__name__} {task}"
+
+        @mulligan.retry(judge=in_euros, notes=None)
+        @staticmethod
+        def static(task: str) -> str:
+            return f"{task} EUR"
+
+    desk: Any = Desk
+    assert [desk.above("a"), desk().above("a"), desk.below("a"), desk().below("a")] == ["Desk a"] * 4
+    assert [desk.static("12"), desk().static("12")] == ["12 EUR"] * 2
+
+
+def test_the_limit_that_ended_a_call_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    @mulligan.retry(judge=lambda answer: False, limits={"seconds": 0.000001}, tries=50)
+    def act(notes: Notes) -> str:
+        return "x"
+
+    assert act() == "x"
+    assert "act was not solved in 1 tries (over_budget: 0.0 of 1e-06 seconds used)" in caplog.text

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -111,7 +111,9 @@ class Other(BaseModel):
     x: int = 1
 
 
-Point = collections.namedtuple("Point", "x y")
+class Point(NamedTuple):
+    x: int
+    y: int
 
 
 def private(value: int) -> Model:

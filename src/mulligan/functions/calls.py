@@ -47,9 +47,9 @@ from mulligan.core.records import (
     Task,
     Trial,
 )
+from mulligan.evaluators._judging import BUGS, feedback_of, judge_arguments, objection, returned, shown
 from mulligan.functions.failures import is_transient, seconds_to_wait
 from mulligan.functions.identity import identity
-from mulligan.functions.judging import BUGS, feedback_of, judge_arguments, objection, returned, shown
 from mulligan.functions.manner import Manner, composed, takes_argument
 from mulligan.functions.notes import notes_of
 from mulligan.functions.record import CallRecord

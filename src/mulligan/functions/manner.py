@@ -13,16 +13,16 @@ from typing import Any, Literal, Protocol
 from mulligan.app.compose import Composition, Drive, Parts, compose, object_name
 from mulligan.app.config import load
 from mulligan.app.model_roles import Models, vision_role
-from mulligan.app.plugins import find, parse_spec
+from mulligan.app.plugins import find
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import with_limits
-from mulligan.app.tasks import tests_spec
+from mulligan.app.tasks import judge_spec
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
 from mulligan.core.records import Attempt, Head, Json, Plan, Spec
+from mulligan.evaluators._judging import check_judge, judge_name
 from mulligan.functions.failures import Wait, check_wait
-from mulligan.functions.judging import check_judge, judge_name
 from mulligan.sandbox.local import LocalSandbox
 
 _WORDS: Mapping[type, str] = {
@@ -163,10 +163,7 @@ class Manner:
     @cached_property
     def evaluator(self) -> Spec | None:
         """The judge, if it is an evaluator that was named: by its name, or by a file of tests."""
-        if isinstance(self.judge, str):
-            return parse_spec("evaluators", self.judge)
-        given: Any = self.judge
-        return tests_spec(given) if hasattr(given, "__fspath__") else None
+        return judge_spec(self.judge)
 
     @property
     def judged_by_function(self) -> bool:

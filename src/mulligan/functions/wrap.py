@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar, cast, overload
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Attempt, Episode
+from mulligan.evaluators._judging import JudgeFunction
 from mulligan.functions import frameworks
-from mulligan.functions.judging import JudgeFunction
 from mulligan.functions.notes import Notes
 from mulligan.functions.retry import STREAMS, retry
 

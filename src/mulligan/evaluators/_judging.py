@@ -10,10 +10,10 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any, TypeAlias, Union, cast
+from typing import Any, Literal, TypeAlias, Union, cast
 
 from mulligan.core.errors import InvalidInput, error_text
-from mulligan.core.records import Feedback, Finding
+from mulligan.core.records import Episode, Feedback, Finding
 from mulligan.text.evidence import evidence_of
 from mulligan.text.python_code import parsed
 from mulligan.text.truncate import truncate_text
@@ -146,3 +146,31 @@ def _parameters(judge: Callable[..., Any]) -> tuple[list[str], list[str], bool]:
 def judge_name(judge: Callable[..., Any]) -> str:
     """What records and errors call a judge that is a function."""
     return str(getattr(judge, "__name__", type(judge).__name__))
+
+
+class FunctionJudge:
+    """An evaluator that is a function of the answer, or of the task and the answer.
+
+    Args:
+        of: What is judged, in errors.
+    """
+
+    expects: Literal["text"] = "text"
+
+    def __init__(self, judge: Callable[..., Any], of: str) -> None:
+        check_judge(judge, ("task",), of)
+        self._judge = judge
+        self.name = judge_name(judge)
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        """The verdict on the newest attempt."""
+        task, answer = episode.task.prompt, episode.trials[-1].attempt.output
+        try:
+            by_place, by_name = judge_arguments(self._judge, {}, task, answer)
+            verdict = self._judge(*by_place, **by_name)
+            verdict = await verdict if hasattr(verdict, "__await__") else verdict
+        except BUGS as error:
+            raise InvalidInput(f"the judge {self.name} has a bug: {type(error).__name__}: {error}") from error
+        except Exception as error:
+            return objection(error, self._judge, answer)
+        return feedback_of(verdict, self._judge, answer, 1.0)
