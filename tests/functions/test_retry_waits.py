@@ -293,6 +293,24 @@ def test_what_an_exception_carries_reaches_the_next_try(error: Exception) -> Non
     assert "no currency behind the total" in read[3]
 
 
+def test_what_the_caller_was_handling_is_no_part_of_the_exception() -> None:
+    read = list[str]()
+
+    @mulligan.retry(judge=in_euros, record=False)
+    def bill(task: str, notes: Notes) -> str:
+        read.append(str(notes))
+        if notes.trial == 1:
+            raise ValueError("no total")
+        return "12 EUR" if notes.trial == 3 else "12"
+
+    try:
+        raise KeyError("the caller's own")
+    except KeyError:
+        assert bill("The total") == "12 EUR"
+    assert "no total" in read[1]
+    assert "the caller's own" not in "".join(read)
+
+
 def refuse(answer: str, error: Exception) -> None:
     if not answer.endswith("EUR"):
         raise error

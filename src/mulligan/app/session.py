@@ -182,5 +182,5 @@ def of_bank(bank: Bank | str | None) -> dict[str, Any]:
 def with_memory_settings(recipe: Recipe, values: Mapping[str, Json]) -> Recipe:
     """The recipe with these settings for the bank that is opened for it. Raises `InvalidInput` where none is opened."""
     if values and recipe.bank is None:
-        raise InvalidInput("Settings for a bank were given, and none is opened here: ask for one by name (--memory).")
+        raise InvalidInput("Settings for a bank were given, and none is opened here: ask for one with bank=.")
     return replace(recipe, memory={**(recipe.memory or {}), **values} or None)

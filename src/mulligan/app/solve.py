@@ -353,7 +353,7 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
         if role == "workspace":
             if recipe.workspace is None:
                 raise InvalidInput(
-                    "Settings for a workspace were given, and no workspace: name its folder (--workspace DIR)."
+                    "Settings for a workspace were given, and no workspace: name its folder (workspace=DIR)."
                 )
             recipe = replace(recipe, workspace={**recipe.workspace, **values})
             continue

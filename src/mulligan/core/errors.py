@@ -50,20 +50,25 @@ LONGEST_TEXT = 3000
 _GROUP: type[BaseException] = BaseExceptionGroup
 
 
-def error_text(error: BaseException) -> str:
+def error_text(error: BaseException, outer: BaseException | None = None, *, context: bool = True) -> str:
     """`ValueError: message`, and on lines below it what the exception carries: notes, the exceptions of a group, and
-    those that it was raised from or while handling. Bounded in size."""
-    return shortened("\n".join(_told(error, set())), LONGEST_TEXT)
+    those that it was raised from or while handling. Bounded in size.
+
+    Args:
+        outer: What was being handled before the code ran that raised this, which is no part of it: `sys.exception()`.
+        context: Whether exceptions count that were being handled.
+    """
+    return shortened("\n".join(_told(error, {id(outer)}, context)), LONGEST_TEXT)
 
 
-def _told(error: BaseException, seen: set[int]) -> list[str]:
+def _told(error: BaseException, seen: set[int], context: bool) -> list[str]:
     lines, chain, lead = list[str](), list[tuple[str, BaseException]](), ""
     one: BaseException | None = error
     while one is not None and id(one) not in seen:
         seen.add(id(one))
         chain.append((lead, one))
         lead = "caused by " if one.__cause__ is not None else "while handling "
-        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+        one = one.__cause__ or (one.__context__ if context and not one.__suppress_context__ else None)
     for place, (lead, one) in enumerate(chain):
         if CHAIN // 2 <= place < len(chain) - CHAIN // 2:  # the first and the last say most
             continue
@@ -71,7 +76,7 @@ def _told(error: BaseException, seen: set[int]) -> list[str]:
         lines += [shortened(str(note), LONGEST_MESSAGE) for note in getattr(one, "__notes__", None) or ()][:CHAIN]
         inner: tuple[BaseException, ...] = getattr(one, "exceptions", ()) if isinstance(one, _GROUP) else ()
         for member in inner[:CHAIN]:
-            first, *rest = _told(member, seen) if len(seen) < CHAIN**2 else [_named(member)]
+            first, *rest = _told(member, seen, context) if len(seen) < CHAIN**2 else [_named(member)]
             lines += [f"- {first}", *(f"  {line}" for line in rest)]
         if len(inner) > CHAIN:
             lines.append(f"- and {len(inner) - CHAIN} more")
@@ -103,7 +108,7 @@ def described(error: BaseException) -> str:
     own = [f for f in frames if not f.filename.startswith(library)]
     installed = [f for f in frames if "site-packages" in f.filename]
     place = next(iter((own or installed)[-1:]), None)
-    said = "; ".join(line.strip() for line in error_text(error).splitlines() if line.strip())
+    said = "; ".join(line.strip() for line in error_text(error, context=False).splitlines() if line.strip())
     return f"{said}{f' ({place.filename}, line {place.lineno})' if place else ''}"
 
 
@@ -258,7 +263,7 @@ class JournalDiverged(JournalError):
         where: str = "",
         *,
         of: str = "this episode",
-        otherwise: str = "go on from here with --fork",
+        otherwise: str = "go on from here with fork=True",
     ) -> None:
         self.changed = tuple(changed)
         at = f" at {where}" if where else ""
@@ -275,5 +280,5 @@ class StepInFlight(JournalError):
         self.key = key
         super().__init__(
             f"The step {key} was started and its result is unknown. It is not declared repeatable, so it is not run "
-            "again by itself: see what it did, then go on from here with --fork."
+            "again by itself: see what it did, then go on from here with fork=True."
         )

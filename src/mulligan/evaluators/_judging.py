@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -95,10 +96,10 @@ def _plain_number(score: Any) -> Any:
     return float(score) if isinstance(score, (Decimal, Fraction)) else score
 
 
-def objection(error: Exception, judge: Callable[..., Any], answer: Any) -> Feedback:
-    """What a judge raised, as its no: the check that it made, and what it said."""
+def objection(error: Exception, judge: Callable[..., Any], answer: Any, outer: BaseException | None = None) -> Feedback:
+    """What a judge raised, as its no: the check that it made, and what it said. outer: as for `error_text`."""
     asked = _asserted(error, judge)
-    said = error_text(error)
+    said = error_text(error, outer)
     if isinstance(error, AssertionError):
         said = said.removeprefix("AssertionError").removeprefix(": ")
     if not said or not isinstance(error, AssertionError):
@@ -164,7 +165,7 @@ class FunctionJudge:
 
     async def evaluate(self, episode: Episode) -> Feedback:
         """The verdict on the newest attempt."""
-        task, answer = episode.task.prompt, episode.trials[-1].attempt.output
+        task, answer, outer = episode.task.prompt, episode.trials[-1].attempt.output, sys.exception()
         try:
             by_place, by_name = judge_arguments(self._judge, {}, task, answer)
             verdict = self._judge(*by_place, **by_name)
@@ -172,5 +173,5 @@ class FunctionJudge:
         except BUGS as error:
             raise InvalidInput(f"the judge {self.name} has a bug: {type(error).__name__}: {error}") from error
         except Exception as error:
-            return objection(error, self._judge, answer)
+            return objection(error, self._judge, answer, outer)
         return feedback_of(verdict, self._judge, answer, 1.0)

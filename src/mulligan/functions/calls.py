@@ -7,6 +7,7 @@ import inspect
 import logging
 import os
 import secrets
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -30,7 +31,7 @@ from mulligan.core.errors import (
 )
 from mulligan.core.loop import Meter, Roles, drive
 from mulligan.core.operations import operation
-from mulligan.core.protocols import Bank, Store
+from mulligan.core.protocols import Bank, Journal, Store
 from mulligan.core.records import (
     NO_REFLECTION,
     Artifact,
@@ -160,6 +161,7 @@ class Call:
             given[manner.notes] = notes
         names = [name for name in manner.signature.parameters if name in given]
         bound = inspect.BoundArguments(manner.signature, {name: given[name] for name in names})  # pyright: ignore[reportArgumentType]
+        outer = sys.exception()
         try:
             value = await settled_value(self._function(*bound.args, **bound.kwargs))
         except InvalidInput as error:  # no further try can help
@@ -172,7 +174,7 @@ class Call:
                 self._fatal = error
                 raise
             self._raised = error
-            why = error_text(error)
+            why = error_text(error, outer)
             unjudged = Feedback(None, why, source="exception") if is_transient(error) else None
             return Attempt("", outcome=Outcome(halted=why, feedback=unjudged))
         attempt = self._attempt(value)
@@ -230,14 +232,14 @@ class Call:
         result = self._judged[trial.number] if trial.number in self._judged else self._value(trial)
         answer = self._manner.reads.answer(result) if self._manner.reads else result
         given, named = judge_arguments(judge, self._given.arguments, self._task.prompt, answer)
-        back = going_back(result)
+        back, outer = going_back(result), sys.exception()
         try:
             verdict = await settled_value(judge(*given, **named))
         except BUGS as error:
             self._fatal = error
             raise
         except Exception as error:
-            return objection(error, judge, answer)
+            return objection(error, judge, answer, outer)
         finally:
             back()
         try:
@@ -318,12 +320,12 @@ class Call:
         if limits.seconds is not None:  # a call that continues one that was cut off has the whole time again
             limits = replace(limits, seconds=limits.seconds + self.episode.seconds)
         self._seconds = limits.seconds
-        roles = replace(self._roles(record, meter), bank=cast(Bank, bank))
+        roles = replace(self._roles(record.journal, meter), bank=cast(Bank, bank))
         with operation("episode", facts={"episode": self.episode.id, "agent": self.episode.agent}) as done:
             over = await drive(self.episode, roles, limits, record.append, meter)
             done.facts |= {"stop": over.stop.reason if over.stop else None, "trials": len(over.trials)}
 
-    def _roles(self, journal: CallRecord, meter: Meter) -> Roles:
+    def _roles(self, journal: Journal, meter: Meter) -> Roles:
         manner = self._manner
         if not manner.composes:
             reflector = None if manner.reflect is None else self

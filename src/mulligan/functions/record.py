@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from mulligan.core.episode import Event, advance
 from mulligan.core.errors import LeaseLost, StoreError
-from mulligan.core.protocols import Store
-from mulligan.core.records import Episode, Json
+from mulligan.core.protocols import Journal, Store
+from mulligan.core.records import Episode
 from mulligan.recording.bridge import keeper, settled
-from mulligan.recording.journal import StoredJournal
+from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry, Ledger, with_quality
-from mulligan.recording.outages import tolerated, warn_once
+from mulligan.recording.outages import UnharmedJournal, tolerated, warn_once
 
 T = TypeVar("T")
 log = logging.getLogger("mulligan")
@@ -41,7 +41,6 @@ class CallRecord:
     def __init__(self, name: str, store: Callable[[], Store] | None, *, required: bool) -> None:
         self._name, self._open, self._required = name, store, required
         self._entry: Entry | None = None
-        self._steps: StoredJournal | None = None
         self._held: AbstractAsyncContextManager[Entry] | None = None
         self.episode: Episode | None = None
 
@@ -121,29 +120,13 @@ class CallRecord:
             self._entry = None
         return done[0] if done else None
 
-    async def step(
-        self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
-    ) -> Json:
-        """As `Journal.step`: the record is the journal of its call."""
-        if self._entry is None:
-            return await do()
-        if self._steps is None:
-            self._steps = StoredJournal(self._entry)
-        steps, results, errors = self._steps, list[Json](), list[Exception]()
+    @property
+    def journal(self) -> Journal:
+        """The journal of what judges and reflectors ask models."""
+        return NoJournal() if self._entry is None else UnharmedJournal(StoredJournal(self._entry), self._lose)
 
-        async def once() -> Json:
-            try:
-                results.append(await do())
-            except Exception as error:
-                errors.append(error)
-                raise
-            return results[0]
-
-        try:
-            return await steps.step(name, request, once, repeatable=repeatable)
-        except Exception as error:
-            if self._required or error in errors:
-                raise
-            self._entry = None
-            warn_once(self._name, UNRECORDED, f"{type(error).__name__}: {error}")
-        return results[0] if results else await do()
+    def _lose(self, error: Exception) -> None:
+        if self._required:
+            raise error
+        self._entry = None
+        warn_once(self._name, UNRECORDED, f"{type(error).__name__}: {error}")

@@ -7,6 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from mulligan.core.protocols import Journal
+from mulligan.core.records import Json
+
 T = TypeVar("T")
 
 log = logging.getLogger("mulligan")
@@ -25,17 +28,26 @@ async def tolerated(name: str, consequence: str, work: Callable[[], Awaitable[T]
         name: What `work` needs, such as the address of a store.
         consequence: What the warning says first. It is logged once for each name and consequence.
     """
-    began = time.monotonic()
-    if began < _resting.get(name, 0.0):
+    if is_resting(name):
         return instead
+    began = time.monotonic()
     try:
         return await work()
     except Exception as error:
-        now = time.monotonic()
-        if now - began > SLOW:
-            _resting[name] = now + REST * (now - began)
+        rest(name, time.monotonic() - began)
         warn_once(name, consequence, f"{type(error).__name__}: {error}")
         return instead
+
+
+def is_resting(name: str) -> bool:
+    """Whether this is left alone for now."""
+    return time.monotonic() < _resting.get(name, 0.0)
+
+
+def rest(name: str, seconds: float) -> None:
+    """Leave it alone for a while if it needed so many seconds to fail, and they are many."""
+    if seconds > SLOW:
+        _resting[name] = time.monotonic() + REST * seconds
 
 
 def warn_once(name: str, consequence: str, why: str) -> None:
@@ -43,3 +55,40 @@ def warn_once(name: str, consequence: str, why: str) -> None:
     if (name, consequence) not in _warned:
         _warned.add((name, consequence))
         log.warning("%s: %s", consequence, why)
+
+
+class UnharmedJournal:
+    """A journal whose steps are done also where its store fails: from then on, without a record.
+
+    Args:
+        journal: Records the steps.
+        lost: Called with the store's error. What it raises is raised.
+    """
+
+    def __init__(self, journal: Journal, lost: Callable[[Exception], None]) -> None:
+        self._journal: Journal | None = journal
+        self._lost = lost
+
+    async def step(
+        self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
+    ) -> Json:
+        if self._journal is None:
+            return await do()
+        results, errors = list[Json](), list[Exception]()
+
+        async def once() -> Json:
+            try:
+                results.append(await do())
+            except Exception as error:
+                errors.append(error)
+                raise
+            return results[0]
+
+        try:
+            return await self._journal.step(name, request, once, repeatable=repeatable)
+        except Exception as error:
+            if error in errors:
+                raise
+            self._lost(error)
+            self._journal = None
+        return results[0] if results else await do()
