@@ -4,8 +4,9 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -168,19 +169,51 @@ def test_a_result_that_cannot_be_written_down_is_returned() -> None:
         assert mulligan.retry(judge=judge, tries=2, notes=None)(make)("Make it") is made  # pyright: ignore
 
 
-def test_a_reader_that_fails_loses_no_result() -> None:
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_reader_that_fails_loses_no_result(reads: bool) -> None:
+    def judge(answer: Any) -> bool:
+        return (answer if reads else answer["text"]) == "12 EUR"
+
     class Reader:
         def answer(self, result: Any) -> Any:
-            return result["text"]
+            return result["text" if reads else "missing"]
 
         def attempt(self, result: Any) -> Attempt:
             raise KeyError("usage")
 
-    @mulligan.retry(judge=in_euros, reads=Reader())
+    @mulligan.retry(judge=judge, reads=Reader())
     def bill(task: str, notes: Notes) -> dict[str, str]:
         return {"text": "12 EUR" if notes else "12"}
 
     assert bill("The total") == {"text": "12 EUR"}
+
+
+def test_an_agent_whose_framework_cannot_be_read_runs_all_the_same() -> None:
+    asked = list[str]()
+
+    class Desk:
+        def ask(self, text: str) -> str:
+            asked.append(text)
+            return "12 EUR" if len(asked) > 1 else "12"
+
+    class OfDesks:
+        PACKAGE = "desks"
+        ENTRIES: Mapping[str, bool] = MappingProxyType({"ask": False})
+
+        def recognises(self, agent: Any) -> bool:
+            return True
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in ("task", "noted", "answer", "attempt"):
+                raise AttributeError(name)
+
+            def fails(*_: Any) -> Any:
+                raise KeyError("another version of the framework")
+
+            return fails
+
+    framework: Any = OfDesks()
+    assert mulligan.wrap(Desk(), judge=in_euros, framework=framework).ask("The total") == "12 EUR"
 
 
 def test_a_model_that_cannot_reflect_does_not_end_the_call() -> None:

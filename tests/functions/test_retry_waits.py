@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import mulligan
 from mulligan import Notes, NotSolved
 from mulligan.core.errors import LONGEST_TEXT, InvalidInput, error_text
-from mulligan.functions.failures import FailedTry, is_transient, retry_after, seconds_to_wait
+from mulligan.core.failures import FailedTry, is_transient, retry_after, seconds_to_wait
 from mulligan.functions.shared import close_shared
 from support.judges import in_euros
 
@@ -241,6 +241,24 @@ def test_a_rate_limit_is_no_check_that_failed_and_teaches_nothing() -> None:
     assert "no currency" in read[-1]
     assert "429" not in read[-1]
     assert "reset" not in read[-1]
+
+
+def test_a_judge_that_meets_a_rate_limit_has_no_verdict() -> None:
+    read = list[str]()
+
+    def judge(answer: str) -> bool:
+        if len(read) == 1:
+            raise RateLimitError("429 Too many requests")
+        return True
+
+    @mulligan.retry(judge=judge, wait=0)
+    def bill(task: str, notes: Notes) -> str:
+        read.append(str(notes))
+        return f"{len(read)} EUR"
+
+    result = bill.run("The total")
+    assert (result.value, read) == ("2 EUR", ["", ""])
+    assert [trial.feedback and trial.feedback.passed for trial in result.episode.trials] == [None, True]
 
 
 # --- what of an exception the next try reads ------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from traceback import extract_tb
 from typing import Any, Literal, TypeAlias, Union, cast
 
 from mulligan.core.errors import InvalidInput, error_text
+from mulligan.core.failures import is_transient
 from mulligan.core.records import Episode, Feedback, Finding
 from mulligan.text.evidence import evidence_of
 from mulligan.text.python_code import parsed
@@ -97,7 +98,12 @@ def _plain_number(score: Any) -> Any:
 
 
 def objection(error: Exception, judge: Callable[..., Any], answer: Any, outer: BaseException | None = None) -> Feedback:
-    """What a judge raised, as its no: the check that it made, and what it said. outer: as for `error_text`."""
+    """What a judge raised, as its no: the check that it made, and what it said. outer: as for `error_text`.
+
+    A rate limit or a lost connection of the judge is no verdict.
+    """
+    if is_transient(error):
+        return Feedback(None, error_text(error, outer), source=judge_name(judge))
     asked = _asserted(error, judge)
     said = error_text(error, outer)
     if isinstance(error, AssertionError):

@@ -29,6 +29,7 @@ from mulligan.core.errors import (
     OverBudget,
     error_text,
 )
+from mulligan.core.failures import is_transient, seconds_to_wait
 from mulligan.core.loop import Meter, Roles, drive
 from mulligan.core.operations import operation
 from mulligan.core.protocols import Bank, Journal, Store
@@ -49,7 +50,6 @@ from mulligan.core.records import (
     Trial,
 )
 from mulligan.evaluators._judging import BUGS, feedback_of, judge_arguments, objection, returned, shown
-from mulligan.functions.failures import is_transient, seconds_to_wait
 from mulligan.functions.identity import identity
 from mulligan.functions.manner import Manner, composed, takes_argument
 from mulligan.functions.notes import notes_of
@@ -101,6 +101,7 @@ class Call:
         self._seconds: float | None = None
         self._places = tuple[Artifact, ...]()
         self._raised: Exception | None = None
+        self._pause: Exception | None = None
         self._fatal: BaseException | None = None
         self._config = None
         try:
@@ -119,9 +120,9 @@ class Call:
         """Raises `NotSolved`, and what the function or the judge raised that is no failed try."""
         key = self._key if self._manner.record else None
         _ = self._task  # what the user's functions of the arguments raise is raised here
-        await self._record.begin(key, self._begun, self._resumes)
         bank = self._bank()
         try:
+            await self._record.begin(key, self._begun, self._resumes)
             await self._drive(bank, self._record)
         except BaseException as error:
             await self._record.close(error)
@@ -173,7 +174,7 @@ class Call:
             if not isinstance(error, Exception) or not self._is_failure(error):
                 self._fatal = error
                 raise
-            self._raised = error
+            self._raised = self._pause = error
             why = error_text(error, outer)
             unjudged = Feedback(None, why, source="exception") if is_transient(error) else None
             return Attempt("", outcome=Outcome(halted=why, feedback=unjudged))
@@ -211,11 +212,20 @@ class Call:
             warn_once(name, f"a {type(value).__name__} is recorded without its contents", error_text(error))
             return Attempt(f"<{type(value).__name__}>")
 
+    def _read(self, result: Any) -> Any:
+        """What the judge is shown of a result; the result itself where it cannot be read."""
+        try:
+            return self._manner.reads.answer(result) if self._manner.reads else result
+        except Exception as error:
+            warn_once(self._manner.name, "the judge is shown a result as it is", error_text(error))
+            return result
+
     async def _wait(self, episode: Episode) -> None:
         """Waits before the next try, where the one before raised. Raises `OverBudget` where the time is too short."""
-        if self._raised is None or not halted(episode.trials[-1]):
+        error, self._pause = self._pause, None
+        if error is None:
             return
-        seconds = seconds_to_wait(self._manner.wait, len(episode.trials), self._raised)
+        seconds = seconds_to_wait(self._manner.wait, len(episode.trials), error)
         left = None if self._seconds is None else max(self._seconds - episode.seconds, 0.0)
         if left is not None and seconds >= left > 0:
             raise OverBudget(f"the next try has to wait {seconds:.3g} seconds, and {left:.3g} are left")
@@ -230,7 +240,7 @@ class Call:
         """The judge's verdict on the newest try."""
         trial, judge = episode.trials[-1], self._manner.judge
         result = self._judged[trial.number] if trial.number in self._judged else self._value(trial)
-        answer = self._manner.reads.answer(result) if self._manner.reads else result
+        answer = self._read(result)
         given, named = judge_arguments(judge, self._given.arguments, self._task.prompt, answer)
         back, outer = going_back(result), sys.exception()
         try:
@@ -239,6 +249,7 @@ class Call:
             self._fatal = error
             raise
         except Exception as error:
+            self._pause = error if is_transient(error) else None
             return objection(error, judge, answer, outer)
         finally:
             back()
@@ -287,9 +298,8 @@ class Call:
         """What is the same in each call that is equal to this one; None if nothing says so."""
         manner = self._manner
         if manner.key is not None:
-            same: list[Json] = [
-                manner.key(*self._given.args, **self._given.kwargs) if callable(manner.key) else manner.key
-            ]
+            named = manner.key(*self._given.args, **self._given.kwargs) if callable(manner.key) else manner.key
+            same = [identity(named)]
         elif manner.reads is not None:  # what a framework returns is not read back
             return None
         else:

@@ -18,11 +18,11 @@ from mulligan.app.recipe import Recipe
 from mulligan.app.session import with_limits
 from mulligan.app.tasks import judge_spec
 from mulligan.core.errors import InvalidInput
+from mulligan.core.failures import Wait, check_wait
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
 from mulligan.core.records import Attempt, Head, Json, Plan, Spec
 from mulligan.evaluators._judging import check_judge, judge_name
-from mulligan.functions.failures import Wait, check_wait
 from mulligan.sandbox.local import LocalSandbox
 
 _WORDS: Mapping[type, str] = {

@@ -36,12 +36,12 @@ from typing import (
 )
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.failures import Wait
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
 from mulligan.core.records import Episode, Reflection
 from mulligan.evaluators._judging import JudgeFunction, returned
 from mulligan.functions.calls import Call, Result
-from mulligan.functions.failures import Wait
 from mulligan.functions.manner import Manner, Reading
 from mulligan.functions.notes import Notes
 from mulligan.functions.results import declared_type

@@ -1,4 +1,4 @@
-"""Keeps a failure of a store or a bank away from the program that it serves: a warning, once, and no record."""
+"""Keeps a failure of a store or a bank away from the program: a warning, once, and no record (design/124)."""
 
 from __future__ import annotations
 
