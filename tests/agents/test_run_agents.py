@@ -203,7 +203,7 @@ async def test_tools_on_files_need_a_workspace(project: Path) -> None:
     kit(project, "[write_file]")
     single(project, "worker", REACT)
     model = ScriptedModel([])
-    with pytest.raises(InvalidInput, match=r"worker works in a folder \(write_file\): .*--workspace"):
+    with pytest.raises(InvalidInput, match=r"worker works in a folder \(write_file\): .*workspace="):
         await mulligan.run("worker", "Write.", model=model)
     assert model.questions == []
 

@@ -68,8 +68,8 @@ async def test_what_judges_and_what_is_shown(agent: Callable[..., Path], more: s
 
 async def test_a_check_of_a_folder_asks_for_the_folder(agent: Callable[..., Path]) -> None:
     agent("evaluate: {check: 'true'}\n")
-    assert "--workspace DIR" in (said := await refused(ScriptedModel([])))
-    assert "--actor" not in said
+    assert "workspace=DIR" in (said := await refused(ScriptedModel([])))
+    assert "actor=" not in said
 
 
 async def test_a_tool_of_the_user_that_is_none(agent: Callable[..., Path]) -> None:

@@ -99,7 +99,7 @@ def test_settings_are_checked_before_anything_runs() -> None:
         build("strategies", Spec("reflexion", {"windw": 3}), {})
     with pytest.raises(InvalidInput, match="needs the setting 'command'"):
         build("actors", Spec("command"), {})
-    with pytest.raises(InvalidInput, match=r"needs a model.*--model"):
+    with pytest.raises(InvalidInput, match=r"needs a model.*model="):
         build("reflectors", Spec("verbal"), {})
 
 

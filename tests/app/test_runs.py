@@ -220,7 +220,7 @@ async def test_an_error_is_resumed_where_it_stopped(tmp_path: Path, store: Sqlit
 async def test_a_changed_tests_file_is_named(tmp_path: Path, store: SqliteStore) -> None:
     episode, tests, _ = await begun(tmp_path, store)
     tests.write_text("assert double(3) == 6\n")
-    with pytest.raises(JournalDiverged, match=r"file .*tests\.py.*--fork"):
+    with pytest.raises(JournalDiverged, match=r"file .*tests\.py.*fork=True"):
         await mulligan.resume(episode.run, model=mulligan.ScriptedModel([]), store=store)
 
 
@@ -317,9 +317,9 @@ async def test_a_fork_that_was_cut_off_is_resumed_as_any_run(store: SqliteStore)
 async def test_a_fork_with_nothing_to_do_is_refused_and_leaves_nothing(store: SqliteStore) -> None:
     first = await failed_once(store)
     model = mulligan.ScriptedModel([RIGHT])
-    with pytest.raises(InvalidInput, match=r"1 of 1 trials used.*--trials N"):
+    with pytest.raises(InvalidInput, match=r"1 of 1 trials used.*trials=N"):
         await mulligan.resume(first.run, fork=True, strategy="none", evaluator=Doubles, model=model, store=store)
-    with pytest.raises(InvalidInput, match=r"nothing to resume.*--fork"):
+    with pytest.raises(InvalidInput, match=r"nothing to resume.*fork=True"):
         await mulligan.resume(first.run, limits={"trials": 3}, evaluator=Doubles, model=model, store=store)
     solved = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles, store=store)
     with pytest.raises(InvalidInput, match=r"solved: trial 1 passed"):
@@ -329,7 +329,7 @@ async def test_a_fork_with_nothing_to_do_is_refused_and_leaves_nothing(store: Sq
 
 async def test_another_strategy_without_a_fork_is_named(store: SqliteStore) -> None:
     cut = await mulligan.solve("Write double(x).", model=broken_after(WRONG), evaluator=Doubles, store=store)
-    with pytest.raises(JournalDiverged, match=r"setting strategy.*--fork"):
+    with pytest.raises(JournalDiverged, match=r"setting strategy.*fork=True"):
         await mulligan.resume(cut.run, strategy="none", evaluator=Doubles, model=broken_after(), store=store)
     with pytest.raises(UnknownName, match="reflexio"):
         await mulligan.resume(cut.run, fork=True, strategy="reflexio", evaluator=Doubles, store=store)

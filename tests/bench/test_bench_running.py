@@ -131,7 +131,7 @@ async def test_what_has_changed_is_named_and_refused(
         with pytest.raises(JournalDiverged) as error:
             await resume_benchmark(begun.run.id, model=model or Obliging(), store=store)
         assert f"the benchmark run {begun.run.id}" in str(error.value)
-        assert "--fork" not in str(error.value)
+        assert "fork" not in str(error.value)
         return "; ".join(error.value.changed)
 
     assert await refused(model=Renamed()) == "; ".join(

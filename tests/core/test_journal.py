@@ -87,7 +87,7 @@ async def test_another_request_is_named_and_runs_nothing(store: SqliteStore, lea
     before = {"messages": [{"role": "user", "text": "a"}], "model": "m"}
     after = {"messages": [{"role": "user", "text": "b"}], "model": "n"}
     await StoredJournal(await Entry.read(store, lease)).step("model", before, effects("first"))
-    with pytest.raises(JournalDiverged, match=r"model#1: messages\.0\.text; model\..*--fork") as caught:
+    with pytest.raises(JournalDiverged, match=r"model#1: messages\.0\.text; model\..*fork=True") as caught:
         await StoredJournal(await Entry.read(store, lease)).step("model", after, effects("second"))
     assert caught.value.changed == ("messages.0.text", "model")
     assert effects.happened == ["first"]

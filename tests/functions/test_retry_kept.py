@@ -1,15 +1,12 @@
 """What a retried function keeps: tries that outlive the process, and what tells calls apart."""
 
-import copy
 import functools
-import json
 import os
 import subprocess
 import sys
 import textwrap
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +17,6 @@ from hypothesis import strategies as st
 
 import mulligan
 from mulligan import Notes, Reflection
-from mulligan.core.codec import digest
-from mulligan.core.errors import InvalidInput
-from mulligan.functions.identity import identity
 from mulligan.store import open_store
 from support.judges import in_euros
 
@@ -175,18 +169,6 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-
-
-@given(VALUES, VALUES)
-def test_arguments_count_as_the_same_where_their_json_is(one: Any, other: Any) -> None:
-    assert identity(copy.deepcopy(one)) == identity(one)
-    assert (digest(identity(one)) == digest(identity(other))) is (json.dumps(one) == json.dumps(other))
-
-
-@given(st.binary() | st.builds(object) | st.just(threading.Lock()) | st.floats().filter(lambda n: n != n))
-def test_what_has_no_json_form_gives_no_key_and_no_other_error(value: object) -> None:
-    with suppress(InvalidInput):
-        assert identity(value) == identity(copy.copy(value) if isinstance(value, bytes) else value)
 
 
 def test_the_best_result_of_a_call_that_went_on_is_its_own_type() -> None:

@@ -278,7 +278,7 @@ class Says:
 async def test_without_a_model_condensing_is_refused_before_anything_is_called() -> None:
     settings = {"strategy": {"overflow": "condense"}}
     given = {"evaluator": "contains:water", "reflector": "feedback", "strategy": "reflexion", "settings": settings}
-    with pytest.raises(InvalidInput, match="--overflow useful"):
+    with pytest.raises(InvalidInput, match="overflow='useful'"):
         await mulligan.solve("Name a drink.", actor=Says(), **given)  # pyright: ignore[reportArgumentType]
 
 

@@ -209,7 +209,7 @@ async def test_without_a_workspace() -> None:
     async with ConfiguredTools(LocalSandbox()).open(EPISODE) as box:
         for source in ("read_file", "write_file", "list_files", "run_command"):
             assert needs_workspace(source)
-            with pytest.raises(ToolError, match=f"^{source} works on the files .* name a folder with --workspace$"):
+            with pytest.raises(ToolError, match=rf"^{source} works on the files .* name a folder \(workspace=\)$"):
                 await box.offer(source)
             assert (await box.call(source, source, {})).failed
         assert await box.artifacts(1) == ()

@@ -233,7 +233,7 @@ def split_command(command: str) -> tuple[str, ...]:
     except ValueError as error:
         raise InvalidInput(f"The agent's command {command!r} cannot be read: {error}.") from error
     if not parts:
-        raise InvalidInput("The agent's command is empty: write --actor 'command:claude -p', for example.")
+        raise InvalidInput("The agent's command is empty: write actor='command:claude -p', for example.")
     # A relative path with a folder in it starts in the workspace, which is not there yet.
     if (os.path.isabs(parts[0]) or os.sep not in parts[0]) and shutil.which(parts[0]) is None:
         raise InvalidInput(

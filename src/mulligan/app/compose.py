@@ -49,10 +49,10 @@ EXPECTS = ("text", "code", "workspace")
 OBJECT = "object:"
 """The prefix of the names of roles that were given as objects; the class follows."""
 _UNNAMED = {
-    "evaluator": "Name one with --judge-model or --model, or let a command (--check) or tests (--tests) judge.",
-    "reflector": "Name one with --reflect-model or --model, let the agent that acts reflect itself with --reflector "
-    "self, or take --strategy evidence, which needs no lesson.",
-    "condenser": "Name one with --reflect-model or --model, or take --overflow useful, which needs none.",
+    "evaluator": "Name one with judge_model= or model=, or let a command (check=) or tests (tests=) judge.",
+    "reflector": "Name one with reflect_model= or model=, let the agent that acts reflect itself with "
+    "reflector='self', or take strategy='evidence', which needs no lesson.",
+    "condenser": "Name one with reflect_model= or model=, or take overflow='useful', which needs none.",
 }
 """What to do in `solve` where a role asks a model and none was named."""
 
@@ -121,7 +121,7 @@ class Composition:
             if not sees(model):
                 raise InvalidInput(
                     f"The task has an image, and the model of the {kind} ({model.name}) cannot be sent images. Name a "
-                    "model that can, or one that describes images to it: --vision-model MODEL, or the role vision in "
+                    "model that can, or one that describes images to it: vision_model=MODEL, or the role vision in "
                     "mulligan.toml."
                 )
 
@@ -275,7 +275,7 @@ class _Build:
         if kind == "actor" and expects == "code" and getattr(cls, "makes", "") == "workspace":
             raise InvalidInput(
                 f"{self._recipe.evaluator.name} judges code that was written, and the actor {spec.name!r} changes "
-                "files: judge those with --check 'pytest -q', for example."
+                "files: judge those with check='pytest -q', for example."
             )
         if not self._recipe.checks:
             spec = Spec(spec.name, {**getattr(cls, "unchecked", {}), **spec.settings})
@@ -283,9 +283,9 @@ class _Build:
             return spec
         works = "tools" in ports_of(cls) and self._parts.workspace is not None
         if expects == "workspace" and kind == "actor" and not works:
-            way = f"the actor {spec.name!r} only writes text. Name an agent with --actor command:…"
+            way = f"the actor {spec.name!r} only writes text. Name an agent with actor=command:…"
             if "tools" in ports_of(cls):
-                way = "there is none. Name its folder with --workspace DIR"
+                way = "there is none. Name its folder with workspace=DIR"
             raise InvalidInput(
                 f"The check judges a changed workspace, and {way}, or put {{attempt}} into the check where the "
                 "attempt's file should stand."

@@ -221,7 +221,7 @@ def choose_model(named: str | None, config: Config) -> str | None:
     A provider is never chosen because its key is set.
     """
     if named is not None and not named.strip():  # a shell's variable that is not set, as likely as not
-        raise InvalidInput("The model's name is empty: leave --model out, or name one.")
+        raise InvalidInput("The model's name is empty: leave model= out, or name one.")
     return named or os.environ.get("MULLIGAN_MODEL") or config.text("model")
 
 

@@ -7,6 +7,7 @@ import os
 import platform
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from mulligan.app.config import Config, load
 from mulligan.core.errors import MulliganError
@@ -19,6 +20,10 @@ from mulligan.store import file_of, open_store, shown_address
 
 NEEDED = frozenset({"sandbox", "store", "local models"})
 """The rows that `mulligan solve` without options needs."""
+PROBE = 1 << 16
+"""Bytes that are written, and removed again, to see whether the disk takes them."""
+PATIENCE = 2.0
+"""Seconds to wait for a lock on the store that another process holds."""
 
 
 def report(config: Config | None = None) -> list[Row]:
@@ -33,28 +38,44 @@ def fine(rows: list[Row]) -> bool:
 
 
 def _store(config: Config) -> Row:
-    """Fine when the file can be read as a store and written, or else the first folder above it that there is."""
+    """Fine when the store can be read and written; of a file that is not there yet, the first folder above it."""
     try:
         file = file_of(config.store)
     except MulliganError as error:
         return Row("store", False, shown_address(str(config.store)), str(error))
     name = str(file or shown_address(str(config.store)))
+    there = next((path for path in (file, *file.parents) if path.exists()), Path("/")) if file else None
     try:
-        if file is None or file.exists():
-            asyncio.run(_read(config))
+        if there == file:
+            asyncio.run(_use(config))
     except MulliganError as error:
         return Row("store", False, name, str(error))
-    if file is None:
+    if file is None or there is None:
         return Row("store", True, name)
-    there = next((path for path in (file, *file.parents) if path.exists()), Path("/"))
-    ok = os.access(there, os.W_OK)
-    remedy = "" if ok else f"make {there} writable, or name another folder in MULLIGAN_HOME"
-    return Row("store", ok, str(file) if file == there else f"{file} (made when it is needed)", remedy)
+    folder = there if there.is_dir() else there.parent
+    said = name if file == there else f"{file} (made when it is needed)"
+    if file != there and not there.is_dir():
+        return Row("store", False, f"{file}: {there} is not a folder", "name another folder in MULLIGAN_HOME")
+    try:
+        with TemporaryFile(dir=folder) as probe:
+            probe.write(b"\0" * PROBE)
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        remedy = f"make {folder} writable, or name another folder in MULLIGAN_HOME"
+        return Row("store", False, f"{said}: {error.strerror or error}", remedy)
+    return Row("store", True, said)
 
 
-async def _read(config: Config) -> None:
-    async with open_store(config.store) as store:
+async def _use(config: Config) -> None:
+    """Reads, and begins and ends a write. Raises `StoreError`."""
+    from mulligan.store.sqlite import SqliteStore
+
+    file = file_of(config.store)
+    async with open_store(config.store) if file is None else SqliteStore(file, busy_seconds=PATIENCE) as store:
         await store.list(limit=1)
+        if isinstance(store, SqliteStore):
+            await store.memory.database.write(lambda _: None)
 
 
 def _extras() -> list[Row]:

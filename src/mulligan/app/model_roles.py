@@ -102,7 +102,7 @@ def chosen(
     """
     choice = choice or ModelChoice()
     if flag is not None and not flag.strip():
-        raise InvalidInput("The model's name is empty: leave --model out, or name one.")
+        raise InvalidInput("The model's name is empty: leave model= out, or name one.")
     role = role_of(config, flag if flag and is_role(config, flag) else choice.role or _OF_PATTERN[pattern])
     if choice.name and not is_role(config, choice.name):
         check_model_name(choice.name)
@@ -359,14 +359,14 @@ class Models:
 
 def _instead() -> str:
     """What to use instead of an embedded model, from the keys and coding agents on this machine."""
-    keys = [f"--model {name} ({variable} is set)" for variable, name in found_keys()]
+    keys = [f"model='{name}' ({variable} is set)" for variable, name in found_keys()]
     try:
         require_sdk("")
         before = ""
     except MissingExtra:
         before = f", after {install_command('models')}"
-    named = ", ".join(keys) or "--model PROVIDER:NAME, with the key that `mulligan models list` names"
+    named = ", ".join(keys) or "model=PROVIDER:NAME, with the key that `mulligan models list` names"
     actors = [find("actors", name) for name in names("actors")]
-    agents = [f'--actor "{spec}"' for actor in actors if hasattr(actor, "installed") for spec in actor.installed()]
+    agents = [f'actor="{spec}"' for actor in actors if hasattr(actor, "installed") for spec in actor.installed()]
     installed = f" Or let a coding agent try: {', '.join(agents)}." if agents else ""
     return f"Or name a provider's model{before}: {named}.{installed}"

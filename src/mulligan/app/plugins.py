@@ -173,9 +173,9 @@ PORTS = frozenset(
 )
 
 _HINTS = {
-    "model": "Name one with --model.",
-    "workspace": "Name a folder with --workspace.",
-    "agent": 'It asks an actor that is an agent of its own: --actor "command:claude -p", for example.',
+    "model": "Name one with model=.",
+    "workspace": "Name a folder with workspace=.",
+    "agent": 'It asks an actor that is an agent of its own: actor="command:claude -p", for example.',
 }
 
 

@@ -103,7 +103,7 @@ async def run(
         bank = (found.memory and found.memory.bank) or found.name
     needy = [tool for tool in tools_of(found) if needs_workspace(tool)]
     if needy and workspace is None:
-        raise InvalidInput(f"{found.name} works in a folder ({', '.join(needy)}): name it with --workspace DIR.")
+        raise InvalidInput(f"{found.name} works in a folder ({', '.join(needy)}): name it with workspace=DIR.")
     check_packages(tools_of(found))
     models = Models(config)
     overrides = Overrides(models.name(model), max_iter)
@@ -140,6 +140,6 @@ async def run(
 def _workspace(folder: str | os.PathLike[str] | None, mode: str | None) -> dict[str, str] | None:
     if folder is None:
         if mode is not None:
-            raise InvalidInput("A mode was given, and no workspace: name its folder (--workspace DIR).")
+            raise InvalidInput("A mode was given, and no workspace: name its folder (workspace=DIR).")
         return None
     return {"folder": absolute(folder) or "", **({"mode": mode} if mode else {})}

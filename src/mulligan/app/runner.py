@@ -190,7 +190,7 @@ class Runner:
                 return max(over, key=worth)
             raise InvalidInput(
                 f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume. To try on from its first "
-                "episode, as a new run: --fork with a higher limit, such as --trials N."
+                "episode, as a new run: fork=True with a higher limit, such as trials=N."
             )
         for episode in paused[:1] if fork else paused:
             over.append(await self.resume_episode(episode, fork=fork))
@@ -217,7 +217,7 @@ class Runner:
             if isinstance(end := due(advance(episode, Forked(plan)), self.recipe.limits), Stop):
                 raise InvalidInput(
                     f"A fork of episode {episode.id} would have nothing to do ({end.reason}: {end.detail}). Where a "
-                    "limit ended it, raise that one: --trials N, for example."
+                    "limit ended it, raise that one: trials=N, for example."
                 )
             episode = await ledger.fork(episode, plan, composition.head, composition.texts)
         return await runner._drive(ledger, episode, composition.judge, fork=fork)

@@ -70,7 +70,7 @@ async def best_of(recipe: Recipe, parts: Parts, ledger: Ledger, episodes: Sequen
     if scale is None or not scale.judge or len(best) == 1:
         return best[0]
     if name is None:
-        raise InvalidInput(f"{recipe.scale} compares attempts by a model, and none is named: name one with --model.")
+        raise InvalidInput(f"{recipe.scale} compares attempts by a model, and none is named: name one with model=.")
     comparison = Comparison(FilePrompts([Path(recipe.prompts)] if recipe.prompts else []))
     async with ledger.hold(episodes[0].id) as entry:
         journal = StoredJournal(entry)

@@ -141,6 +141,8 @@ def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | Non
     """The limits with those that were given in their place. Raises `UnknownName` for one that there is not."""
     if isinstance(given, Limits):
         return given
+    if not isinstance(given, Mapping | None):
+        raise InvalidInput(f"limits must be Limits, or a mapping such as {{'seconds': 60}}, not {given!r}.")
     for name in given or {}:
         if name not in Limits.__dataclass_fields__:
             raise UnknownName("limit", name, Limits.__dataclass_fields__)
@@ -182,5 +184,5 @@ def of_bank(bank: Bank | str | None) -> dict[str, Any]:
 def with_memory_settings(recipe: Recipe, values: Mapping[str, Json]) -> Recipe:
     """The recipe with these settings for the bank that is opened for it. Raises `InvalidInput` where none is opened."""
     if values and recipe.bank is None:
-        raise InvalidInput("Settings for a bank were given, and none is opened here: ask for one by name (--memory).")
+        raise InvalidInput("Settings for a bank were given, and none is opened here: ask for one with bank=.")
     return replace(recipe, memory={**(recipe.memory or {}), **values} or None)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mulligan.app.compose import FOLDERS, OBJECT, object_name
 from mulligan.app.config import Config, choose_model, load, prompts_folder
@@ -15,7 +15,7 @@ from mulligan.app.defaults import completed
 from mulligan.app.foresight import foresight_of
 from mulligan.app.kinds import with_kind
 from mulligan.app.model_roles import Models, vision_role
-from mulligan.app.plugins import find, names, parse_spec
+from mulligan.app.plugins import ROLES, find, names, parse_spec
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
 from mulligan.app.runner import OnStart, log
 from mulligan.app.scaling import scaled
@@ -31,25 +31,45 @@ from mulligan.app.session import (
     with_limits,
     with_memory_settings,
 )
-from mulligan.app.tasks import read_task, tests_spec
+from mulligan.app.tasks import judge_spec, read_task, tests_spec
 from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Reflector, Store, Strategy
 from mulligan.core.records import Episode, Json, Spec, Task
+from mulligan.evaluators._judging import FunctionJudge, JudgeFunction, judge_name
 from mulligan.recording.drivers import check_resumable
 from mulligan.recording.journal import StepObserver
 from mulligan.reflectors._editing import Decide
+
+AnyJudge: TypeAlias = JudgeFunction | str | Evaluator | type[Evaluator] | os.PathLike[str]
+"""What `solve` takes as a judge: what `retry` does, and the class of an evaluator."""
+
+_TEXT, _PATH = ((str,), "a text"), ((str, os.PathLike), "a path")
+_MODEL = ((str, Model), "the name of a model, or an object with `ask`")
+_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("kind", "check", "environment", "scale", "sandbox"), _TEXT),
+    **dict.fromkeys(("tests", "workspace", "prompts"), _PATH),
+    **dict.fromkeys(("model", "reflect_model", "judge_model", "vision_model"), _MODEL),
+    **dict.fromkeys(("trials", "restarts", "seed"), ((int,), "a whole number")),
+    "limits": ((Limits, Mapping), "Limits, or a mapping such as {'seconds': 60}"),
+    "settings": ((Mapping,), "a mapping of roles, such as {'strategy': {'window': 2}}"),
+    "bank": ((str, Bank), "the name of an agent, or a bank"),
+    "store": ((Store,), "a store"),
+}
+"""The types of arguments of `solve`, with the words for them."""
+_WORDS = {"evaluator": "judge"}
 
 
 async def solve(
     task: str | Task | os.PathLike[str],
     *,
     kind: str | None = None,
+    judge: AnyJudge | None = None,
     tests: str | os.PathLike[str] | None = None,
     check: str | None = None,
     actor: str | Actor | type[Actor] | None = None,
-    evaluator: str | Evaluator | type[Evaluator] | None = None,
+    evaluator: AnyJudge | None = None,
     reflector: str | Reflector | type[Reflector] | None = None,
     strategy: str | Strategy | type[Strategy] | None = None,
     model: str | Model | None = None,
@@ -57,6 +77,7 @@ async def solve(
     judge_model: str | Model | None = None,
     vision_model: str | Model | None = None,
     environment: str | None = None,
+    tries: int | None = None,
     trials: int | None = None,
     limits: Limits | Mapping[str, float | None] | None = None,
     restarts: int = 1,
@@ -80,19 +101,18 @@ async def solve(
     Args:
         task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml).
         kind: the kind of task, in free words. None: the task's own, else by [kinds] of mulligan.toml or a kept cluster.
-        tests: a Python test file.
-        check: a command whose exit status judges.
-        actor: a name, an object, or a class, which is built afresh. None is "complete".
-        evaluator: as `actor`. Without tests, check and evaluator, judge_model judges, or the model that is named.
-        reflector: as `actor`. None is "verbal".
-        strategy: as `actor`. None is "evidence_and_reflexion", or "evidence" if no model is there to reflect.
+        judge, evaluator: a function of the answer, or of the task and the answer; an evaluator by name
+            ("exact_match:42", "command:pytest -q"), as an object or as a class; or the `Path` of a file of tests.
+            Without judge, tests and check, judge_model judges, or the model that is named.
+        tests: a Python test file. check: a command whose exit status judges.
+        actor, reflector, strategy: a name, an object, or a class, which is built afresh. None is "complete", "verbal",
+            and "evidence_and_reflexion", or "evidence" if no model is there to reflect.
         model: None is that of `MULLIGAN_MODEL` or mulligan.toml, else "local" for an actor that asks a model.
-        reflect_model, judge_model: None is `model`.
-        vision_model: describes images for models that cannot see. None is the role vision of mulligan.toml, if any.
+        reflect_model, judge_model: None is `model`. vision_model: describes images for models that cannot see; None is
+            the role vision of mulligan.toml, if any.
         environment: the world to act in, such as "./screens.py", by the actor interact unless another is named.
-        limits: all, or those that differ from mulligan.toml's.
-        restarts: independent episodes, until one is solved.
-        scale: several trajectories of the task: "parallel:5", "vanilla:5" or "sequential:3" (see docs/scaling.md).
+        tries, trials: attempts at most. limits: all, or those that differ from mulligan.toml's.
+        restarts: independent episodes, until one is solved. scale: several trajectories, such as "parallel:5".
         workspace: the folder that a command-line agent works on.
         settings: by role ("actor", "evaluator", "reflector", "strategy", "workspace"), what a name alone cannot say;
             under "memory", settings of the bank, such as forms, over those of [memory] in mulligan.toml.
@@ -108,22 +128,21 @@ async def solve(
         StoreError: the record cannot be read or written.
         asyncio.CancelledError: the episode can be resumed.
     """
+    judge, trials = _one("judge", judge, "evaluator", evaluator), _one("tries", tries, "trials", trials)
+    _check_types({name: value for name, value in locals().items() if name in _TYPES})
     config, given, own = load(), read_task(task), dict[str, Any]()
     wanted, (edits, decide) = with_kind(given.task, kind, config), asks_person(edit_reflections)
     session = Session(
         config, Models(config), own, given_bank(bank), observers, on_start, on_step, notice, decide=decide
     )
-    judge = _judge(tests, check, evaluator, given.evaluator, own) or (Spec("outcome") if environment else None)
+    judged = _judge(tests, check, judge, given.evaluator, own) or (Spec("outcome") if environment else None)
     recipe = Recipe(
         actor=_spec("actor", actor or ("interact" if environment else "complete"), own),
-        evaluator=judge or Spec("model_judge"),
+        evaluator=judged or Spec("model_judge"),
         reflector=_spec("reflector", reflector or "verbal", own),
         strategy=_spec("strategy", strategy or DEFAULT_STRATEGY, own),
         limits=_limits(limits, trials, config),
-        model=choose_model(session.models.name(model), config),
-        reflect_model=session.models.name(reflect_model) or config.text("reflect_model"),
-        judge_model=session.models.name(judge_model) or config.text("judge_model"),
-        vision_model=session.models.name(vision_model) or vision_role(config),
+        **_models(session.models, config, model, reflect_model, judge_model, vision_model),
         environment=None if environment is None else parse_spec("environments", environment),
         workspace=None if workspace is None else {"folder": absolute(workspace)},
         sandbox=sandbox or config.text("sandbox") or "auto",
@@ -134,7 +153,7 @@ async def solve(
         restarts=restarts,
         seed=seed,
     )
-    choices = {"evaluator": judge, "reflector": reflector, "strategy": strategy, "reflect_model": recipe.reflect_model}
+    choices = {"evaluator": judged, "reflector": reflector, "strategy": strategy, "reflect_model": recipe.reflect_model}
     chosen = [name for name, value in {**choices, "trials": trials}.items() if value is not None]
     recipe, why = completed(recipe, chosen, own)
     recipe = _with_settings(located(scaled(recipe, scale, chosen)), settings or {})
@@ -154,7 +173,8 @@ async def resume(
     judge_model: str | Model | None = None,
     vision_model: str | Model | None = None,
     actor: str | Actor | type[Actor] | None = None,
-    evaluator: str | Evaluator | type[Evaluator] | None = None,
+    judge: AnyJudge | None = None,
+    evaluator: AnyJudge | None = None,
     reflector: str | Reflector | type[Reflector] | None = None,
     strategy: str | Strategy | type[Strategy] | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
@@ -176,6 +196,7 @@ async def resume(
     edit_reflections: as for `solve`; None is as recorded.
     Raises `NotFound`, `JournalDiverged`, `LeaseLost`, `InvalidInput` when there is nothing left to do.
     """
+    evaluator = _one("judge", judge, "evaluator", evaluator)
     given = {"actor": actor, "evaluator": evaluator, "reflector": reflector, "strategy": strategy}
     roles = {kind: value for kind, value in given.items() if value is not None}
     own, here = dict[str, Any](), load()
@@ -256,28 +277,68 @@ def solve_sync(*args: Any, **kwargs: Any) -> Episode:
 def _judge(
     tests: str | os.PathLike[str] | None,
     check: str | None,
-    evaluator: str | Evaluator | type[Evaluator] | None,
+    judge: Any,
     of_task: Spec | None,
     own: dict[str, Any],
 ) -> Spec | None:
     """The one evaluator that was named, or that the task's folder names."""
-    named = [n for n, v in (("tests", tests), ("check", check), ("evaluator", evaluator)) if v is not None]
+    named = [n for n, v in (("tests", tests), ("check", check), ("judge", judge)) if v is not None]
     if len(named) > 1:
         raise InvalidInput(f"{' and '.join(named)} were both given: one evaluator judges, so keep one of them.")
     if tests is not None:
         return tests_spec(tests)
     if check is not None:
         return Spec("command", {"check": check})
-    if evaluator is not None:
-        return _spec("evaluator", evaluator, own)
-    return of_task
+    return of_task if judge is None else _spec("evaluator", judge, own)
 
 
 def _spec(kind: str, given: Any, own: dict[str, Any]) -> Spec:
+    if kind == "evaluator" and (named := judge_spec(given)) is not None:
+        return named
     if isinstance(given, str):
         return parse_spec(FOLDERS[kind], given)
+    method = ROLES[f"{kind}s" if kind != "strategy" else "strategies"].method
+    if kind == "evaluator" and callable(given) and not hasattr(given, method):
+        own[kind] = FunctionJudge(given, "a task")
+        return Spec(f"{OBJECT}{judge_name(given)}")
+    if not hasattr(given, method):
+        what = "a function, the Path of a tests file, or a name of an evaluator" if kind == "evaluator" else "a name"
+        raise InvalidInput(f"{_WORDS.get(kind, kind)} must be {what}, or an object with `{method}`, not {given!r}.")
     own[kind] = given
     return Spec(object_name(given))
+
+
+def _models(
+    models: Models,
+    config: Config,
+    model: str | Model | None,
+    reflect: str | Model | None,
+    judge: str | Model | None,
+    vision: str | Model | None,
+) -> dict[str, str | None]:
+    """The models of a new recipe."""
+    return {
+        "model": choose_model(models.name(model), config),
+        "reflect_model": models.name(reflect) or config.text("reflect_model"),
+        "judge_model": models.name(judge) or config.text("judge_model"),
+        "vision_model": models.name(vision) or vision_role(config),
+    }
+
+
+def _one(name: str, value: Any, other_name: str, other: Any) -> Any:
+    """The value of an argument that has two names."""
+    if value is not None and other is not None:
+        raise InvalidInput(f"{name} and {other_name} were both given, and mean the same: keep {name}.")
+    return other if value is None else value
+
+
+def _check_types(given: Mapping[str, Any]) -> None:
+    """Raises `InvalidInput` for an argument of a wrong type, before anything is read."""
+    for name, value in given.items():
+        kinds, words = _TYPES[name]
+        wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)
+        if wrong and value is not None:
+            raise InvalidInput(f"{name} must be {words}, not {value!r}.")
 
 
 def _reflects(strategy: Spec) -> bool:
@@ -292,7 +353,7 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
         if role == "workspace":
             if recipe.workspace is None:
                 raise InvalidInput(
-                    "Settings for a workspace were given, and no workspace: name its folder (--workspace DIR)."
+                    "Settings for a workspace were given, and no workspace: name its folder (workspace=DIR)."
                 )
             recipe = replace(recipe, workspace={**recipe.workspace, **values})
             continue

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from mulligan.app.plugins import file_of, find, parse_spec
 from mulligan.app.recipe import read_file
@@ -54,6 +54,13 @@ def tests_spec(path: str | os.PathLike[str]) -> Spec:
     file = Path(path).expanduser().resolve()
     read_file(str(file), "tests file")
     return Spec("unit_tests", {"tests": {"file": str(file)}, "name": file.name})
+
+
+def judge_spec(judge: Any) -> Spec | None:
+    """The evaluator that a judge names: by its name, or by the path of a file of tests. None for another judge."""
+    if isinstance(judge, str):
+        return parse_spec("evaluators", judge)
+    return tests_spec(judge) if hasattr(judge, "__fspath__") else None
 
 
 def _evaluator(folder: Path) -> Spec | None:

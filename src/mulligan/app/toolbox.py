@@ -25,7 +25,7 @@ KEPT = 100_000
 MCP = "mcp"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_NO_FOLDER = "works on the files of a workspace, and there is none: name a folder with --workspace"
+_NO_FOLDER = "works on the files of a workspace, and there is none: name a folder (workspace=)"
 
 log = logging.getLogger("mulligan")
 

@@ -75,7 +75,7 @@ class Transcript:
         if task is None:
             asked = next((n for n, turn in enumerate(turns) if turn.role == "user"), None)
             if asked is None:
-                raise InvalidInput(f"{self.name}: no user says what the task is. Say it with --task (task=).")
+                raise InvalidInput(f"{self.name}: no user says what the task is. Say it with task=.")
             task = turns.pop(asked).text
         if not any(turn.role == "assistant" for turn in turns):
             raise InvalidInput(f"{self.name}: no assistant says or does anything, so there is nothing to learn from.")
@@ -185,12 +185,12 @@ def _recognised(text: str, name: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise InvalidInput(f"{name} may be {' or '.join(found)}: name the format with --format (format=).")
+        raise InvalidInput(f"{name} may be {' or '.join(found)}: name the format with format=.")
     if text.lstrip()[:1] in ("{", "[") and not _is_json(text.strip().partition("\n")[0]):  # not JSON Lines
         parsed(name, text)  # where it is broken, this says where
     raise InvalidInput(
         f"{name} is in no format that is known: {', '.join(known)}. Plain text begins each turn with User:, "
-        "Assistant: or Tool:. --format NAME (format=) reads it in one of them and says where it does not fit."
+        "Assistant: or Tool:. format=NAME reads it in one of them and says where it does not fit."
     )
 
 
@@ -275,8 +275,8 @@ async def learn_from(
         return Learned(facts=ids)
     if not has_something_to_learn(bank, episode):
         raise InvalidInput(
-            "No model was named. Name it with --model (model=), MULLIGAN_MODEL, or as model in [memory] of "
+            "No model was named. Name it with model=, MULLIGAN_MODEL, or as model in [memory] of "
             "mulligan.toml. Without one, only facts are learned: from commands that failed and were overcome, and, "
-            "with --outcome (success=), from failed asserts in what tools gave back."
+            "with success=, from failed asserts in what tools gave back."
         )
     return await bank.learn(replace(episode, recall=await bank.recalled(recall)) if recall else episode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 
 from mulligan.app.workspaces import unjudged
@@ -37,6 +38,28 @@ def run_status(best: Episode, last: Episode) -> int:
     return UNFINISHED if not best.solved and exit_status(last) == UNFINISHED else exit_status(best)
 
 
+_OPTIONS = {
+    **{name: f"--{name.replace('_', '-')}" for name in (
+        "actor", "agent_id", "check", "fork", "format", "judge_model", "model", "overflow", "reflect_model",
+        "reflector", "sandbox", "strategy", "task", "tests", "trials", "vision_model", "workspace",
+    )},
+    "bank": "--memory",
+    "success": "--outcome",
+}  # fmt: skip
+"""The options of commands, by the arguments of Python that errors name, such as check='pytest -q'."""
+_ARGUMENT = re.compile(rf"(?<![\w.\-\[{{'\"])({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|[\w:…]*)")
+
+
+def message_of(error: BaseException) -> str:
+    """The error's message, with the options of commands in place of the arguments that Python has for them."""
+
+    def option(found: re.Match[str]) -> str:
+        value = re.sub(r"^'([^'\s]+)'$", r"\1", found[2])
+        return _OPTIONS[found[1]] if value in ("", "True") else f"{_OPTIONS[found[1]]} {value}"
+
+    return _ARGUMENT.sub(option, str(error))
+
+
 def report(error: Exception, run: str = "") -> int:
     """Print the error on stderr, and where the record of the run is; returns the exit status.
 
@@ -45,7 +68,7 @@ def report(error: Exception, run: str = "") -> int:
     if os.environ.get("MULLIGAN_DEBUG"):
         say("".join(traceback.format_exception(error)))
     if isinstance(error, (MulliganError, OSError)):  # a full disk or a missing folder is not a bug
-        say(f"Error: {clean(str(error))}")
+        say(f"Error: {clean(message_of(error))}")
     else:
         say(f"Error: {type(error).__name__}: {clean(str(error))}")
         say("This is a bug: please report it, with the traceback that MULLIGAN_DEBUG=1 prints.")

@@ -6,7 +6,7 @@ import json
 from typing import Protocol
 
 from mulligan.cli import trace, words
-from mulligan.cli.errors import NOT_SOLVED, UNFINISHED, exit_status, run_status
+from mulligan.cli.errors import NOT_SOLVED, UNFINISHED, exit_status, message_of, run_status
 from mulligan.cli.terminal import emit, say
 from mulligan.core.codec import to_json
 from mulligan.core.episode import Event
@@ -121,7 +121,7 @@ class JsonLines:
         self._result(episode, UNFINISHED)
 
     def failed(self, error: Exception) -> None:
-        emit(json.dumps({"event": "error", "message": str(error), "exit_status": exit_status(error)}))
+        emit(json.dumps({"event": "error", "message": message_of(error), "exit_status": exit_status(error)}))
 
     def _result(self, episode: Episode, status: int) -> None:
         self._put("result", episode, {**outcome(episode), "exit_status": status})

@@ -48,6 +48,62 @@ class MulliganError(Exception):
     facts: tuple[str, ...] = ()
 
 
+LONGEST_MESSAGE = 600
+"""Characters of one exception's message that are shown."""
+CHAIN = 8
+"""Exceptions of a chain, or of a group, that are shown."""
+LONGEST_TEXT = 3000
+_GROUP: type[BaseException] = BaseExceptionGroup
+
+
+def error_text(error: BaseException, outer: BaseException | None = None, *, context: bool = True) -> str:
+    """`ValueError: message`, and on lines below it what the exception carries: notes, the exceptions of a group, and
+    those that it was raised from or while handling. Bounded in size.
+
+    Args:
+        outer: What was being handled before the code ran that raised this, which is no part of it: `sys.exception()`.
+        context: Whether exceptions count that were being handled.
+    """
+    return shortened("\n".join(_told(error, {id(outer)}, context)), LONGEST_TEXT)
+
+
+def _told(error: BaseException, seen: set[int], context: bool) -> list[str]:
+    lines, chain, lead = list[str](), list[tuple[str, BaseException]](), ""
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        chain.append((lead, one))
+        lead = "caused by " if one.__cause__ is not None else "while handling "
+        one = one.__cause__ or (one.__context__ if context and not one.__suppress_context__ else None)
+    for place, (lead, one) in enumerate(chain):
+        if CHAIN // 2 <= place < len(chain) - CHAIN // 2:  # the first and the last say most
+            continue
+        lines.append(f"{lead}{_named(one)}")
+        lines += [shortened(str(note), LONGEST_MESSAGE) for note in getattr(one, "__notes__", None) or ()][:CHAIN]
+        inner: tuple[BaseException, ...] = getattr(one, "exceptions", ()) if isinstance(one, _GROUP) else ()
+        for member in inner[:CHAIN]:
+            first, *rest = _told(member, seen, context) if len(seen) < CHAIN**2 else [_named(member)]
+            lines += [f"- {first}", *(f"  {line}" for line in rest)]
+        if len(inner) > CHAIN:
+            lines.append(f"- and {len(inner) - CHAIN} more")
+    return lines
+
+
+def _named(error: BaseException) -> str:
+    try:
+        said = str(error).strip()
+    except Exception:  # its own text fails
+        said = ""
+    return f"{type(error).__name__}{f': {shortened(said, LONGEST_MESSAGE)}' if said else ''}"
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its beginning and its end where it has more characters."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3]} [… {len(text) - most:,} characters …] {text[len(text) - most // 3 :]}"
+
+
 def described(error: BaseException) -> str:
     """`KeyError: 'x' (FILE, line N)`: the deepest line of the user's code; without a place where none of it ran.
 
@@ -58,7 +114,8 @@ def described(error: BaseException) -> str:
     own = [f for f in frames if not f.filename.startswith(library)]
     installed = [f for f in frames if "site-packages" in f.filename]
     place = next(iter((own or installed)[-1:]), None)
-    return f"{type(error).__name__}: {error}{f' ({place.filename}, line {place.lineno})' if place else ''}"
+    said = "; ".join(line.strip() for line in error_text(error, context=False).splitlines() if line.strip())
+    return f"{said}{f' ({place.filename}, line {place.lineno})' if place else ''}"
 
 
 class InvalidInput(MulliganError, ValueError):
@@ -222,7 +279,7 @@ class JournalDiverged(JournalError):
         where: str = "",
         *,
         of: str = "this episode",
-        otherwise: str = "go on from here with --fork",
+        otherwise: str = "go on from here with fork=True",
     ) -> None:
         self.changed = tuple(changed)
         at = f" at {where}" if where else ""
@@ -239,5 +296,5 @@ class StepInFlight(JournalError):
         self.key = key
         super().__init__(
             f"The step {key} was started and its result is unknown. It is not declared repeatable, so it is not run "
-            "again by itself: see what it did, then go on from here with --fork."
+            "again by itself: see what it did, then go on from here with fork=True."
         )

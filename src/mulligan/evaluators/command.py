@@ -93,7 +93,7 @@ class Command:
         except ValueError as error:
             raise InvalidInput(f"The check {check!r} cannot be read: {error}.") from error
         if not self._argv:
-            raise InvalidInput("The check is empty: write --check 'pytest -q', for example.")
+            raise InvalidInput("The check is empty: write check='pytest -q', for example.")
         self.expects: Literal["text", "code", "workspace"] = expects or ("text" if _ATTEMPT in check else "workspace")
         if self.expects == "workspace" and _ATTEMPT in check:
             raise InvalidInput("A check of a workspace has no {attempt}: it runs in the folder that was changed.")

@@ -64,8 +64,8 @@ class UnitTests:
                 raise InvalidInput(f"{what} must be above 0, not {value}.")
         if tests.endswith(".py") and "\n" not in tests:
             raise InvalidInput(
-                f"unit_tests takes the text of a tests file, not its name: write --tests {tests}, in Python "
-                f"tests={tests!r}, or judge=Path({tests!r}) for mulligan.retry."
+                f"unit_tests takes the text of a tests file, not its name: write tests={tests!r}, or "
+                f"judge=Path({tests!r})."
             )
         self._plan = read(tests, name)
         self._sandbox = sandbox

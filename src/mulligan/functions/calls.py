@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import inspect
 import logging
 import os
 import secrets
-import threading
+import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
-from mulligan.app.compose import Drive
-from mulligan.app.config import Config, load
-from mulligan.app.memory import open_bank
+from mulligan.app.compose import Drive, object_name
+from mulligan.app.config import load
 from mulligan.app.teaching import teach, tell_outcome
 from mulligan.core.codec import digest
-from mulligan.core.episode import RESUMABLE, Event, advance
-from mulligan.core.errors import InvalidInput, LeaseLost, NotSolved, StoreError
-from mulligan.core.loop import Meter, Record, Roles, drive
+from mulligan.core.episode import RESUMABLE
+from mulligan.core.errors import (
+    BadAnswer,
+    InvalidInput,
+    ModelError,
+    NotSolved,
+    OverBudget,
+    error_text,
+)
+from mulligan.core.failures import is_transient, seconds_to_wait
+from mulligan.core.loop import Meter, Roles, drive
 from mulligan.core.operations import operation
 from mulligan.core.protocols import Bank, Journal, Store
 from mulligan.core.records import (
+    NO_REFLECTION,
     Artifact,
     Attempt,
     Episode,
@@ -36,20 +42,23 @@ from mulligan.core.records import (
     Json,
     Outcome,
     Past,
+    Recall,
     Reflection,
+    Stop,
     Task,
     Trial,
 )
+from mulligan.evaluators._judging import BUGS, feedback_of, judge_arguments, judge_name, objection, returned, shown
 from mulligan.functions.bugs import Bugs
 from mulligan.functions.identity import identity
-from mulligan.functions.judging import BUGS, feedback_of, judge_arguments, judge_name, objection, shown
 from mulligan.functions.manner import Manner, composed, takes_argument
 from mulligan.functions.notes import notes_of
+from mulligan.functions.record import CallRecord
 from mulligan.functions.results import UNREADABLE, attempt_of, plain, value_of
-from mulligan.recording.bridge import blocking, keeper, portal, settled
-from mulligan.recording.journal import NoJournal, StoredJournal
-from mulligan.recording.ledger import Entry, Ledger, with_quality
-from mulligan.store import open_store
+from mulligan.functions.shared import Placed, shared_bank, shared_store
+from mulligan.functions.streams import Inputs, going_back, twice
+from mulligan.recording.bridge import blocking, settled
+from mulligan.recording.outages import tolerated, warn_once
 from mulligan.strategies.evidence import Evidence
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
 from mulligan.text.evidence import evidence_of
@@ -58,9 +67,6 @@ from mulligan.text.secrets import mask, mask_json
 
 T = TypeVar("T")
 log = logging.getLogger("mulligan")
-
-NEWEST = 5
-"""Records of a key among which one that was cut off is looked for."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +78,7 @@ class Result(Generic[T]):
 
 
 class Call:
-    """One call. It is the actor, and where they are functions the evaluator and the reflector, of its episode.
-
-    Attributes:
-        episode: as far as it has come; None before it began.
-    """
+    """One call. It is the actor, and where they are functions the evaluator and the reflector, of its episode."""
 
     expects: Literal["text"] = "text"
 
@@ -94,28 +96,54 @@ class Call:
                 f"{manner.name}() got a {type(text).__name__} for {manner.into!r}, whose text gets the notes appended "
                 f"(notes={manner.into!r}): give a text, or add a parameter for the notes (notes: mulligan.Notes)."
             )
-        self._values: dict[int, Any] = {}
+        self._inputs = Inputs(self._given.arguments)
+        self._values, self._judged = dict[int, Any](), dict[int, Any]()
+        self._seconds: float | None = None
         self._places = tuple[Artifact, ...]()
         self._raised: Exception | None = None
+        self._pause: Exception | None = None
         self._fatal: BaseException | None = None
         self._bugs = Bugs()
-        self.episode: Episode | None = None
+        self._config = None
+        try:
+            self._config = load()
+            name = str(self._config.store) if manner.store is None else object_name(manner.store)
+        except Exception as error:  # raised again where it is needed
+            name = str(error)
+        self._record = CallRecord(name, self._store if manner.record else None, required=manner.record == "required")
+
+    @property
+    def episode(self) -> Episode | None:
+        """The record, as far as it has come; None before it began."""
+        return self._record.episode
 
     async def run(self) -> Result[Any]:
         """Raises `NotSolved`, and what the function or the judge raised that is no failed try."""
-        manner, config = self._manner, load()
-        store = (manner.store or shared_store(config.store)) if manner.record else None
-        bank = shared_bank(manner.bank, config) if isinstance(manner.bank, str) else manner.bank
-        if store is None:
-            self.episode = self._begun(f"f{secrets.token_hex(6)}")
-            await self._drive(bank, self._keep, NoJournal())
-        else:
-            await self._recorded(store, bank)
+        key = self._key if self._manner.record else None
+        _ = self._task  # what the user's functions of the arguments raise is raised here
+        bank = self._bank()
+        try:
+            await self._record.begin(key, self._begun, self._resumes)
+            await self._drive(bank, self._record)
+        except BaseException as error:
+            await self._record.close(error)
+            raise
+        await self._record.close()
         assert self.episode is not None
         if bank is not None and self._fatal is None:
-            tell = teach if isinstance(manner.bank, str) else tell_outcome
-            await tell(_placed(bank, shared=isinstance(manner.bank, str)), self.episode, log.info)
+            await bank.tell(self.episode)
         return self._result(self.episode)
+
+    def _bank(self) -> Forgiving | None:
+        bank = self._manner.bank
+        if isinstance(bank, str):
+            return Forgiving(
+                f"bank {bank}", lambda: Placed(shared_bank(bank, self._config or load()), shared=True), teach
+            )
+        return None if bank is None else Forgiving(object_name(bank), lambda: Placed(bank), tell_outcome)
+
+    def _store(self) -> Store:
+        return self._manner.store or shared_store((self._config or load()).store)
 
     # --- the roles ----------------------------------------------------------------------------------------------
 
@@ -123,8 +151,11 @@ class Call:
         """One call of the function."""
         manner, number = self._manner, len(episode.trials) + 1
         notes = notes_of(episode, self._bugs.left_out(past))
-        if number > 1 and manner.before_retry is not None:
-            await self._fatally(manner.before_retry, *((notes,) if takes_argument(manner.before_retry) else ()))
+        if number > 1:
+            self._inputs.warn(manner.name)
+            if manner.before_retry is not None:
+                await self._fatally(manner.before_retry, *((notes,) if takes_argument(manner.before_retry) else ()))
+            await self._wait(episode)
         given = dict(self._given.arguments)
         if manner.into and notes:
             given[manner.into] = f"{given[manner.into]}\n\n{notes}"
@@ -132,38 +163,99 @@ class Call:
             given[manner.notes] = notes
         names = [name for name in manner.signature.parameters if name in given]
         bound = inspect.BoundArguments(manner.signature, {name: given[name] for name in names})  # pyright: ignore[reportArgumentType]
+        outer = sys.exception()
         try:
             value = await settled_value(self._function(*bound.args, **bound.kwargs))
         except InvalidInput as error:  # no further try can help
             self._fatal = error
             raise
-        except manner.failures as error:
-            self._raised = error
-            unjudged = self._bugs.verdict(error, manner.name)
-            return Attempt("", outcome=Outcome(halted=f"{type(error).__name__}: {error}", feedback=unjudged))
         except asyncio.CancelledError:  # the loop says why
             raise
         except BaseException as error:
-            self._fatal = error
-            raise
-        self._values[number] = value
-        attempt = manner.reads.attempt(value) if manner.reads else attempt_of(value, manner.returns)
+            if not isinstance(error, Exception) or not self._is_failure(error):
+                self._fatal = error
+                raise
+            self._raised = self._pause = error
+            why = error_text(error, outer)
+            again = is_transient(error)
+            unjudged = Feedback(None, why, source="exception") if again else self._bugs.verdict(error, manner.name)
+            return Attempt("", outcome=Outcome(halted=why, feedback=unjudged))
+        attempt = self._attempt(value)
+        self._values[number], self._judged[number] = self._copies(value)
         return replace(attempt, artifacts=(*attempt.artifacts, *self._places))
+
+    def _copies(self, value: Any) -> tuple[Any, Any]:
+        """The result for the caller and for the judge."""
+        if not self._manner.judged_by_function or self._manner.judge is returned:
+            return value, value
+        try:
+            return twice(value)
+        except TypeError as kind:
+            self._fatal = InvalidInput(
+                f"{self._manner.name} returned {kind}, which can be read only once: the judge would use it up. Let the "
+                "function return the whole, such as a list or a text."
+            )
+            raise self._fatal from None
+
+    def _is_failure(self, error: Exception) -> bool:
+        """Whether the exception, or each one of a group, is a failed try."""
+        kinds = self._manner.failures
+        if isinstance(error, ExceptionGroup) and not isinstance(error, kinds):
+            return error.split(kinds)[1] is None  # pyright: ignore[reportUnknownMemberType]
+        return isinstance(error, kinds)
+
+    def _attempt(self, value: Any) -> Attempt:
+        """What the record keeps of a result. An error here is not the function's, and does not lose the result."""
+        reads, returns = self._manner.reads, self._manner.returns
+        try:
+            return reads.attempt(value) if reads else attempt_of(value, returns)
+        except Exception as error:
+            name = f"{self._manner.name}, {type(value).__name__}"
+            warn_once(name, f"a {type(value).__name__} is recorded without its contents", error_text(error))
+            return Attempt(f"<{type(value).__name__}>")
+
+    def _read(self, result: Any) -> Any:
+        """What the judge is shown of a result; the result itself where it cannot be read."""
+        try:
+            return self._manner.reads.answer(result) if self._manner.reads else result
+        except Exception as error:
+            warn_once(self._manner.name, "the judge is shown a result as it is", error_text(error))
+            return result
+
+    async def _wait(self, episode: Episode) -> None:
+        """Waits before the next try, where the one before raised. Raises `OverBudget` where the time is too short."""
+        error, self._pause = self._pause, None
+        if error is None:
+            return
+        seconds = seconds_to_wait(self._manner.wait, len(episode.trials), error)
+        left = None if self._seconds is None else max(self._seconds - episode.seconds, 0.0)
+        if left is not None and seconds >= left > 0:
+            raise OverBudget(f"the next try has to wait {seconds:.3g} seconds, and {left:.3g} are left")
+        if seconds:
+            log.info("%s waits %.3g seconds before its next try", self._manner.name, seconds)
+            if blocking.get():
+                time.sleep(seconds)  # noqa: ASYNC251 - synchronous code runs this coroutine
+            else:
+                await asyncio.sleep(seconds)
 
     async def evaluate(self, episode: Episode) -> Feedback:
         """The judge's verdict on the newest try."""
         trial, judge = episode.trials[-1], self._manner.judge
-        answer = self._value(trial)
-        if self._manner.reads:
-            answer = self._manner.reads.answer(answer)
+        result = self._judged[trial.number] if trial.number in self._judged else self._value(trial)
+        answer = self._read(result)
         given, named = judge_arguments(judge, self._given.arguments, self._task.prompt, answer)
+        back, outer = going_back(result), sys.exception()
         try:
             verdict = await settled_value(judge(*given, **named))
         except BUGS as error:
             self._fatal = error
             raise
         except Exception as error:
-            return self._bugs.verdict(error, f"the judge {judge_name(judge)}") or objection(error, judge, answer)
+            self._pause = error if is_transient(error) else None
+            bug = self._bugs.verdict(error, f"the judge {judge_name(judge)}")
+            return bug or objection(error, judge, answer, outer)
+        finally:
+            back()
         try:
             return feedback_of(verdict, judge, answer, self._manner.threshold)
         except InvalidInput as error:
@@ -209,9 +301,8 @@ class Call:
         """What is the same in each call that is equal to this one; None if nothing says so."""
         manner = self._manner
         if manner.key is not None:
-            same: list[Json] = [
-                manner.key(*self._given.args, **self._given.kwargs) if callable(manner.key) else manner.key
-            ]
+            named = manner.key(*self._given.args, **self._given.kwargs) if callable(manner.key) else manner.key
+            same = [identity(named)]
         elif manner.reads is not None:  # what a framework returns is not read back
             return None
         else:
@@ -230,71 +321,21 @@ class Call:
         id = f"{run}.{secrets.token_hex(3)}"
         return Episode(id, task, run, plan=self._manner.plan, head=self._manner.head, started=began)
 
-    async def _keep(self, event: Event) -> Episode:
-        """Records nothing outside this process."""
-        assert self.episode is not None
-        self.episode = advance(self.episode, with_quality(event, self.episode))
-        return self.episode
-
-    async def _recorded(self, store: Store, bank: Bank | None) -> None:
-        """Drives an episode of the store: one of this key that was cut off, else a new one."""
-        loop = keeper.loop if blocking.get() else None
-        try:
-            held, entry = await settled(self._taken(store, loop), keeper)
-        except StoreError as error:
-            raise StoreError(f"{error} With record=False a retried function needs no store.") from error
-        self.episode = entry.episode
-
-        async def append(event: Event) -> Episode:
-            self.episode = await settled(entry.append(event), keeper)
-            return self.episode
-
-        try:
-            await self._drive(bank, append, StoredJournal(entry))
-        except BaseException as error:
-            if not await settled(held.__aexit__(type(error), error, error.__traceback__), keeper):
-                raise
-        else:
-            await settled(held.__aexit__(None, None, None), keeper)
-
-    async def _taken(
-        self, store: Store, loop: asyncio.AbstractEventLoop | None
-    ) -> tuple[AbstractAsyncContextManager[Entry], Entry]:
-        """The episode to drive, held; it is to be left as a context."""
-        key, ledger = self._key, Ledger(store)
-        run = f"f{key or secrets.token_hex(6)}"
-        for found in await store.list(run=run, limit=NEWEST) if key else ():
-            if self._goes_on(found):
-                held = ledger.hold(found.id, loop=loop)
-                try:
-                    entry = await held.__aenter__()
-                except LeaseLost:  # an equal call is at it
-                    continue
-                if self._goes_on(entry.episode):
-                    await entry.resume()
-                    return held, entry
-                await held.__aexit__(None, None, None)  # an equal call has ended it since
-        episode = self._begun(run)
-        await ledger.begin(episode)
-        held = ledger.hold(episode.id, loop=loop)
-        return held, await held.__aenter__()
-
-    def _goes_on(self, episode: Episode) -> bool:
+    def _resumes(self, episode: Episode) -> bool:
         """Whether a call was cut off after a try, and the results of its tries can be read back."""
         cut_off = episode.trials and (episode.stop is None or episode.stop.reason in RESUMABLE)
         made = (value_of(trial.attempt, self._manner.returns) for trial in episode.trials if not halted(trial))
         return bool(cut_off) and all(value is not UNREADABLE for value in made)
 
-    async def _drive(self, bank: Bank | None, record: Record, journal: Journal) -> None:
+    async def _drive(self, bank: Forgiving | None, record: CallRecord) -> None:
         assert self.episode is not None
         meter, limits = Meter(), self._manner.bounds
         if limits.seconds is not None:  # a call that continues one that was cut off has the whole time again
             limits = replace(limits, seconds=limits.seconds + self.episode.seconds)
-        roles = self._roles(journal, meter)
-        if bank is not None:
-            roles = replace(roles, bank=_placed(bank, shared=isinstance(self._manner.bank, str)))
+        self._seconds = limits.seconds
+        roles = replace(self._roles(record.journal, meter), bank=cast(Bank, bank))
         with operation("episode", facts={"episode": self.episode.id, "agent": self.episode.agent}) as done:
-            over = await drive(self.episode, roles, limits, record, meter)
+            over = await drive(self.episode, roles, limits, record.append, meter)
             done.facts |= {"stop": over.stop.reason if over.stop else None, "trials": len(over.trials)}
 
     def _roles(self, journal: Journal, meter: Meter) -> Roles:
@@ -314,8 +355,8 @@ class Call:
         made = composed(manner, objects, Drive(journal, meter, self.episode.usage)).roles
         if made.evaluator.expects == "workspace":  # it is judged by the files that the function leaves where it runs
             self._places = (Artifact("folder", "", os.getcwd()),)
-        evaluator = self if manner.judged_by_function else _placed(made.evaluator)
-        reflector = self if made.reflector is self else made.reflector and _placed(made.reflector)
+        evaluator = self if manner.judged_by_function else Placed(made.evaluator)
+        reflector = self if made.reflector is self else made.reflector and _Reflector(Placed(made.reflector))
         return replace(made, evaluator=_Judge(evaluator), reflector=reflector)
 
     # --- the result ---------------------------------------------------------------------------------------------
@@ -344,7 +385,7 @@ class Call:
         if episode.solved and best is not None:
             return Result(value, episode)
         newest = episode.trials[-1].feedback if episode.trials else None
-        why = f"{self._manner.name} was not solved in {len(episode.trials)} tries ({stop.reason})"
+        why = f"{self._manner.name} was not solved in {len(episode.trials)} tries ({_named(stop)})"
         said = f"{why}: {one_line(newest.text, 500)}" if newest and newest.text else why
         if self._manner.unsolved == "raise" or best is None:
             raise NotSolved(said, episode, value) from self._raised
@@ -362,10 +403,49 @@ class _Judge:
 
     async def evaluate(self, episode: Episode) -> Feedback:
         outcome = episode.trials[-1].attempt.outcome
-        if why := halted(episode.trials[-1]):
-            unjudged = outcome.feedback if outcome else None
-            return unjudged or Feedback(False, why, 0.0, "exception", evidence=evidence_of([Finding(got=why)]))
+        if outcome and outcome.halted:
+            why = outcome.halted
+            return outcome.feedback or Feedback(False, why, 0.0, "exception", evidence=evidence_of([Finding(got=why)]))
         return await self._inner.evaluate(episode)
+
+
+class _Reflector:
+    """A model that reflects. Where it cannot, the call goes on: the next try has the judge's words."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    async def reflect(self, episode: Episode) -> Reflection | None:
+        try:
+            return await self._inner.reflect(episode)
+        except (ModelError, BadAnswer) as error:
+            warn_once("reflect", "a lesson is not written, and the call goes on", str(error))
+            return NO_REFLECTION
+
+
+class Forgiving:
+    """A bank that gives and learns nothing where it fails.
+
+    Args:
+        name: In warnings.
+        open: Gives the bank.
+        tell: Lets it learn from an episode that is over.
+    """
+
+    def __init__(self, name: str, open: Callable[[], Any], tell: Callable[..., Awaitable[None]]) -> None:
+        self._name, self._open, self._tell = name, open, tell
+
+    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+        async def recalled() -> Recall:
+            return await self._open().recall(task, top_k=top_k)
+
+        return await tolerated(self._name, "nothing is recalled, and the call goes on", recalled, Recall(""))
+
+    async def tell(self, episode: Episode) -> None:
+        async def told() -> None:
+            await self._tell(self._open(), episode, log.info)
+
+        await tolerated(self._name, "nothing is learned from a call", told, None)
 
 
 def halted(trial: Trial) -> str:
@@ -373,68 +453,11 @@ def halted(trial: Trial) -> str:
     return (trial.attempt.outcome and trial.attempt.outcome.halted) or ""
 
 
+def _named(stop: Stop) -> str:
+    """The reason of a stop, and of a limit what it was."""
+    return stop.reason if stop.reason == "exhausted" or not stop.detail else f"{stop.reason}: {stop.detail}"
+
+
 async def settled_value(result: Any) -> Any:
     """The result of a function of the user's, awaited if it has to be."""
     return await settled(result) if inspect.isawaitable(result) else result
-
-
-# --- what calls share ----------------------------------------------------------------------------------------------
-
-_shared: dict[tuple[str, ...], Any] = {}
-_sharing = threading.Lock()
-
-
-def shared_store(address: str | Path) -> Store:
-    """The store at this address, which stays open while the program runs."""
-    with _sharing:
-        name = ("store", str(address))
-        return _shared.get(name) or _opened(name, open_store(address))
-
-
-def shared_bank(agent_id: str, config: Config) -> Bank:
-    """The bank of this agent in the configured store; it stays open while the program runs."""
-    store = shared_store(config.store)
-    with _sharing:
-        name = ("bank", str(config.store), agent_id)
-        return _shared.get(name) or _opened(name, open_bank(agent_id, store=store.memory, config=config))
-
-
-def _opened(name: tuple[str, ...], what: T) -> T:
-    _shared[name] = what
-    return what
-
-
-@atexit.register
-def close_shared() -> None:
-    """Closes the stores and banks that calls share. The next call opens them again."""
-    with _sharing:
-        opened = sorted(_shared.items())  # banks before the stores that they are in
-        _shared.clear()
-    for (kind, *_), what in opened:
-        with suppress(Exception):  # the program ends, and what is kept was kept
-            (portal if kind == "bank" else keeper).run(what.close())
-    for one in (portal, keeper):
-        one.close()
-
-
-class _Placed:
-    """Methods of an object, each run on the portal: for what belongs to one event loop, and for synchronous code."""
-
-    def __init__(self, inner: Any, always: bool) -> None:
-        self._inner, self._always = inner, always
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if not inspect.iscoroutinefunction(found):
-            return found
-
-        async def call(*given: Any, **named: Any) -> Any:
-            work = found(*given, **named)
-            return await (portal.within(work) if self._always else settled(work))
-
-        return call
-
-
-def _placed(inner: Any, *, shared: bool = False) -> Any:
-    """The object for callers of both kinds. shared: by event loops, so that it always runs on the portal's."""
-    return _Placed(inner, shared)

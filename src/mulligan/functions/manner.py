@@ -13,18 +13,25 @@ from typing import Any, Literal, Protocol
 from mulligan.app.compose import Composition, Drive, Parts, compose, object_name
 from mulligan.app.config import load
 from mulligan.app.model_roles import Models, vision_role
-from mulligan.app.plugins import find, parse_spec
+from mulligan.app.plugins import find
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import with_limits
-from mulligan.app.tasks import tests_spec
+from mulligan.app.tasks import judge_spec
 from mulligan.core.errors import InvalidInput
+from mulligan.core.failures import Wait, check_wait
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
 from mulligan.core.records import Attempt, Head, Json, Plan, Spec
-from mulligan.functions.judging import check_judge, judge_name
+from mulligan.evaluators._judging import check_judge, judge_name
 from mulligan.sandbox.local import LocalSandbox
 
-_WORDS: Mapping[type, str] = {str: "a text", Model: "a model", Reflector: "a reflector", Bank: "a bank"}
+_WORDS: Mapping[type, str] = {
+    str: "a text",
+    Model: "a model",
+    Reflector: "a reflector",
+    Bank: "a bank",
+    Store: "a store",
+}
 
 
 class Reading(Protocol):
@@ -65,7 +72,8 @@ class Manner:
     reflect: Any
     judge_model: str | Model | None
     key: str | Callable[..., str] | None
-    record: bool
+    record: bool | Literal["required"]
+    wait: Wait
     tries: int
     limits: Limits | Mapping[str, float | None] | None
     store: Store | None
@@ -92,23 +100,37 @@ class Manner:
         for kind in kinds:
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
                 raise InvalidInput(f"failures must be classes of exceptions, not {kind!r}.")
-        self._check_functions()
+        check_wait(self.wait)
+        self._check_types()
         _ = self.bounds
 
-    def _check_functions(self) -> None:
+    def _check_types(self) -> None:
         given: Mapping[str, tuple[Any, tuple[type, ...]]] = {
             "before_retry": (self.before_retry, ()),
             "key": (self.key, (str,)),
+            "task": (self.task, (str,)),
             "reflect": (self.reflect, (str, Model, Reflector)),
             "judge_model": (self.judge_model, (str, Model)),
             "bank": (self.bank, (str, Bank)),
+            "store": (self.store, (Store,)),
         }
         for name, (value, kinds) in given.items():
-            may_be_function = name in ("before_retry", "key", "reflect")
+            may_be_function = name in ("before_retry", "key", "task", "reflect")
             if value is None or isinstance(value, kinds) or (may_be_function and callable(value)):
                 continue
             words = ["a function"] * may_be_function + [_WORDS[kind] for kind in kinds]
             raise InvalidInput(f"{name} must be {' or '.join(words)}, not {value!r}.")
+        if self.record not in (True, False, "required"):
+            raise InvalidInput(f"record must be True, False or 'required', not {self.record!r}.")
+        if self.reads is not None and not (hasattr(self.reads, "answer") and hasattr(self.reads, "attempt")):
+            raise InvalidInput(f"reads must have answer and attempt, not {self.reads!r}.")
+        number = isinstance(self.threshold, (int, float)) and not isinstance(self.threshold, bool)
+        if not number or self.threshold != self.threshold:
+            raise InvalidInput(f"threshold must be a number, not {self.threshold!r}.")
+        if isinstance(self.tries, bool) or not isinstance(self.tries, int) or self.tries < 1:
+            raise InvalidInput(f"tries must be a whole number from 1 on, not {self.tries!r}.")
+        if isinstance(self.limits, Mapping) and "trials" in self.limits:
+            raise InvalidInput(f"limits has 'trials': write tries={self.limits['trials']!r} instead.")
 
     @cached_property
     def asked(self) -> inspect.Signature:
@@ -141,10 +163,7 @@ class Manner:
     @cached_property
     def evaluator(self) -> Spec | None:
         """The judge, if it is an evaluator that was named: by its name, or by a file of tests."""
-        if isinstance(self.judge, str):
-            return parse_spec("evaluators", self.judge)
-        given: Any = self.judge
-        return tests_spec(given) if hasattr(given, "__fspath__") else None
+        return judge_spec(self.judge)
 
     @property
     def judged_by_function(self) -> bool:

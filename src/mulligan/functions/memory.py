@@ -13,6 +13,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.records import Recall
 from mulligan.functions.notes import Notes
+from mulligan.recording.outages import tolerated
 
 
 class Memory:
@@ -20,6 +21,7 @@ class Memory:
 
     def __init__(self, agent_id: str, options: Mapping[str, Any]) -> None:
         self._agent_id, self._options = agent_id, options
+        self._name = f"bank {agent_id}"
         self._bank: Bank | None = None
         self._newest: Recall | None = None
 
@@ -35,14 +37,15 @@ class Memory:
 
     async def __aexit__(self, *_: object) -> None:
         bank, self._bank = self.bank, None
-        await bank.close()
+        await tolerated(self._name, "a bank is not closed", bank.close, None)
 
     async def notes(self, task: str) -> Notes:
-        r"""What the bank knows that helps with the task; empty where it knows nothing near. Put it behind the task with
-        a blank line: `f"{task}\n\n{notes}"`."""
+        r"""What the bank knows that helps with the task; empty where it knows nothing near, and with a warning in the
+        log where it fails. Put it behind the task with a blank line: `f"{task}\n\n{notes}"`."""
         if not isinstance(task, str):
             raise InvalidInput(f"notes takes the task as a text, not {task!r}.")
-        self._newest = await self.bank.recall(task)
+        bank = self.bank
+        self._newest = await tolerated(self._name, "nothing is recalled", lambda: bank.recall(task), Recall(""))
         return Notes(self._newest.formatted_prompt.strip(), recall=self._newest)
 
     async def learn(
@@ -80,11 +83,17 @@ class Memory:
         episode = transcript.episode(task=task, success=success, why=why)
         receipt = notes.receipt if notes is not None else self._newest.id if self._newest else ""
         found = transcript.found()
-        if not found and not has_something_to_learn(self.bank, episode):
+        bank = self.bank
+
+        async def learned() -> Learned:
+            if found or has_something_to_learn(bank, episode):
+                return await learn_from(bank, episode, receipt or None, found)
             if receipt and success is not None:
-                await self.bank.outcome_of(receipt, success)
+                await bank.outcome_of(receipt, success)
             return Learned(success=success, nothing_because="no model is named, and rules find nothing in it")
-        return await learn_from(self.bank, episode, receipt or None, found)
+
+        failed = Learned(success=success, nothing_because="the bank failed; the log says why")
+        return await tolerated(self._name, "nothing is learned", learned, failed)
 
 
 def memory(agent_id: str = "", *, model: str | Model | None = None, **options: Any) -> Memory:

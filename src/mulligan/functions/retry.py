@@ -36,11 +36,12 @@ from typing import (
 )
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.failures import Wait
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
 from mulligan.core.records import Episode, Reflection
+from mulligan.evaluators._judging import JudgeFunction, returned
 from mulligan.functions.calls import Call, Result
-from mulligan.functions.judging import JudgeFunction
 from mulligan.functions.manner import Manner, Reading
 from mulligan.functions.notes import Notes
 from mulligan.functions.results import declared_type
@@ -171,10 +172,38 @@ class Retry(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Retrying[P, R]: ...
 
 
+@overload
+def retry(function: Callable[..., Coroutine[Any, Any, R]], /) -> AsyncRetrying[..., R]: ...
+@overload
+def retry(function: Callable[..., R], /) -> Retrying[..., R]: ...
+@overload
 def retry(
     *,
-    judge: JudgeFunction | Evaluator | str | PathLike[str],
+    judge: JudgeFunction | Evaluator | str | PathLike[str] | None = ...,
+    tries: int = ...,
+    wait: Wait = ...,
+    notes: str | None = ...,
+    task: str | Callable[..., str] | None = ...,
+    threshold: float = ...,
+    failures: type[Exception] | Sequence[type[Exception]] = ...,
+    unsolved: Literal["best", "raise"] = ...,
+    before_retry: Callable[..., Any] | None = ...,
+    bank: str | Bank | None = ...,
+    reflect: str | Model | ReflectFunction | Reflector | None = ...,
+    judge_model: str | Model | None = ...,
+    key: str | Callable[..., str] | None = ...,
+    record: bool | Literal["required"] = ...,
+    limits: Limits | Mapping[str, float | None] | None = ...,
+    store: Store | None = ...,
+    reads: Reading | None = ...,
+) -> Retry: ...
+def retry(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    judge: JudgeFunction | Evaluator | str | PathLike[str] | None = None,
     tries: int = 3,
+    wait: Wait = None,
     notes: str | None = "notes",
     task: str | Callable[..., str] | None = None,
     threshold: float = 1.0,
@@ -185,14 +214,15 @@ def retry(
     reflect: str | Model | ReflectFunction | Reflector | None = None,
     judge_model: str | Model | None = None,
     key: str | Callable[..., str] | None = None,
-    record: bool = True,
+    record: bool | Literal["required"] = True,
     limits: Limits | Mapping[str, float | None] | None = None,
     store: Store | None = None,
     reads: Reading | None = None,
-) -> Retry:
+) -> Any:
     """A decorator: the function is called again with what failed, until the judge has nothing to object.
 
-    Retrying repeats what the function does: let `before_retry` undo it. No model is needed.
+    Retrying repeats what the function does: let `before_retry` undo it. No model is needed. Without options, as
+    `@mulligan.retry`, it needs no parentheses.
 
     Args:
         judge: a function of the answer, and of arguments of the decorated one that it names before it (`task` is
@@ -215,7 +245,8 @@ def retry(
         key: of a call, or a function of its arguments. A call that was cut off (killed, over budget) and is made again
             with the same key repeats no finished try. None: of function, judge and arguments, if these have a JSON
             form.
-        record: whether a file keeps the tries.
+        record: whether a file keeps the tries. A store that fails is a warning, and the call goes on; "required"
+            raises its error.
         limits: besides the tries, such as {"seconds": 60}.
         store: where the tries are kept; by default the configured one.
         reads: what the judge is shown of a result, and what the record keeps of it. None: the result itself.
@@ -229,10 +260,13 @@ def retry(
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
+        if isinstance(function, (classmethod, staticmethod)):
+            bare = cast("staticmethod[..., Any]", function)
+            return type(bare)(decorate(bare.__func__))
         name = _checked_name(function)
         inner = inspect.unwrap(function)
         signature = _signature(function, name)
-        noted, into = _where_notes_go(name, signature, _annotations(inner), notes)
+        noted, into = _where_notes_go(name, signature, _annotations(inner), notes, optional=judge is None)
         names = [one for one in signature.parameters if one != noted]
         manner = Manner(
             name=name,
@@ -241,9 +275,10 @@ def retry(
             into=into,
             task=task or next((one for one in TASKS if one in names), None),
             returns=declared_type(inner),
-            judge=judge,
+            judge=returned if judge is None else judge,
             threshold=threshold,
-            failures=failures if isinstance(failures, type) else tuple(failures),
+            failures=tuple(failures) if isinstance(failures, (list, tuple, set, frozenset)) else failures,  # pyright: ignore[reportArgumentType]
+            wait=wait,
             unsolved=unsolved,
             before_retry=before_retry,
             bank=bank,
@@ -260,14 +295,11 @@ def retry(
         kind = cast(Any, AsyncRetrying if is_asynchronous(inner) else Retrying)
         return kind(function, manner)
 
-    return cast(Retry, decorate)
+    return decorate if function is None else decorate(function)
 
 
 def _checked_name(function: Any) -> str:
     """The function's name. Raises `InvalidInput` for what cannot be retried."""
-    if isinstance(function, (classmethod, staticmethod)):
-        kind = type(cast(Any, function)).__name__
-        raise InvalidInput(f"@mulligan.retry goes below @{kind}: it decorates the function, @{kind} the result.")
     if not callable(function):
         raise InvalidInput(f"mulligan.retry decorates a function, not a {type(function).__name__}.")
     name = getattr(function, "__qualname__", type(function).__name__)
@@ -292,18 +324,25 @@ def _annotations(function: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 def _where_notes_go(
-    name: str, signature: inspect.Signature, annotations: Mapping[str, Any], notes: str | None
+    name: str, signature: inspect.Signature, annotations: Mapping[str, Any], notes: str | None, *, optional: bool
 ) -> tuple[str | None, str | None]:
-    """The parameter that gets the notes, and the one whose text they are appended to: one of them at most."""
+    """The parameter that gets the notes, and the one whose text they are appended to: one of them at most.
+
+    optional: it need not have one.
+    """
     parameters = signature.parameters
     if annotated := [one for one, of in annotations.items() if one in parameters and _is_notes(of)]:
         return annotated[0], None
     if notes is None:
         return None, None
+    if not isinstance(notes, str):
+        raise InvalidInput(f"notes must name a parameter, not {notes!r}.")
     if notes == "notes" and notes in parameters:
         return notes, None
     if notes in parameters:
         return None, notes
+    if optional and notes == "notes":
+        return None, None
     raise InvalidInput(
         f"{name} has no parameter {notes!r} for what failed so far: add one (notes: mulligan.Notes), name one whose "
         "text gets the notes appended (notes='prompt'), or say notes=None if the function is to be shown nothing."

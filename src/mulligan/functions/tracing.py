@@ -12,17 +12,16 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from queue import Empty, Full, Queue
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakMethod
 
 from mulligan.app.traces import TraceLearner, TraceRun
 from mulligan.bank.learn.traces.conventions import Rule
 from mulligan.bank.learn.traces.otlp import Span, SpanEvent
 from mulligan.bank.learn.traces.runs import Spans
-from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Evaluator, Model
-from mulligan.core.records import Episode, Feedback, Json
-from mulligan.functions.judging import BUGS, JudgeFunction, check_judge, feedback_of, judge_arguments, objection
+from mulligan.core.records import Json
+from mulligan.evaluators._judging import FunctionJudge, JudgeFunction
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
@@ -76,7 +75,7 @@ class LearningSpanProcessor(SpanProcessor):
         """
         self._rules = [Rule.parse(text) for text in evaluations]
         if callable(judge) and not isinstance(judge, (str, Evaluator)):
-            judge = _Function(judge)
+            judge = FunctionJudge(judge, "a trace")
         options: dict[str, Any] = {"model": model, "judge": judge, "judge_model": judge_model}
         self._make: Callable[[], TraceLearner] = lambda: TraceLearner(agent_id, **options)
         self._make()  # so that what cannot work is said here
@@ -275,27 +274,3 @@ def _value(value: Any) -> Json:
     if isinstance(value, Mapping):
         return _plain(cast("Mapping[str, Any]", value))
     return f"[{type(value).__name__}]"
-
-
-class _Function:
-    """An evaluator that is a function of the answer, or of the task and the answer."""
-
-    expects: Literal["text"] = "text"
-
-    def __init__(self, judge: Callable[..., Any]) -> None:
-        check_judge(judge, ("task",), "a trace")
-        self._judge = judge
-        self.name = str(getattr(judge, "__name__", type(judge).__name__))
-
-    async def evaluate(self, episode: Episode) -> Feedback:
-        """The verdict on the newest attempt."""
-        task, answer = episode.task.prompt, episode.trials[-1].attempt.output
-        try:
-            by_place, by_name = judge_arguments(self._judge, {}, task, answer)
-            verdict = self._judge(*by_place, **by_name)
-            verdict = await verdict if hasattr(verdict, "__await__") else verdict
-        except BUGS as error:
-            raise InvalidInput(f"the judge {self.name} has a bug: {type(error).__name__}: {error}") from error
-        except Exception as error:
-            return objection(error, self._judge, answer)
-        return feedback_of(verdict, self._judge, answer, 1.0)

@@ -10,13 +10,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast, overload
 
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, error_text
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Attempt, Episode
+from mulligan.evaluators._judging import JudgeFunction
 from mulligan.functions import frameworks
-from mulligan.functions.judging import JudgeFunction
 from mulligan.functions.notes import Notes
 from mulligan.functions.retry import STREAMS, retry
+from mulligan.recording.outages import warn_once
 
 T = TypeVar("T")
 
@@ -176,7 +177,13 @@ def _entry(
     takes = signature(method(agent, name))
 
     def call(args: Sequence[Any], kwargs: Mapping[str, Any], notes: Notes) -> Any:
-        of, args, kwargs = framework.noted(agent, args, kwargs, str(notes)) if notes else (agent, args, kwargs)
+        of = agent
+        try:
+            of, args, kwargs = framework.noted(agent, args, kwargs, str(notes)) if notes else (agent, args, kwargs)
+        except InvalidInput:
+            raise
+        except Exception as error:  # it is ours, and the agent runs all the same
+            warn_once(full_name, "an agent is tried again without notes", error_text(error))
         return method(of, name)(*args, **kwargs)
 
     async def run(*args: Any, notes: Notes, **kwargs: Any) -> Any:
@@ -190,7 +197,13 @@ def _entry(
             takes.bind(*args, **kwargs)  # what the method cannot be called with is no failed try
         except TypeError as error:
             raise TypeError(f"{full_name}: {error}") from None
-        return framework.task(agent, args, kwargs)
+        try:
+            return framework.task(agent, args, kwargs)
+        except InvalidInput:
+            raise
+        except Exception as error:  # it is ours
+            warn_once(full_name, "the task of an agent is not known", error_text(error))
+            return ""
 
     function: Callable[..., Any] = run if is_async else run_sync
     function.__qualname__ = function.__name__ = full_name

@@ -25,7 +25,7 @@ from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Stopped
 from mulligan.core.errors import BadAnswer, InvalidInput, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank
-from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Reflection, Step, Stop, Task
+from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Recall, Reflection, Step, Stop, Task
 from mulligan.langgraph.journalled import model_id, models_in
 from mulligan.langgraph.judging import Judgement
 from mulligan.langgraph.working import (
@@ -48,6 +48,7 @@ from mulligan.langgraph.working import (
 from mulligan.recording.bridge import Settling, called, settled
 from mulligan.recording.drivers import versions
 from mulligan.recording.journal import JournaledBank
+from mulligan.recording.outages import tolerated
 
 Approve: TypeAlias = Callable[[AIMessage, str, str, int], tuple[AIMessage, ToolMessage | None]]
 """Takes the proposal, its answer, the question and the trial's number. Returns the proposal to execute, perhaps edited,
@@ -184,8 +185,11 @@ class Nodes:
         record = await self._record(messages[0], config)
         async with self.recorder.work(record, "trial.1", "draft") as work:
             if self.bank is not None:
-                bank = JournaledBank(cast(Bank, Settling(self.bank)), work.journal)
-                await work.keep(Recalled(await bank.recall(work.episode.task), work.lap()))
+                bank, task = JournaledBank(cast(Bank, Settling(self.bank)), work.journal), work.episode.task
+                recall = await tolerated(
+                    f"bank of {self.name}", "nothing is recalled", lambda: bank.recall(task), Recall("")
+                )
+                await work.keep(Recalled(recall, work.lap()))
             work.steps = 1
             try:
                 message = await called(self.parts.draft, messages)
@@ -328,7 +332,9 @@ class Nodes:
     async def _learn(self, update: dict[str, Any], work: Work) -> dict[str, Any]:
         """Return the update after the bank has learned from an episode that has ended."""
         if self.bank is not None and work.episode.stop is not None:
-            await settled((teach if self.learn else tell_outcome)(self.bank, work.episode, log.info))
+            tell, bank = teach if self.learn else tell_outcome, self.bank
+            learned = lambda: settled(tell(bank, work.episode, log.info))  # noqa: E731
+            await tolerated(f"bank of {self.name}", "nothing is learned from a run of a graph", learned, None)
         return update
 
     async def _verdict(self, reading: Reading, tool: ToolMessage) -> bool | None:

@@ -30,13 +30,14 @@ from typing_extensions import TypedDict  # pydantic reads that of typing from Py
 
 from mulligan.core.codec import event_from_json, from_json, to_json
 from mulligan.core.episode import Event, Rated, Revised, Stopped, advance
-from mulligan.core.errors import InvalidInput, JournalError, NotFound, OutOfOrder, StoreError
+from mulligan.core.errors import InvalidInput, JournalError, LeaseLost, NotFound, OutOfOrder, StoreError
 from mulligan.core.loop import Meter, scope
 from mulligan.core.protocols import Journal, Store
 from mulligan.core.records import Episode, Json, Stop, StopReason, Trial, Usage
 from mulligan.recording.bridge import Settling, blocking, keeper, portal
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry, Ledger, is_pause, with_quality
+from mulligan.recording.outages import UnharmedJournal, is_resting, rest, warn_once
 
 M = TypeVar("M", bound=BaseMessage)
 
@@ -305,7 +306,12 @@ class Work:
     async def write(self, event: Event) -> None:
         """Write the event into the store alone."""
         if self.entry is not None:
-            await self.entry.append(event)
+            try:
+                await self.entry.append(event)
+            except StoreError as error:
+                unrecorded(error)
+                self.entry = None
+                return
             if not is_pause(event):
                 self.kept.append(event)
 
@@ -328,6 +334,7 @@ class Recorder:
         self._known: dict[str, tuple[Record, Episode]] = {}
         """By id, the newest record of an episode that this process has made, and what it stands for."""
         self._lock = threading.Lock()
+        self._name = f"recorder {id(self):x}"
 
     @property
     def records(self) -> bool:
@@ -335,18 +342,28 @@ class Recorder:
 
     async def begin(self, episode: Episode, record: Record, files: Mapping[str, str]) -> None:
         """Creates the episode in the store. record: its beginning, as the graph's state holds it."""
-        if self._ledger is not None:
-            await self._ledger.begin(episode, files)
+        if self._ledger is not None and not is_resting(self._name):
+            began = time.monotonic()
+            try:
+                await self._ledger.begin(episode, files)
+            except StoreError as error:
+                rest(self._name, time.monotonic() - began)
+                if await self.stored(episode.id) is not None:
+                    raise  # another run of the thread was faster
+                unrecorded(error)
         self._remember(record, episode)
 
     async def stored(self, id: str) -> Json:
         """The episode as JSON, as it was begun, without what happened since; None where there is none."""
-        if self._ledger is None:
+        if self._ledger is None or is_resting(self._name):
             return None
         self._known.pop(id, None)
         try:
             episode = await self._ledger.store.load(id)
         except NotFound:
+            return None
+        except StoreError as error:
+            unrecorded(error)
             return None
         begun = replace(episode, trials=(), recall=None, stop=None, seconds=0.0, lost=Usage())
         return to_json(begun)
@@ -388,13 +405,20 @@ class Recorder:
             work.began -= spent["seconds"]
         if not blocking.get():
             work._loop = asyncio.get_running_loop()  # pyright: ignore[reportPrivateUsage]
-        return _AtWork(work) if self._ledger is None else self._recorded(self._ledger, work, names)
+        if self._ledger is None or is_resting(self._name):
+            return _AtWork(work)
+        return self._recorded(self._ledger, work, names)
 
     @asynccontextmanager
     async def _recorded(self, ledger: Ledger, work: Work, names: Sequence[str]) -> AsyncGenerator[Work]:
         async with _AtWork(work), AsyncExitStack() as stack:
             work.recording = Recording(ledger, work, stack)
-            await work.recording.open()
+            began = time.monotonic()
+            try:
+                await work.recording.open()
+            except StoreError as error:
+                rest(self._name, time.monotonic() - began)
+                unrecorded(error)
             try:
                 with scope(*names):
                     yield work
@@ -417,17 +441,18 @@ class Recording:
 
     async def open(self) -> None:
         entry = await self._hold()
-        self._work.journal = StoredJournal(entry, diverge=self._diverge)
+        self._steps = StoredJournal(entry, diverge=self._diverge)
+        self._work.journal = UnharmedJournal(self._steps, unrecorded)
 
     async def _hold(self) -> Entry:
         """Hold the work's episode, and give the store what it lacks of the graph's state."""
         work, ledger = self._work, self._ledger
         options: dict[str, Any] = {"seconds": LEASE_SECONDS, "loop": keeper.loop if blocking.get() else None}
         try:
-            entry = await self._stack.enter_async_context(ledger.hold(work.episode.id, **options))
+            entry = await self._stack.enter_async_context(_Held(ledger.hold(work.episode.id, **options)))
         except NotFound:  # the checkpoint came from another machine, or the store was emptied
             await ledger.begin(from_json(Episode, work.begun))
-            entry = await self._stack.enter_async_context(ledger.hold(work.episode.id, **options))
+            entry = await self._stack.enter_async_context(_Held(ledger.hold(work.episode.id, **options)))
         work.entry, work.kept = (
             entry,
             [event for event in entry.events if not is_pause(event) and not isinstance(event, Revised | Rated)],
@@ -440,7 +465,7 @@ class Recording:
 
     async def fork(self, why: Json) -> None:
         """Go on in a fork of the episode, with the steps that this work has taken. why: how the two part."""
-        await cast(StoredJournal, self._work.journal).move(await self._diverge(why))
+        await self._steps.move(await self._diverge(why))
 
     async def _diverge(self, why: Json) -> Entry:
         work = self._work
@@ -450,6 +475,32 @@ class Recording:
         work.begun = to_json(begun)
         work.episode = replace(old, id=begun.id, run=begun.run, forked_from=old.id)
         return await self._hold()
+
+
+class _Held:
+    """Holds an episode. A store that cannot take the lease back ends no node: the lease runs out."""
+
+    def __init__(self, held: AbstractAsyncContextManager[Entry]) -> None:
+        self._held = held
+
+    async def __aenter__(self) -> Entry:
+        return await self._held.__aenter__()
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        try:
+            return await self._held.__aexit__(*error)
+        except StoreError as raised:
+            if raised is not error[1]:
+                unrecorded(raised)
+            return None
+
+
+def unrecorded(error: Exception) -> None:
+    """Warns once that a run goes on without its record. Raises the error if it says that somebody else works on it, or
+    that it is no failure of the store."""
+    if isinstance(error, LeaseLost) or not isinstance(error, StoreError):
+        raise error
+    warn_once(type(error).__name__, "a run of a graph is not recorded, and goes on", str(error))
 
 
 class _AtWork:

@@ -211,7 +211,7 @@ class Kinds:
 
     def _check_one_agent(self) -> None:
         if self._ports.agent_id is None:
-            raise InvalidInput("Kinds of task belong to one agent: name it with --bank NAME (agent_id).")
+            raise InvalidInput("Kinds of task belong to one agent: name it with agent_id=NAME.")
 
     async def _known(self, states: Sequence[str]) -> Sequence[Lesson]:
         """The lessons that a recall here may give, newest first."""

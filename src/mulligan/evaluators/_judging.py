@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any, TypeAlias, Union, cast
+from typing import Any, Literal, TypeAlias, Union, cast
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Feedback, Finding
+from mulligan.core.errors import InvalidInput, error_text
+from mulligan.core.failures import is_transient
+from mulligan.core.records import Episode, Feedback, Finding
 from mulligan.text.evidence import evidence_of
 from mulligan.text.python_code import parsed
 from mulligan.text.truncate import truncate_text
@@ -29,6 +31,10 @@ ANSWER = "answer"
 """The name of the answer for a judge whose arguments are given by name alone."""
 SHOWN = 100
 """Tokens of an answer that a verdict without words shows."""
+
+
+def returned(answer: object) -> None:
+    """The judge of a function that has none: it has no objection to whatever was returned."""
 
 
 def check_judge(judge: Callable[..., Any], parameters: Sequence[str], of: str) -> None:
@@ -91,12 +97,19 @@ def _plain_number(score: Any) -> Any:
     return float(score) if isinstance(score, (Decimal, Fraction)) else score
 
 
-def objection(error: Exception, judge: Callable[..., Any], answer: Any) -> Feedback:
-    """What a judge raised, as its no: the check that it made, and what it said."""
+def objection(error: Exception, judge: Callable[..., Any], answer: Any, outer: BaseException | None = None) -> Feedback:
+    """What a judge raised, as its no: the check that it made, and what it said. outer: as for `error_text`.
+
+    A rate limit or a lost connection of the judge is no verdict.
+    """
+    if is_transient(error):
+        return Feedback(None, error_text(error, outer), source=judge_name(judge))
     asked = _asserted(error, judge)
-    said = str(error).strip()
+    said = error_text(error, outer)
+    if isinstance(error, AssertionError):
+        said = said.removeprefix("AssertionError").removeprefix(": ")
     if not said or not isinstance(error, AssertionError):
-        said = f"{type(error).__name__}{f': {said}' if said else ''} for: {shown(answer)}"
+        said = f"{said or type(error).__name__} for: {shown(answer)}"
     finding = Finding(asked, got=said)
     text = "\n".join(part for part in (asked, said) if part)
     return Feedback(False, text, 0.0, judge_name(judge), evidence=evidence_of([finding], said=said))
@@ -104,7 +117,10 @@ def objection(error: Exception, judge: Callable[..., Any], answer: Any) -> Feedb
 
 def shown(answer: Any) -> str:
     """An answer for a person or a prompt, shortened."""
-    return truncate_text(answer if isinstance(answer, str) else repr(answer), SHOWN)
+    try:
+        return truncate_text(answer if isinstance(answer, str) else repr(answer), SHOWN)
+    except Exception:  # the answer's own text fails
+        return f"<{type(answer).__name__}>"
 
 
 def _asserted(error: Exception, judge: Callable[..., Any]) -> str:
@@ -137,3 +153,31 @@ def _parameters(judge: Callable[..., Any]) -> tuple[list[str], list[str], bool]:
 def judge_name(judge: Callable[..., Any]) -> str:
     """What records and errors call a judge that is a function."""
     return str(getattr(judge, "__name__", type(judge).__name__))
+
+
+class FunctionJudge:
+    """An evaluator that is a function of the answer, or of the task and the answer.
+
+    Args:
+        of: What is judged, in errors.
+    """
+
+    expects: Literal["text"] = "text"
+
+    def __init__(self, judge: Callable[..., Any], of: str) -> None:
+        check_judge(judge, ("task",), of)
+        self._judge = judge
+        self.name = judge_name(judge)
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        """The verdict on the newest attempt."""
+        task, answer, outer = episode.task.prompt, episode.trials[-1].attempt.output, sys.exception()
+        try:
+            by_place, by_name = judge_arguments(self._judge, {}, task, answer)
+            verdict = self._judge(*by_place, **by_name)
+            verdict = await verdict if hasattr(verdict, "__await__") else verdict
+        except BUGS as error:
+            raise InvalidInput(f"the judge {self.name} has a bug: {type(error).__name__}: {error}") from error
+        except Exception as error:
+            return objection(error, self._judge, answer, outer)
+        return feedback_of(verdict, self._judge, answer, 1.0)

@@ -1,0 +1,132 @@
+"""The record of a call as it goes on. Where its store fails, the call goes on without a record."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+
+from mulligan.core.episode import Event, advance
+from mulligan.core.errors import LeaseLost, StoreError
+from mulligan.core.protocols import Journal, Store
+from mulligan.core.records import Episode
+from mulligan.recording.bridge import keeper, settled
+from mulligan.recording.journal import NoJournal, StoredJournal
+from mulligan.recording.ledger import Entry, Ledger, with_quality
+from mulligan.recording.outages import UnharmedJournal, tolerated, warn_once
+
+T = TypeVar("T")
+log = logging.getLogger("mulligan")
+
+NEWEST = 5
+"""Records of a key among which one that was cut off is looked for."""
+UNRECORDED = "a call is not recorded, and goes on (record='required' raises this instead)"
+
+
+class CallRecord:
+    """What is kept of one call: in a store while that works, and in this process in any case.
+
+    Attributes:
+        episode: as far as it has come; None before it began.
+
+    Args:
+        name: of the store, in warnings.
+        store: opens it; None: nothing is kept outside of this process.
+        required: raise what the store raises.
+    """
+
+    def __init__(self, name: str, store: Callable[[], Store] | None, *, required: bool) -> None:
+        self._name, self._open, self._required = name, store, required
+        self._entry: Entry | None = None
+        self._held: AbstractAsyncContextManager[Entry] | None = None
+        self.episode: Episode | None = None
+
+    async def begin(self, key: str | None, begun: Callable[[str], Episode], resumes: Callable[[Episode], bool]) -> None:
+        """Begins an episode, or continues one of this key for which `resumes` holds.
+
+        begun: makes the episode of a run.
+        """
+        run = f"f{key or secrets.token_hex(6)}"
+        if self._open is not None:
+            try:
+                await self._tolerated(lambda: settled(self._take(run, key, begun, resumes), keeper))
+            except StoreError as error:
+                raise StoreError(f"{error} Without record='required', the call would go on unrecorded.") from error
+        self.episode = begun(run) if self._entry is None else self._entry.episode
+
+    async def _take(
+        self, run: str, key: str | None, begun: Callable[[str], Episode], resumes: Callable[[Episode], bool]
+    ) -> None:
+        assert self._open is not None
+        store = self._open()
+        ledger = Ledger(store)
+        for candidate in await store.list(run=run, limit=NEWEST) if key else ():
+            if resumes(candidate):
+                try:
+                    entry = await self._hold(ledger, candidate.id)
+                except LeaseLost:  # an equal call is at it
+                    continue
+                if resumes(entry.episode):
+                    await entry.resume()
+                    self._entry = entry
+                    return
+                await self.close()  # an equal call has ended it since
+        episode = begun(run)
+        await ledger.begin(episode)
+        self._entry = await self._hold(ledger, episode.id)
+
+    async def _hold(self, ledger: Ledger, id: str) -> Entry:
+        # With the loop named, a lease that is lost does not cancel the function: the next write is refused.
+        held = ledger.hold(id, loop=asyncio.get_running_loop())
+        entry = await held.__aenter__()
+        self._held = held
+        return entry
+
+    async def append(self, event: Event) -> Episode:
+        """The episode after the event."""
+        assert self.episode is not None
+        after = None
+        if (entry := self._entry) is not None:
+            after = await self._tolerated(lambda: settled(entry.append(event), keeper))
+        self.episode = after or advance(self.episode, with_quality(event, self.episode))
+        return self.episode
+
+    async def close(self, error: BaseException | None = None) -> None:
+        """Lets the episode go. error: what ended the call."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        try:
+            await settled(held.__aexit__(type(error) if error else None, error, error and error.__traceback__), keeper)
+        except Exception:
+            if self._required and error is None:
+                raise
+            log.debug("the lease of a call was not given back", exc_info=True)
+
+    async def _tolerated(self, work: Callable[[], Awaitable[T]]) -> T | None:
+        """The result of what needs the store; None where the store fails, which ends the record."""
+        if self._required:
+            return await work()
+        done = list[T]()
+
+        async def kept() -> None:
+            done.append(await work())
+
+        await tolerated(self._name, UNRECORDED, kept, None)
+        if not done:
+            self._entry = None
+        return done[0] if done else None
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of what judges and reflectors ask models."""
+        return NoJournal() if self._entry is None else UnharmedJournal(StoredJournal(self._entry), self._lose)
+
+    def _lose(self, error: Exception) -> None:
+        if self._required:
+            raise error
+        self._entry = None
+        warn_once(self._name, UNRECORDED, f"{type(error).__name__}: {error}")

@@ -1,0 +1,94 @@
+"""Keeps a failure of a store or a bank away from the program: a warning, once, and no record (design/124)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from mulligan.core.protocols import Journal
+from mulligan.core.records import Json
+
+T = TypeVar("T")
+
+log = logging.getLogger("mulligan")
+
+SLOW, REST = 0.5, 10
+"""What needs more than these seconds to fail is left alone for so many times as long."""
+
+_resting: dict[str, float] = {}
+_warned: set[tuple[str, str]] = set()
+
+
+async def tolerated(name: str, consequence: str, work: Callable[[], Awaitable[T]], instead: T) -> T:
+    """The result of `work`. If it raises an exception, `instead`, and a warning; a cancellation is raised.
+
+    Args:
+        name: What `work` needs, such as the address of a store.
+        consequence: What the warning says first. It is logged once for each name and consequence.
+    """
+    if is_resting(name):
+        return instead
+    began = time.monotonic()
+    try:
+        return await work()
+    except Exception as error:
+        rest(name, time.monotonic() - began)
+        warn_once(name, consequence, f"{type(error).__name__}: {error}")
+        return instead
+
+
+def is_resting(name: str) -> bool:
+    """Whether this is left alone for now."""
+    return time.monotonic() < _resting.get(name, 0.0)
+
+
+def rest(name: str, seconds: float) -> None:
+    """Leave it alone for a while if it needed so many seconds to fail, and they are many."""
+    if seconds > SLOW:
+        _resting[name] = time.monotonic() + REST * seconds
+
+
+def warn_once(name: str, consequence: str, why: str) -> None:
+    """Log a warning, unless this process has logged it for this name before."""
+    if (name, consequence) not in _warned:
+        _warned.add((name, consequence))
+        log.warning("%s: %s", consequence, why)
+
+
+class UnharmedJournal:
+    """A journal whose steps are done also where its store fails: from then on, without a record.
+
+    Args:
+        journal: Records the steps.
+        lost: Called with the store's error. What it raises is raised.
+    """
+
+    def __init__(self, journal: Journal, lost: Callable[[Exception], None]) -> None:
+        self._journal: Journal | None = journal
+        self._lost = lost
+
+    async def step(
+        self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
+    ) -> Json:
+        if self._journal is None:
+            return await do()
+        results, errors = list[Json](), list[Exception]()
+
+        async def once() -> Json:
+            try:
+                results.append(await do())
+            except Exception as error:
+                errors.append(error)
+                raise
+            return results[0]
+
+        try:
+            return await self._journal.step(name, request, once, repeatable=repeatable)
+        except Exception as error:
+            if error in errors:
+                raise
+            self._lost(error)
+            self._journal = None
+        return results[0] if results else await do()
