@@ -27,7 +27,8 @@ def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for n in (1, 2, 3):
         file = folder / f"s{n}.jsonl"
         file.write_text(in_format("claude", STORY, folder=str(project), session=f"s{n}"))
-        os.utime(file, (file.stat().st_mtime - 100 + n,) * 2)
+        at = file.stat().st_mtime - 100 + n
+        os.utime(file, (at, at))
     return project
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from agent_transcripts import FORMATS, in_format
@@ -661,12 +661,12 @@ async def test_lessons_of_earlier_rules_are_judged_anew_from_their_evidence(proj
         "kept": (fixed, "make", "src/a.py:1: error: x is unused"),
     }
     async with project_bank(project_id(str(project)), embedder="none") as bank:
-        ids = {}
+        ids: dict[str, str] = {}
         for name, (content, command, output) in old.items():
-            seen = [
+            seen: Any = [
                 {"session": "s0", "calls": ["c1", "c2"], "command": command, "fails": output, "works": "", "at": 1.0}
             ]
-            context = {"errors": [digest(signature(output))], "mends": {}, "calls": [f"s0/{name}"], "seen": seen}
+            context: Any = {"errors": [digest(signature(output))], "mends": {}, "calls": [f"s0/{name}"], "seen": seen}
             origin = Origin("extracted", by="rule")
             lesson = await bank.add(
                 f"{name}: it failed",
@@ -688,4 +688,4 @@ async def test_lessons_of_earlier_rules_are_judged_anew_from_their_evidence(proj
     after = {ids[one.id]: one for one in await lessons(project)}
     assert {name: one.confirmed for name, one in after.items()} == {"good": True, "bad": False, "kept": True}
     assert after["bad"].content == fixed, "nothing is deleted"
-    assert len(after["good"].context["errors"]) > 1, "it is found by what is wrong, too"
+    assert len(cast("list[str]", after["good"].context["errors"])) > 1, "it is found by what is wrong, too"
