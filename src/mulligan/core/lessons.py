@@ -453,21 +453,37 @@ class LessonStore(Protocol):
         ...
 
     async def change(
-        self, agent_id: str, lesson: Lesson, change: Change, *, entry: Addition | None = None, detail: Json = None
+        self,
+        agent_id: str,
+        lesson: Lesson,
+        change: Change,
+        *,
+        entry: Addition | None = None,
+        detail: Json = None,
+        before: Lesson | None = None,
     ) -> None:
-        """Stores a changed lesson. entry: its new fingerprint, terms, keys and vectors if its text changed.
+        """Stores a changed lesson. entry: its new fingerprint, terms, keys and vectors if its text changed. An entry
+        without vectors keeps those of the same text, unless its lesson names no embedder.
 
-        detail: kept with the change in its history, such as the reason.
+        detail: kept with the change in its history, such as the reason. before: the lesson as it was read; raises
+        `LessonChanged` where it is another by now, but for what the store counts.
         """
         ...
 
     async def merge(
-        self, agent_id: str, entry: Addition, parents: Sequence[str], *, claim: Claim | None = None, result: Json = None
+        self,
+        agent_id: str,
+        entry: Addition,
+        parents: Sequence[str],
+        *,
+        claim: Claim | None = None,
+        result: Json = None,
+        before: Sequence[Lesson] = (),
     ) -> None:
         """Adds the merged lesson and marks its parents superseded by it; their vectors go. All or nothing.
 
         The parents of a lesson that is quarantined stay active until `change` makes it active. Raises `StoreError` when
-        a parent is not active any more.
+        a parent is not active any more. before: the parents as they were read; raises `LessonChanged` as `change` does.
         """
         ...
 
@@ -495,8 +511,10 @@ class LessonStore(Protocol):
         *,
         claim: Claim | None = None,
         result: Json = None,
+        before: Sequence[Lesson] = (),
     ) -> None:
-        """Vectors by lesson id, in place of any other embedder's. Lessons that are gone or superseded are left out."""
+        """Vectors by lesson id, in place of any other embedder's. Lessons that are gone or superseded are left out, and
+        those that are others by now than in `before`, the lessons as they were read."""
         ...
 
     async def unembedded(self, agent_id: str | None, embedder: str, limit: int) -> Sequence[Lesson]:

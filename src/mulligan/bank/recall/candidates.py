@@ -33,6 +33,15 @@ class BM25:
     most: int = 64
 
 
+DIGITS = 6
+"""Decimal places of a cosine, a share and a relevance. Equal lessons get equal scores, so that age decides ties, and
+what is 1 but for the last digits of a sum is 1."""
+
+
+def rounded(scores: Array) -> Array:
+    return scores.round(DIGITS)
+
+
 FEW = 10
 YOUNG = 20
 """Lessons after which a bank's own count of a term weighs as much as how common the term is anywhere."""
@@ -184,7 +193,7 @@ class PostingsView:
         share = np.zeros(len(none))
         for term, slots, _ in found:
             share[slots] += -np.log(anywhere[term])
-        share /= -np.log(anywhere).sum()
+        share = rounded(share / -np.log(anywhere).sum())
         shared = 1 - (1 - anywhere[heavy]) ** (self._mean / LESSON)
         return WordScores(scores, share, whole, float((weights[heavy] * shared).sum()))
 
@@ -224,9 +233,9 @@ class NullDistribution:
     growth: float
 
     def relevance(self, scores: Array, size: float) -> Array:
-        """Monotonic and smooth. nan stays nan."""
+        """Monotonic, from 0 to 1. nan stays nan."""
         place = self.place + self.growth * np.log(max(size, 1.0))
-        return np.exp(-np.exp(np.minimum((place - np.asarray(scores, np.float64)) / self.width, 700.0)))
+        return rounded(np.exp(-np.exp(np.minimum((place - np.asarray(scores, np.float64)) / self.width, 700.0))))
 
 
 SHIPPED = {
@@ -268,10 +277,6 @@ def pairs(vectors: Array, there: Array, slots: Array, labels: Array, most: int =
 def _spread(column: Array, most: int) -> Array:
     """At most so many of a column, spread evenly."""
     return column[np.linspace(0, len(column) - 1, most).astype(np.int64)] if len(column) > most else column
-
-
-DIGITS = 6
-"""Decimal places of a cosine, so that equal lessons get equal scores and age decides ties."""
 
 
 class TextSelection(Sequence[str]):
@@ -382,7 +387,7 @@ class Ranking:
         if "lesson" not in self._columns.vectors:
             return None
         vectors: Array = self._columns.vectors["lesson"][0][self._columns.slots[np.asarray(rows, np.int64)]]
-        return _rounded(np.vecdot(vectors[:, None], vectors[None]))
+        return rounded(np.vecdot(vectors[:, None], vectors[None]))
 
     def relevance(self, scores: Array, by: Literal["lesson", "query", "lexical"]) -> Array:
         scores = np.asarray(scores, np.float64)
@@ -427,7 +432,7 @@ class Ranking:
 def cosines_of(vectors: Array, vector: Array) -> Array:
     """Of each row with the vector, all unit. Row by row: a matrix product would keep other cores spinning for as long,
     and give equal rows unequal last digits."""
-    return _rounded(np.vecdot(vectors, vector))
+    return rounded(np.vecdot(vectors, vector))
 
 
 KIND_RAISE = 0.05
@@ -453,7 +458,3 @@ def rank_with_kind(retrieval: Retrieval, among: Ranking, top_k: int, threshold: 
         raised.append(least + KIND_RAISE * bool(alike[row]))
     order = sorted(range(len(raised)), key=lambda n: -raised[n])[: len(plain.rows)]
     return replace(plain, rows=[pool.rows[n] for n in order], scores=[pool.scores[n] for n in order])
-
-
-def _rounded(cosines: Array) -> Array:
-    return cosines.round(DIGITS)

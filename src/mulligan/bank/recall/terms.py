@@ -1,9 +1,9 @@
 """Split a text into search terms: stable hashes with counts, stored as one small blob per lesson.
 
-Words are case-folded and lose their accents and common English and German endings; long words, which may be
+Words are case-folded and lose their accents, vowel signs and common endings (`_SCRIPTS`); long words, which may be
 compounds, count by their beginnings and ends too; identifiers count whole and by their parts; scripts that are written
 without spaces (Chinese, Japanese, Korean, Thai) count by single characters and pairs, so that any substring is found.
-Single Latin letters are left out, and no other word is: see design/036-ranking.md.
+Single Latin letters and signs count only for a query that has nothing else: see design/036-ranking.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from mulligan.core.ranking import Array
 from mulligan.core.records import Lesson
 
-VERSION = 2
+VERSION = 3
 """Written into every blob. It rises whenever a text would give other terms; older blobs are then made anew."""
 
 RAREST = 0.015
@@ -37,8 +37,20 @@ _PART = rf"(?:[^\W{_UNSPACED}]|[{_MARKS}])+"
 _RUNS = re.compile(rf"([{_UNSPACED}]+)|{_PART}(?:(?:\.|(?<=\d),(?=\d)){_PART})*")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEAMS = re.compile(r"[_.,]+")
+_ELISIONS = re.compile(r"\b(?:[cdjlmnst]|qu|all|dell|nell|un)['’](?=[^\W\d_]{2})", re.IGNORECASE)
 _APOSTROPHES = re.compile(r"(?<=[^\W\d_])['’](?=[^\W\d_])")
-_ACCENTS = re.compile("[\u0300-\u036f]")
+_SIGNED = re.compile(r"(?<![^\W_])([^\W\d_]\w*)(\+\+|#)(?!\w)")
+"""Names such as C++ and F#."""
+_WEAK = re.compile(r"[^\w\s]|(?<![^\W_])[A-Za-z](?![^\W_])")
+_OPTIONAL = re.compile("[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u093c]")
+"""Accents, the vowel signs of Hebrew and Arabic, and signs that only stretch a word or mark a sound of another
+language: the same word is written with and without them."""
+_SPELLINGS = (
+    "iı lł oø dđð hħ tŧ \u0627أإآٱ \u064aىئی \u0648ؤ \u0647ة \u0643ک"
+    " \u05db\u05da \u05de\u05dd \u05e0\u05df \u05e4\u05e3 \u05e6\u05e5 \u0902\u0901"
+)
+_ALIKE = {ord(other): one[0] for one in _SPELLINGS.split() for other in one[1:]}
+"""Letters that are written for the first of each group."""
 _VOWEL = re.compile("[aeiouy]")
 _ENDINGS = ("ungen", "ung", "ings", "ing", "ied", "ies", "ed", "es", "ers", "er", "ens", "en", "em", "e", "s")
 LONG, PART = 13, 6
@@ -47,7 +59,12 @@ LONG, PART = 13, 6
 
 def terms(text: str) -> Iterator[str]:
     """The terms of a text, in its order, repeated as they are repeated."""
-    for run in _RUNS.finditer(_APOSTROPHES.sub("", unicodedata.normalize("NFKC", text))):
+    text = unicodedata.normalize("NFKC", text)
+    if "'" in text or "’" in text:
+        text = _APOSTROPHES.sub("", _ELISIONS.sub(" ", text))
+    if "+" in text or "#" in text:
+        yield from (found[0].casefold() for found in _SIGNED.finditer(text))
+    for run in _RUNS.finditer(text):
         word = run[0]
         if run[1]:
             yield from word
@@ -58,9 +75,14 @@ def terms(text: str) -> Iterator[str]:
             yield from _identifier(word)
 
 
+def _weak(text: str) -> Iterator[str]:
+    """The single Latin letters and signs of a text, each once."""
+    return iter(dict.fromkeys(found[0].casefold() for found in _WEAK.finditer(unicodedata.normalize("NFKC", text))))
+
+
 def terms_of(text: str) -> bytes:
     """The blob that is stored with a lesson. Equal texts give equal bytes, in every process."""
-    counts = Counter(_hash(term) for term in terms(text))
+    counts = Counter(_hash(term) for term in (*terms(text), *_weak(text)))
     entries = b"".join(hash.to_bytes(4, "little") + bytes((min(counts[hash], 255),)) for hash in sorted(counts))
     return VERSION.to_bytes(4, "little") + b"\0" + entries
 
@@ -85,7 +107,7 @@ def weighed(text: str) -> tuple[Array, Array, Array]:
     """A query: the hash of each of its terms (uint32), how often it stands there, and how common it is anywhere."""
     import numpy as np
 
-    counts = Counter(terms(text))
+    counts = Counter(terms(text)) or Counter(_weak(text))
     hashes = np.fromiter((_hash(term) for term in counts), np.uint32, len(counts))
     times = np.fromiter(counts.values(), np.float64, len(counts))
     return hashes, times, np.fromiter((commonness(term) for term in counts), np.float64, len(counts))
@@ -132,7 +154,7 @@ def _identifier(word: str) -> Iterator[str]:
 
 def _word(word: str) -> Iterator[str]:
     """The stem of a word, and of a long one its beginnings and ends: `Datenbanksperre` is found by `Datenbank`."""
-    stem = _stem(word.casefold())
+    stem = _stem(_plain(word.casefold()))
     if len(stem) > 1 or not (stem.isascii() and stem.isalpha()):
         yield stem
     if len(stem) >= LONG and stem.isalpha():
@@ -141,11 +163,12 @@ def _word(word: str) -> Iterator[str]:
 
 
 def _stem(word: str) -> str:
-    """Without accents and ending: times and timed are one term, stop and stopped, Rechnung and Rechnungen."""
+    """Without its ending: times and timed are one term, stop and stopped, Rechnung and Rechnungen."""
+    for first, last, least, beginnings, endings in _SCRIPTS:
+        if first <= word[:1] <= last:
+            return _bare(word, least, beginnings, endings)
     if len(word) <= 3 or not word.isalpha():
         return word
-    if not word.isascii():
-        word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
     for ending in _ENDINGS:
         rest = len(word) - len(ending)
         if rest >= 3 and word.endswith(ending) and not word.endswith("ss") and _VOWEL.search(word, 0, rest):
@@ -154,6 +177,44 @@ def _stem(word: str) -> str:
     if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
         word = word[:-1]
     return word[:-1] if len(word) > 3 and word[-1] in "eiy" else word
+
+
+def _plain(word: str) -> str:
+    """Without accents and vowel signs, and with one letter for those that are written one for the other."""
+    if word.isascii():
+        return word
+    word = unicodedata.normalize("NFC", _OPTIONAL.sub("", unicodedata.normalize("NFD", word))).translate(_ALIKE)
+    return "".join(str(unicodedata.digit(c)) if c.isdigit() else c for c in word) if not word.isalpha() else word
+
+
+_RUSSIAN = (
+    "иями ями ами ого его ому ему ыми ими иях ией иям ием ешь ишь ете ите ают яют уют ует ать ять ить еть ала ила ело"
+    " ях ах ов ев ей ой ий ый ом ем ам ям ых их ую юю ая яя ое ее ые ие ия ию ил ал ел ут ют ат ят ет ит"
+    " а я о е ы и у ю ь"
+)
+_HINDI = "ियों ियां ाओं ाएं ुओं ओं ों ें ीं ां ा ि ी ु ू े ै ो"
+_SCRIPTS = (
+    ("\u0400", "\u04ff", 3, (), tuple(map(_plain, _RUSSIAN.split()))),
+    ("\u05d0", "\u05ea", 4, tuple("והבלכמש"), ("יות", "ימ", "ות", "ית")),
+    (
+        *("\u0620", "\u06ff", 3),
+        ("وال", "بال", "كال", "فال", "ولل", "لل", "ال", "و"),
+        ("ها", "ات", "ون", "ين", "يه", "ان", "ه", "ي"),
+    ),
+    ("\u0904", "\u097f", 2, (), tuple(_HINDI.split())),
+)
+"""Scripts by their first and last letter: how much of a word stays at least, and which beginnings (one after the other)
+and which ending it loses. Russian, Hebrew, Arabic (Larkey et al. 2007, light10), Hindi."""
+
+
+def _bare(word: str, least: int, beginnings: tuple[str, ...], endings: tuple[str, ...]) -> str:
+    for ending in endings:
+        if word.endswith(ending) and len(word) - len(ending) >= least:
+            word = word[: -len(ending)]
+            break
+    while (cut := next((one for one in beginnings if word.startswith(one)), "")) and len(word) - len(cut) >= least:
+        word = word[len(cut) :]
+    return word
 
 
 def older(blob: bytes) -> bool:
