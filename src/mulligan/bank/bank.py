@@ -410,11 +410,13 @@ class Bank:
         layer: Layer | Literal[""] = "",
         origin: Origin = Origin(),
         by_a_person: bool = False,
+        fold: bool = True,
     ) -> Lesson:
         """A lesson that is given whole; the one that says the same, where there is one, with its support raised.
 
         project: of a fact; None: the one that is worked on. A fact of the same title takes the place of an older one.
-        by_a_person: a person wrote it, so it is recalled even if it is flagged.
+        by_a_person: a person wrote it, so it is recalled even if it is flagged. fold: False keeps it beside one that
+        says the same.
         """
         fields: dict[str, Any] = {
             "title": title,
@@ -433,7 +435,7 @@ class Bank:
         }
         lesson = new_lesson(Lesson("", **checked_fields(fields), origin=origin), self._ports.writes)
         lesson = replace(lesson, experience=lesson.id)
-        learned = await self._writer.add(self._ports.writes, [lesson], by_a_person=by_a_person)
+        learned = await self._writer.add(self._ports.writes, [lesson], by_a_person=by_a_person, fold=fold)
         return await self.get((*learned.lessons, *learned.folded)[0])
 
     async def edit(

@@ -1,11 +1,13 @@
-"""Changes of a lesson by hand: the lesson as each makes it, or `InvalidInput` where it cannot be made."""
+"""Changes of a lesson by hand: the lesson as each makes it, or an error where it cannot be made."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from mulligan.bank.recall.query_pairs import GOOD
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, LessonChanged
 from mulligan.core.records import Lesson, Rating
 
 
@@ -30,6 +32,21 @@ def released(lesson: Lesson) -> Lesson:
 def rated(lesson: Lesson, rating: Rating) -> Lesson:
     confirmed = rating.score >= GOOD if lesson.nature == "query_pair" else lesson.confirmed
     return replace(lesson, ratings=(*lesson.ratings, rating), confirmed=confirmed)
+
+
+def since(read: Lesson, fields: Mapping[str, Any]) -> Callable[[Lesson], Mapping[str, Any]]:
+    """For `Bank.edit`: these fields, which somebody wrote with the lesson before them as it was read. Raises
+    `LessonChanged` where one of them is another by now."""
+
+    def changed(now: Lesson) -> Mapping[str, Any]:
+        if others := [name for name in fields if getattr(now, name) not in (getattr(read, name), fields[name])]:
+            raise LessonChanged(
+                f"Somebody changed the {' and the '.join(others)} of lesson {now.id} since you began. Nothing of yours "
+                "is written: look at the lesson as it is now, and edit that."
+            )
+        return fields
+
+    return changed
 
 
 def _instead(lesson: Lesson) -> str:

@@ -179,7 +179,7 @@ Change: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Addition:
-    """A lesson to add. `fingerprint` is equal for exact duplicates; `terms` are the words that it is found by.
+    """A lesson to add. `fingerprint` is equal for lessons that may fold; `terms` are the words that it is found by.
 
     Attributes:
         vectors: by part, of the embedder that `lesson.embedder` names.
@@ -445,8 +445,9 @@ class LessonStore(Protocol):
         claim: Claim | None = None,
         result: Json = None,
     ) -> Sequence[Added]:
-        """All of them or none, in order. fold: exact duplicates, within the batch and against the agent's lessons of
-        any state, raise the support of the one that is there instead, and a fact is confirmed if one of the two is. A
+        """All of them or none, in order. fold: duplicates, within the batch and against the agent's lessons of any
+        state, raise the support of the one that is there instead, and a fact is confirmed if one of the two is.
+        Strategies of one fingerprint are duplicates, and facts of one fingerprint that say the same word for word. A
         fact does not fold into one that was superseded. A result that is an object gets `folded`, if any were: the ids
         of those that were there. Active lessons that the origin of an added fact names as parents are superseded by it.
         """

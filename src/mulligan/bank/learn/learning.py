@@ -129,6 +129,7 @@ class LessonWriter:
         *,
         named: str = "",
         by_a_person: bool = False,
+        fold: bool = True,
     ) -> Learned:
         """Keeps new lessons, folds exact duplicates, and queues the search for near-duplicates.
 
@@ -139,18 +140,19 @@ class LessonWriter:
             result: What the work keeps of itself; the ids of the lessons are added to it.
             named: See `entries`.
             by_a_person: See `entries`.
+            fold: False keeps each as a lesson apart, whatever the settings say.
         """
         entries = await self.entries(lessons, named=named, by_a_person=by_a_person)
         facts = any(entry.lesson.nature == "fact" for entry in entries)
         entries = await self._replacing(agent_id, entries) if facts else entries
         skipped: Sequence[str] = ()
-        if self._ports.settings.near_duplicates == "skip":
+        if fold and self._ports.settings.near_duplicates == "skip":
             entries, skipped = await self._without_near_duplicates(agent_id, entries)
         quarantined = [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"]
         ids: list[Json] = [entry.lesson.id for entry in entries]
         result = {**(result or {}), "lessons": ids, "skipped": [*skipped], "quarantined": [*quarantined]}
         with operation("keep") as keeping:
-            fold = self._ports.settings.fold
+            fold = fold and self._ports.settings.fold
             kept = await self._lessons.add(agent_id, entries, fold=fold, claim=claim, result=result)
             new = [one.id for one in kept if not one.folded]
             held = len(set(new).intersection(quarantined))

@@ -394,7 +394,10 @@ class Ranking:
         if by == "lexical":
             size = self._columns.postings.total / LESSON
             return np.where(scores > 0, self._columns.unrelated["words"].relevance(scores - self.by_chance, size), 0.0)
-        return self._columns.unrelated["meaning"].relevance(scores, self.n)
+        relevance = self._columns.unrelated["meaning"].relevance(scores, self.n)
+        if scores.shape == (self.n,):  # of each candidate
+            relevance[(self._picked(self._words.share) == 1.0) & ~np.isnan(scores)] = 1.0
+        return relevance
 
     def by_words(self) -> Array:
         # What holds nearly all words of the task fits it, however many other lessons hold them, too.

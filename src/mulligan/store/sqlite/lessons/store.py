@@ -40,7 +40,7 @@ from mulligan.store.sqlite.rows import encoded
 
 _DUPLICATE = (
     "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? AND (state <> 'quarantined' OR ? = 'quarantined')"
-    " AND NOT (fact AND state = 'superseded') ORDER BY state <> 'active', n LIMIT 1"
+    " AND NOT (fact AND state = 'superseded') ORDER BY state <> 'active', n"
 )
 
 P = ParamSpec("P")
@@ -278,13 +278,14 @@ def _add(db: Connection, agent: int, entry: Addition, text: str, fold: bool, det
     A duplicate that is quarantined, such as for its task, only takes in what is quarantined too: the other is recalled.
     A fact that was superseded takes in nothing: what it says holds again.
     """
-    twin = fold and db.execute(_DUPLICATE, (agent, entry.fingerprint, entry.lesson.state)).fetchone()
-    if not twin:
+    alike = db.execute(_DUPLICATE, (agent, entry.fingerprint, entry.lesson.state)).fetchall() if fold else ()
+    twin = rows.duplicate(db, alike, entry.lesson)
+    if twin is None:
         rows.insert(db, agent, entry, text, detail)
         if entry.lesson.nature == "fact" and entry.lesson.state == "active":
             _supersede(db, agent, entry.lesson.origin.parents, entry.lesson.id, "superseded", detail or {})
         return Added(entry.lesson.id)
-    there, new = rows.read(db, twin[0]), entry.lesson
+    there, new = rows.read(db, twin), entry.lesson
     twice = {
         "id": new.id,
         "experience": new.experience,
@@ -296,7 +297,7 @@ def _add(db: Connection, agent: int, entry: Addition, text: str, fold: bool, det
     after = replace(there, support=there.support + new.support, to_check="")
     if new.confirmed and not there.confirmed:
         after = replace(after, confirmed=True, outcome=new.outcome)
-    rows.update(db, agent, twin[0], after, "folded", twice)
+    rows.update(db, agent, twin, after, "folded", twice)
     return Added(there.id, folded=True)
 
 
@@ -339,7 +340,7 @@ def _change(
         embedder=there.embedder if not stale else entry.lesson.embedder if entry and entry.vectors else None,
     )
     rows.update(db, agent, n, after, change, detail)
-    if change == "restored" or _text(there) != _text(after):
+    if change == "restored" or rows.text(there) != rows.text(after):
         worth.begin_anew(db, agent, n, time.time())
     if (there.state, after.state) == ("quarantined", "active"):
         how: Change = "merged" if after.origin.kind == "merged" else "superseded"
@@ -360,14 +361,9 @@ def _uncounted(lesson: Lesson) -> Lesson:
     return replace(lesson, score=None, uses=0, last_used=None, support=1, embedder=None)
 
 
-def _text(lesson: Lesson) -> tuple[str, str, str]:
-    """What a prompt shows of it."""
-    return lesson.title, lesson.description, lesson.content
-
-
 def _embedded(lesson: Lesson) -> tuple[str, ...]:
     """What vectors are made of."""
-    return (*_text(lesson), lesson.query)
+    return (*rows.text(lesson), lesson.query)
 
 
 def _merge(
