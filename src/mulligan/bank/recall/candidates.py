@@ -240,7 +240,7 @@ class NullDistribution:
 
 SHIPPED = {
     "words": NullDistribution(-2.0, 1.3, 1.05),
-    "local:minilm-l6-v2": NullDistribution(0.036, 0.055, 0.03),
+    "local:minilm-l6-v2": NullDistribution(0.034, 0.058, 0.044),
     "hash:384": NullDistribution(0.09, 0.08, 0.053),
 }
 """Of words, and of embedders by the beginning of their id, read from what studies/retrieval/nulls.py prints."""
@@ -250,9 +250,13 @@ UNKNOWN = (0.2, 0.12, 2)
 that outweigh them."""
 
 
-def shipped(embedder: str | None) -> NullDistribution | None:
+FOREIGN = {"local:minilm-l6-v2": NullDistribution(0.34, 0.1, 0.05)}
+"""Of embedders that know English alone: of two texts in one other language, which are alike by their language."""
+
+
+def shipped(embedder: str | None, known: Mapping[str, NullDistribution] = SHIPPED) -> NullDistribution | None:
     """That of a known embedder."""
-    return next((null for name, null in SHIPPED.items() if (embedder or "").startswith(name)), None)
+    return next((null for name, null in known.items() if (embedder or "").startswith(name)), None)
 
 
 def estimated(cosines: Array, lessons: int) -> NullDistribution:
@@ -310,9 +314,11 @@ class Columns:
         slots: the active ones, oldest first.
         whole: whether `slots` are simply all of them.
         project, kind: a number for each name; `kinds` has those of the kinds.
+        tongue: the language, as `terms.tongue` says.
         layer: a number for each layer, 0 for none.
         vectors: unit, float32, by part, and where there is one.
-        unrelated: how unrelated texts score in this bank, by words and by meaning.
+        unrelated: how unrelated texts score in this bank, by words and by meaning; where the embedder knows English
+            alone, by meaning of texts in another language ("foreign").
     """
 
     ids: list[str]
@@ -329,6 +335,7 @@ class Columns:
     layer: Array
     kind: Array
     kinds: Mapping[str, int]
+    tongue: Array
     vectors: dict[str, tuple[Array, Array]]
     postings: PostingsView
     unrelated: dict[str, NullDistribution] = field(default_factory=dict[str, NullDistribution])
@@ -341,9 +348,12 @@ class Columns:
 class Ranking:
     """`core.ranking.Candidates` over an index's columns. Everything is computed once, when it is asked for."""
 
-    def __init__(self, columns: Columns, terms: tuple[Array, Array, Array], vector: Any, now: float) -> None:
-        """terms: of the query, as `bank.terms.weighed` gives them. vector: the query's, unit; None: by words alone."""
-        self._columns, self._terms = columns, terms
+    def __init__(
+        self, columns: Columns, terms: tuple[Array, Array, Array], vector: Any, now: float, tongue: int = 0
+    ) -> None:
+        """terms: of the query, as `bank.terms.weighed` gives them. vector: the query's, unit; None: by words alone.
+        tongue: the query's."""
+        self._columns, self._terms, self._tongue = columns, terms, tongue
         self._vector = None if vector is None else np.asarray(vector, np.float32)
         self.now, self.n = now, len(columns.slots)
         self.ids: Sequence[str] = TextSelection(columns.ids, columns.slots)
@@ -365,7 +375,8 @@ class Ranking:
         if not tactical.any():
             return self
         fits = ~tactical | (self.by_words() >= least) | columns.of_kind(kind)
-        return Ranking(replace(columns, slots=columns.slots[fits], whole=False), self._terms, self._vector, self.now)
+        columns = replace(columns, slots=columns.slots[fits], whole=False)
+        return Ranking(columns, self._terms, self._vector, self.now, self._tongue)
 
     def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:
         if of not in self._cosines:
@@ -394,9 +405,20 @@ class Ranking:
         if by == "lexical":
             size = self._columns.postings.total / LESSON
             return np.where(scores > 0, self._columns.unrelated["words"].relevance(scores - self.by_chance, size), 0.0)
-        relevance = self._columns.unrelated["meaning"].relevance(scores, self.n)
-        if scores.shape == (self.n,):  # of each candidate
-            relevance[(self._picked(self._words.share) == 1.0) & ~np.isnan(scores)] = 1.0
+        unrelated = self._columns.unrelated
+        if scores.shape != (self.n,):
+            return unrelated["meaning"].relevance(scores, self.n)
+        relevance: Array
+        if "foreign" not in unrelated:
+            relevance = unrelated["meaning"].relevance(scores, self.n)
+        else:  # of texts in two languages it says nothing
+            same = self._picked(self._columns.tongue) == self._tongue
+            null = unrelated["foreign" if self._tongue else "meaning"]
+            relevance = np.where(same, null.relevance(scores, float(same.sum())), 0.0)
+            if self._tongue or not same.all():
+                relevance = np.maximum(relevance, self.by_words() * (~same | bool(self._tongue)))
+        relevance[self._picked(self._words.share) == 1.0] = 1.0
+        relevance[np.isnan(scores)] = np.nan
         return relevance
 
     def by_words(self) -> Array:

@@ -22,11 +22,17 @@ from mulligan.core.records import Lesson
 VERSION = 3
 """Written into every blob. It rises whenever a text would give other terms; older blobs are then made anew."""
 
+TONGUES = ("en", "de", "fr", "es", "nl", "it", "pt", "tr", "ru", "ar", "he", "hi", "zh", "ja", "ko", "")
+"""Languages that are told apart, the others as "". Those up to Japanese are the paragraphs of common_words.txt."""
+
 RAREST = 0.015
 """How common a term is taken to be that is not among the common words."""
 
+_HEAD = VERSION.to_bytes(4, "little")
+
 ENTRY = 5
-"""Bytes of one entry: the hash (4, little-endian) and the count (1). The first entry of a blob names the version."""
+"""Bytes of one entry: the hash (4, little-endian) and the count (1). The first entry of a blob names the version and
+the language."""
 
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0e00"
 _UNSPACED = (
@@ -85,7 +91,7 @@ def terms_of(text: str) -> bytes:
     """The blob that is stored with a lesson. Equal texts give equal bytes, in every process."""
     counts = Counter(_hash(term) for term in (*terms(text), *_weak(text)))
     entries = b"".join(hash.to_bytes(4, "little") + bytes((min(counts[hash], 255),)) for hash in sorted(counts))
-    return VERSION.to_bytes(4, "little") + b"\0" + entries
+    return _HEAD + bytes((tongue(text),)) + entries
 
 
 def read(blobs: list[bytes]) -> tuple[Array, Array, Array]:
@@ -95,13 +101,33 @@ def read(blobs: list[bytes]) -> tuple[Array, Array, Array]:
     """
     import numpy as np
 
-    head = VERSION.to_bytes(4, "little") + b"\0"
-    usable = [blob if blob.startswith(head) and len(blob) % ENTRY == 0 else head for blob in blobs]
+    usable = [blob if current(blob) else _HEAD + b"\0" for blob in blobs]
     sizes = np.fromiter((len(blob) // ENTRY for blob in usable), np.int64, len(usable))
     entries = np.frombuffer(b"".join(usable), np.dtype([("hash", "<u4"), ("count", "u1")]))
     body = np.ones(len(entries), bool)
     body[np.cumsum(sizes) - sizes] = False
     return entries["hash"][body], entries["count"][body], sizes - 1
+
+
+def tongues(blobs: list[bytes]) -> list[int]:
+    """The language of each blob's text, as `tongue` says."""
+    return [blob[4] if current(blob) else 0 for blob in blobs]
+
+
+def tongue(text: str) -> int:
+    """The language of a text, by its scripts and its small words, as an index of `TONGUES`. English where nothing says
+    otherwise, such as of code."""
+    letters = Counter(block for block in map(_block, text) if block is not None)
+    other = letters.total() - letters[""]
+    if 4 * other > letters.total():
+        del letters[""]
+        return TONGUES.index("ja" if letters["ja"] else letters.most_common(1)[0][0])
+    words = re.findall(r"[^\W\d_]+", text.casefold())
+    hits = Counter(language for word in words for language in _small_words().get(word, ()))
+    hits.update(TONGUES.index(_OWN_LETTERS[letter]) for letter in {*text.casefold()} & {*_OWN_LETTERS})
+    accented = any(not word.isascii() for word in words)
+    best = max(hits, key=lambda one: (hits[one], -one), default=len(TONGUES) - 1 if accented else 0)
+    return best if hits[best] > hits[0] or (accented and not hits[0]) else 0
 
 
 def weighed(text: str) -> tuple[Array, Array, Array]:
@@ -116,23 +142,62 @@ def weighed(text: str) -> tuple[Array, Array, Array]:
 
 def commonness(term: str) -> float:
     """About the share of short texts that hold a term, for a bank that is too young to know."""
+    if (rank := _ranks().get(term)) is not None:
+        return max(20 / (20 + rank), RAREST)
     run = _RUNS.fullmatch(term)
     if run and run[1]:
         if all("\u3040" <= letter <= "\u309f" for letter in term):  # Hiragana: endings and particles
             return 0.5 / len(term)
         return 0.1 if len(term) == 1 else RAREST
-    return max(20 / (20 + rank), RAREST) if (rank := _ranks().get(term)) else RAREST
+    return RAREST
+
+
+@cache
+def _common_words() -> list[list[str]]:
+    """Those of each language."""
+    text = Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8")
+    return [words.split() for words in re.sub(r"(?m)^#.*\n", "", text).strip().split("\n\n")]
 
 
 @cache
 def _ranks() -> dict[str, int]:
     ranks: dict[str, int] = {}
-    text = Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8")
-    for words in re.sub(r"(?m)^#.*", "", text).strip().split("\n\n"):
-        for rank, word in enumerate(words.split(), 1):
-            for term in terms(word):
+    for words in _common_words():
+        for rank, word in enumerate(words, 1):
+            # of a word without spaces around it, the word itself: its letters stand in others
+            for term in (word,) if _RUNS.fullmatch(word)[1] else terms(word):  # pyright: ignore[reportOptionalSubscript]
                 ranks[term] = min(rank, ranks.get(term, rank))
     return ranks
+
+
+SMALL = 300
+"""Words of English that tell it from other languages: its most frequent ones."""
+_OWN_LETTERS = {"ı": "tr", "ğ": "tr", "ş": "tr", "ß": "de", "ñ": "es", "ã": "pt", "õ": "pt"}
+"""Letters that stand for one of these languages."""
+
+
+@cache
+def _small_words() -> dict[str, tuple[int, ...]]:
+    """The languages that a word is a small word of."""
+    found: dict[str, tuple[int, ...]] = {}
+    for language, words in enumerate(_common_words()):
+        for word in words[:SMALL]:
+            found[word] = (*found.get(word, ()), language)
+    return found
+
+
+_BLOCKS = (
+    *((0x0400, 0x052F, "ru"), (0x0590, 0x05FF, "he"), (0x0600, 0x077F, "ar"), (0x0900, 0x097F, "hi")),
+    *((0x1100, 0x11FF, "ko"), (0x3040, 0x30FF, "ja"), (0x3400, 0x9FFF, "zh"), (0xAC00, 0xD7AF, "ko")),
+)
+
+
+def _block(letter: str) -> str | None:
+    """The language that a letter's script stands for, "" for Latin; None for what is no letter."""
+    code = ord(letter)
+    if code < 0x250:
+        return "" if letter.isalpha() else None
+    return next((language for first, last, language in _BLOCKS if first <= code <= last), None)
 
 
 def _hash(term: str) -> int:
@@ -141,7 +206,7 @@ def _hash(term: str) -> int:
 
 def current(blob: bytes) -> bool:
     """Whether a blob is of this version, so that its lesson can be found."""
-    return blob.startswith(VERSION.to_bytes(4, "little") + b"\0") and len(blob) % ENTRY == 0
+    return blob.startswith(_HEAD) and len(blob) % ENTRY == 0 and len(blob) > 0
 
 
 def _identifier(word: str) -> Iterator[str]:
