@@ -55,6 +55,8 @@ def test_a_lesson_is_added_found_and_shown(mulligan: Run) -> None:
     assert "Whole history  (from a success" in ended.out
     assert "   Open the full order history" in ended.out
     assert "by words alone" in ended.err
+    assert "in other words are often missed" in ended.err
+    assert "mulligan models pull minilm-l6-v2" in ended.err
     shown = mulligan("memory", "show", id[:6]).out
     for text in (
         "Whole history\n",

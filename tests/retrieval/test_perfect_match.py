@@ -86,3 +86,24 @@ async def test_a_strategy_that_is_as_relevant_as_a_fact_stands_beside_it() -> No
         fact = await bank.add("Note", f"{task} It expires daily.", nature="fact")
         strategy = await bank.add("Note", task)
         assert [one.id for one in (await bank.recall(task)).lessons] == [fact.id, strategy.id]
+
+
+@pytest.mark.parametrize(
+    ("content", "query"),
+    [
+        ("أضف المفتاح إلى ملف الإعدادات", "مِلَفُّ الإِعْدَادَات"),
+        ("İSTANBUL ŞUBESİ KAPALI", "istanbul şubesi kapalı"),
+        ("הדוח נשמר בתיקייה", "איפה התיקייה"),
+        ("отчёты хранятся в архиве", "где отчёт"),
+        ("फ़ाइलें संग्रह में हैं", "फाइल कहाँ"),
+        ("Write the driver in C#", "C#"),
+        ("Régler l'authentification du relais", "authentification"),
+        ("数据库每晚备份", "备份怎么做"),
+    ],
+)
+async def test_a_word_in_another_spelling_of_its_script_finds_the_lesson(content: str, query: str) -> None:
+    async with open_bank("a", store=open_store("memory:").memory, embedder="none") as bank:
+        for n in range(20):
+            await bank.add(f"Subject {n}", f"garden{n} window{n} bridge{n} copper{n} violin{n}")
+        lesson = await bank.add("Note", content)
+        assert [one.id for one in (await bank.recall(query)).lessons] == [lesson.id]

@@ -274,7 +274,7 @@ class Bank:
 
     def _why_lexical(self, embedded: bool) -> str:
         vectors = self._ports.vectors
-        return vectors.why_not if embedded or not vectors.embedder else "no lesson has a vector yet"
+        return vectors.why_not or ("the embedder did not answer" if embedded else "no lesson has a vector yet")
 
     # --- learning -----------------------------------------------------------------------------------------------
 

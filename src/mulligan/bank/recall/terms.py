@@ -47,7 +47,7 @@ _ELISIONS = re.compile(r"\b(?:[cdjlmnst]|qu|all|dell|nell|un)['’](?=[^\W\d_]{2
 _APOSTROPHES = re.compile(r"(?<=[^\W\d_])['’](?=[^\W\d_])")
 _SIGNED = re.compile(r"(?<![^\W_])([^\W\d_]\w*)(\+\+|#)(?!\w)")
 """Names such as C++ and F#."""
-_WEAK = re.compile(r"[^\w\s]|(?<![^\W_])[^\W\d_](?![^\W_])")
+_WEAK = re.compile(rf"[^\w\s{_MARKS}]|(?<![\w{_MARKS}])[^\W\d_](?![\w{_MARKS}])")
 _OPTIONAL = re.compile("[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u093c]")
 """Accents, the vowel signs of Hebrew and Arabic, and signs that only stretch a word or mark a sound of another
 language: the same word is written with and without them."""
@@ -254,9 +254,8 @@ def _plain(word: str) -> str:
 
 
 _RUSSIAN = (
-    "иями ями ами ого его ому ему ыми ими иях ией иям ием ешь ишь ете ите ают яют уют ует ать ять ить еть ала ила ело"
-    " ях ах ов ев ей ой ий ый ом ем ам ям ых их ую юю ая яя ое ее ые ие ия ию ил ал ел ут ют ат ят ет ит"
-    " а я о е ы и у ю ь"
+    "иями ями ами ого его ому ему ыми ими иях ией иям ием ях ах ов ев ей ой ий ый ом ем ам ям ых их ую юю ая яя ое ее"
+    " ые ие ия ию а я о е ы и у ю ь"
 )
 _HINDI = "ियों ियां ाओं ाएं ुओं ओं ों ें ीं ां ा ि ी ु ू े ै ो"
 _SCRIPTS = (
