@@ -118,7 +118,8 @@ def tongue(text: str) -> int:
     """The language of a text, by its scripts and its small words, as an index of `TONGUES`. English where nothing says
     otherwise, such as of code."""
     text = text[:TOLD_BY]
-    letters = Counter(block for block in map(_block, text) if block is not None) if not text.isascii() else Counter()
+    blocks = () if text.isascii() else map(_block, text)
+    letters = Counter(block for block in blocks if block is not None)
     other = letters.total() - letters[""]
     if 4 * other > letters.total():
         del letters[""]
