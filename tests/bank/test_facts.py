@@ -14,7 +14,7 @@ from mulligan.app.teaching import teach
 from mulligan.bank.recall.prompt_text import FACTS
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.lessons import Selection
-from mulligan.core.records import Attempt, Episode, Feedback, Finding, Lesson, Stop, Task, Trial
+from mulligan.core.records import Attempt, Episode, Feedback, Finding, Lesson, Step, Stop, Task, Trial
 from mulligan.store import open_store
 from mulligan.store.sqlite.lessons.store import SqliteLessons
 from mulligan.store.sqlite.store import SqliteStore
@@ -477,3 +477,31 @@ async def test_what_learning_reads_does_not_grow_with_the_facts_about_one_subjec
             read.append(counting.read - before)
         assert len(await facts(bank)) == 27
     assert (read[19], read[28]) == (read[9], read[8])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("Log_Dir", "LOG_DIR"), ("x y", "x  y"), ("caf\u00e9", "cafe\u0301"), ("a\tb", "a b"), ("ß", "SS")]
+)
+async def test_a_value_that_differs_in_spelling_alone_takes_the_place_of_the_older(
+    bank: Bank, old: str, new: str
+) -> None:
+    by_hand = [await bank.add("Name of the variable", f"It is {value}.", nature="fact") for value in (old, new)]
+    assert [(await bank.get(fact.id)).state for fact in by_hand] == ["superseded", "active"]
+    for n, value in enumerate((old, new)):
+        check = f"assert label(1) == {value!r}"
+        await bank.learn(an_episode(f"e{n}", a_trial(1, failed(check, "label returned 'x'")), prompt="Write label(n)."))
+    (fact,) = [one for one in await facts(bank) if one.origin.by]
+    assert f"assert label(1) == {new!r}" in fact.content
+
+
+async def test_a_fact_that_is_equal_is_counted_and_not_kept_twice(bank: Bank) -> None:
+    first = await bank.add("Port", "It is 8080.", nature="fact")
+    again = await bank.add("Port", "It is 8080.\n", nature="fact")
+    assert (again.id, again.support) == (first.id, 2)
+
+
+async def test_an_action_in_other_capitals_is_another_action(bank: Bank) -> None:
+    steps = (Step("", "grep -E a f", "error: no such option"), Step("", "grep -e a f", "a"))
+    done = Trial(1, Attempt("a", steps=steps), Feedback(True, "", source="t"))
+    await bank.learn(an_episode("e1", done, prompt="Find a."))
+    assert any("grep -E a f" in one.content and "grep -e a f" in one.content for one in await facts(bank))

@@ -23,7 +23,10 @@ def test_init_here_takes_the_folder_s_name(mulligan: Run, empty: Path) -> None:
     ended = mulligan("init")
     assert ended.status == 0
     assert ended.out.split() == [".gitignore", "agents/.gitkeep", ".env.example", "mulligan.toml"]
-    assert ended.err == "Next: mulligan add reflexion my-agent\n"
+    offer, next_step = ended.err.splitlines()
+    assert offer.startswith("Optional: lessons that say it in other words are often missed without")
+    assert offer.endswith("mulligan models pull minilm-l6-v2")
+    assert next_step == "Next: mulligan add reflexion my-agent"
     assert 'name = "some-folder"' in (empty / "mulligan.toml").read_text()
     again = mulligan("init")
     assert (again.status, again.out) == (2, "")
@@ -33,7 +36,7 @@ def test_init_here_takes_the_folder_s_name(mulligan: Run, empty: Path) -> None:
 def test_init_makes_the_folder(mulligan: Run, empty: Path) -> None:
     ended = mulligan("init", "my-project")
     assert ended.status == 0
-    assert ended.err == "Next: cd my-project && mulligan add reflexion my-agent\n"
+    assert ended.err.endswith("\nNext: cd my-project && mulligan add reflexion my-agent\n")
     assert 'name = "my-project"' in (empty / "my-project" / "mulligan.toml").read_text()
     bad = mulligan("init", "MyProject")
     assert (bad.status, bad.out) == (2, "")

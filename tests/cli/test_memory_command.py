@@ -372,7 +372,10 @@ def test_without_the_embedder_s_weights_it_is_reported_and_nothing_is_fetched(mu
     assert (ended.status, ended.out) == (3, "")
     assert "mulligan models pull" in ended.err
     assert "link" not in mulligan("memory", "pending").out
-    assert "Ada" in mulligan("memory", "search", "Ada maths").out
+    ended = mulligan("memory", "search", "Ada maths")
+    assert "Ada" in ended.out
+    assert "in other words are often missed" in ended.err
+    assert "mulligan models pull minilm-l6-v2" in ended.err
 
 
 def test_a_lesson_that_is_left_out_for_a_near_one_is_reported(mulligan: Run, here: Path) -> None:

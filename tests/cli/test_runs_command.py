@@ -164,6 +164,9 @@ def test_doctor_says_what_is_there_and_what_mends_the_rest(mulligan: Run) -> Non
     assert rows["store"] == "ok"
     assert rows["weights smollm2-135m"] == "no"
     assert "-> mulligan models pull smollm2-135m" in ended.out
+    assert rows["embedder"] == "no"
+    assert "lessons that say it in other words are often missed" in ended.out
+    assert "mulligan models pull minilm-l6-v2" in ended.out
     assert ended.status == (0 if rows["sandbox"] == rows["local models"] == "ok" else 1)
 
 

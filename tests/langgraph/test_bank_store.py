@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 from banks import a_bank
+from hypothesis import given
+from hypothesis import strategies as st
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, PutOp, SearchItem, SearchOp
 from reflexion_graphs import asking
 
+from mulligan.app.memory import open_bank
+from mulligan.bank.learn.screening import visible
 from mulligan.core.errors import InvalidInput
 from mulligan.langgraph import BankStore
 from mulligan.langgraph.bank_store import label
+from mulligan.store import open_store
 
 HERE = ("me", "lessons")
 
@@ -57,6 +62,68 @@ def test_what_was_put_is_got(store: Any) -> None:
     assert (item.value, item.key, item.namespace) == (value, "k", HERE)
     assert item.created_at <= item.updated_at
     assert item.created_at.tzinfo is not None
+
+
+TEXT = st.text(
+    st.one_of(st.sampled_from(" \t\n\r\u00e9\u0301\u00a0aAßİı数据'\"\\\\"), st.characters(categories=["L", "N", "P"])),
+    max_size=30,
+)
+SAID = TEXT.filter(lambda text: bool(text.strip()) and bool(visible(text).strip()))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+VALUE = st.fixed_dictionaries(
+    {"content": SAID},
+    optional={
+        "title": SAID,
+        "description": TEXT,
+        "tags": st.lists(TEXT, max_size=3),
+        "context": st.dictionaries(TEXT, JSON, max_size=3),
+    },
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.none() | VALUE), min_size=1, max_size=6))
+def test_each_key_gives_back_what_was_put_last_character_for_character(puts: list[tuple[str, Any]]) -> None:
+    async def run() -> None:
+        async with open_bank("me", store=open_store("memory:").memory, embedder="none") as bank:
+            bank_store, expected = BankStore(bank), dict[str, Any]()
+            for key, value in puts:
+                await (bank_store.adelete(HERE, key) if value is None else bank_store.aput(HERE, key, value))
+                expected[key] = value
+                for one, wanted in expected.items():
+                    item = await bank_store.aget(HERE, one)
+                    assert (item is None) == (wanted is None)
+                    if item is not None:
+                        assert {name: item.value[name] for name in wanted} == wanted
+            kept = sorted(key for key, value in expected.items() if value is not None)
+            assert sorted(item.key for item in await bank_store.asearch(HERE)) == kept
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("content", ["  x\n", "x" * 30_000, "a\r\nb", "Ä" * 9_999 + "\n"])
+def test_a_text_comes_back_whole_and_an_edit_elsewhere_counts(store: Any, tmp_path: Path, content: str) -> None:
+    store.put(HERE, "k", a_lesson(content))
+    assert store.get(HERE, "k").value["content"] == content
+    store.put(HERE, "k", a_lesson(content, " Its  title "))
+    assert store.get(HERE, "k").value["title"] == " Its  title "
+
+    async def edit() -> None:
+        async with a_bank(tmp_path / "lessons.db", "me") as bank:
+            (lesson,) = await bank.list()
+            await bank.edit(lesson.id, content="changed elsewhere")
+
+    asyncio.run(edit())
+    assert store.get(HERE, "k").value["content"] == "changed elsewhere"
+
+
+def test_a_secret_is_masked_in_what_comes_back(store: Any) -> None:
+    key = "sk-ant-" + "a1B2c3D4" * 6
+    store.put(HERE, "k", a_lesson(f"  The key is {key}.\n"))
+    assert key not in str(store.get(HERE, "k").value)
 
 
 def test_what_was_left_out_is_as_in_a_new_lesson(store: Any) -> None:

@@ -1,5 +1,8 @@
 """Relevance: the share of banks of this size, none of whose lessons fits, whose best scores less."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from bank_rows import index_of, row
@@ -115,3 +118,22 @@ def test_presets() -> None:
     for strategy in (Fused, Hybrid):
         assert strategy.__init__.__defaults__
         assert strategy.__init__.__defaults__[0] == PRESETS["standard"]
+
+
+def test_meaning_counts_between_texts_of_one_language_where_the_embedder_knows_english_alone() -> None:
+    """A cosine of .5 says much between two English texts, less between two Turkish ones, and nothing across them."""
+    english, turkish = "the cache of the build is full", "derleme için ayrılan yer doldu"
+    near = np.asarray([0.5, math.sqrt(0.75), 0, 0], np.float32)
+    for embedder, expected in ((LOCAL, [True, False, False, False]), ("somebody:elses", [True] * 4)):
+        given: list[bool] = []
+        for lesson, query in itertools.product(
+            (english, turkish), ("where are files kept", "dosyalar nerede bulunur mu")
+        ):
+            index = Index(embedder)
+            index.apply(Delta(1, 1, [row(1, lesson, [1, 0, 0, 0])]))
+            given.append(bool(Fused().rank(index.candidates(query, near), 3).rows))
+        assert given == expected
+    alike = np.asarray([0.8, 0.6, 0, 0], np.float32)
+    index = Index(LOCAL)
+    index.apply(Delta(1, 1, [row(1, turkish, [1, 0, 0, 0]), row(2, english, [0.9, 0.1, 0, 0])]))
+    assert Fused().rank(index.candidates("dosyalar nerede bulunur mu", alike), 3).rows == [0]

@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from mulligan.app.config import Config, load
 from mulligan.core.errors import MulliganError
 from mulligan.core.extras import install_command
-from mulligan.models.weights import installed
+from mulligan.models.weights import installed, without_embedder
 from mulligan.models.weights.known import KNOWN
 from mulligan.sandbox.doctor import Row
 from mulligan.sandbox.doctor import report as sandbox_rows
@@ -93,10 +93,13 @@ def _extras() -> list[Row]:
 
 
 def _weights() -> list[Row]:
-    here = installed()
+    here, (missed, command) = installed(), without_embedder()
     return [
-        Row(f"weights {name}", True, str(here[name]))
-        if name in here
-        else Row(f"weights {name}", False, "not here", f"mulligan models pull {name}")
-        for name in KNOWN
+        *(
+            Row(f"weights {name}", True, str(here[name]))
+            if name in here
+            else Row(f"weights {name}", False, "not here", f"mulligan models pull {name}")
+            for name in KNOWN
+        ),
+        Row("embedder", not missed, missed or "recalls compare meaning, too", command),
     ]

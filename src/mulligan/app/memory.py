@@ -26,6 +26,7 @@ from mulligan.core.records import Json, Lesson, Spec
 from mulligan.hooks.project import Project
 from mulligan.models.catalog import open_embedder
 from mulligan.models.settings import CallSettings
+from mulligan.models.weights import without_embedder
 from mulligan.recording.holders import owner
 from mulligan.store import open_store
 
@@ -96,7 +97,7 @@ def open_bank(
         Ports(
             memory=store or open_store(config.store).memory,
             agent_id=agent_id,
-            vectors=Vectors(_embedder(embedder or memory.embedder, config)),
+            vectors=_vectors(embedder or memory.embedder, config),
             retrieval=_strategy("retrieval", memory.retrieval, prompts),
             deduplication=_strategy("deduplication", memory.deduplication, prompts),
             merging=_strategy("merging", memory.merging, prompts),
@@ -115,6 +116,11 @@ def open_bank(
 
 def _strategy(role: str, spec: Spec, prompts: FilePrompts) -> Any:
     return build(role, spec, {"prompts": prompts})
+
+
+def _vectors(given: str | Embedder, config: Config) -> Vectors:
+    missed, command = without_embedder() if given == "local" else ("", "")
+    return Vectors(_embedder(given, config), missed and f"{missed}: {command}")
 
 
 def _embedder(given: str | Embedder, config: Config) -> Embedder | None:

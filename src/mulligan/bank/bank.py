@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
+from mulligan.bank import changes
 from mulligan.bank.exchange.audit import Decided, decided
 from mulligan.bank.kinds.found import Kinds
 from mulligan.bank.learn.groups import Groups, question_work
@@ -25,9 +26,9 @@ from mulligan.bank.recall.choosing import HABITS, Chosen, nearest_held, scores_o
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import Shown, account_text
 from mulligan.bank.recall.prompt_text import fact_text, fitting
-from mulligan.bank.recall.query_pairs import GOOD, QueryPairs
+from mulligan.bank.recall.query_pairs import QueryPairs
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
-from mulligan.core.errors import InvalidInput, NotFound, StoreError
+from mulligan.core.errors import InvalidInput, LessonChanged, NotFound, StoreError
 from mulligan.core.lessons import QUOTA, Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
 from mulligan.core.operations import as_operation, detail_of
 from mulligan.core.protocols import Learned
@@ -273,7 +274,7 @@ class Bank:
 
     def _why_lexical(self, embedded: bool) -> str:
         vectors = self._ports.vectors
-        return vectors.why_not if embedded or not vectors.embedder else "no lesson has a vector yet"
+        return vectors.why_not or ("the embedder did not answer" if embedded else "no lesson has a vector yet")
 
     # --- learning -----------------------------------------------------------------------------------------------
 
@@ -409,11 +410,13 @@ class Bank:
         layer: Layer | Literal[""] = "",
         origin: Origin = Origin(),
         by_a_person: bool = False,
+        fold: bool = True,
     ) -> Lesson:
         """A lesson that is given whole; the one that says the same, where there is one, with its support raised.
 
         project: of a fact; None: the one that is worked on. A fact of the same title takes the place of an older one.
-        by_a_person: a person wrote it, so it is recalled even if it is flagged.
+        by_a_person: a person wrote it, so it is recalled even if it is flagged. fold: False keeps it beside one that
+        says the same.
         """
         fields: dict[str, Any] = {
             "title": title,
@@ -432,16 +435,23 @@ class Bank:
         }
         lesson = new_lesson(Lesson("", **checked_fields(fields), origin=origin), self._ports.writes)
         lesson = replace(lesson, experience=lesson.id)
-        learned = await self._writer.add(self._ports.writes, [lesson], by_a_person=by_a_person)
+        learned = await self._writer.add(self._ports.writes, [lesson], by_a_person=by_a_person, fold=fold)
         return await self.get((*learned.lessons, *learned.folded)[0])
 
-    async def edit(self, id: str, **changes: Any) -> Lesson:
-        """Changes fields of a lesson; its history keeps the text of before."""
-        changes = checked_fields(changes)
-        before = await self._own(id)
-        (entry,) = await self._writer.entries([replace(before, **changes)])
-        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail=detail_of())
-        return await self.get(before.id)
+    async def edit(
+        self, id: str, change: Callable[[Lesson], Mapping[str, Any]] | None = None, /, **fields: Any
+    ) -> Lesson:
+        """Changes fields of a lesson, and no others; its history keeps the text of before.
+
+        change: gives fields by the lesson as it is when they are written, such as a tag beside the ones that it has;
+        what it raises leaves the lesson as it is.
+        """
+        fields = checked_fields(fields)
+
+        def edited(now: Lesson) -> Lesson:
+            return replace(now, **fields, **(checked_fields(change(now)) if change else {}))
+
+        return await self._changed(id, "edited", edited)
 
     async def announce(self, change: str) -> int:
         """Marks the facts of the current project as to be checked, because of this change; how many.
@@ -482,35 +492,28 @@ class Bank:
         before = versions[-2].lesson
         assert before is not None
         (entry,) = await self._writer.entries([before])
-        await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail=detail_of("undone"))
+        undone = detail_of("undone")
+        await self._lessons.change(
+            self._ports.writes, entry.lesson, "edited", entry=entry, detail=undone, before=versions[-1].lesson
+        )
         return await self.get(lesson.id)
 
     async def retire(self, id: str, why: str = "") -> Lesson:
         """Stops recalling a lesson; `restore` brings it back."""
-        lesson = await self._own(id)
-        if lesson.state != "active":
-            raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be retired.")
-        return await self._changed(replace(lesson, state="retired"), "retired", why)
+        return await self._changed(id, "retired", changes.retired, why)
 
     async def restore(self, id: str) -> Lesson:
-        lesson = await self._own(id)
-        if lesson.state != "retired":
-            raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not retired: {_instead(lesson)}")
-        return await self._changed(replace(lesson, state="active"), "restored")
+        return await self._changed(id, "restored", changes.restored)
 
     async def release(self, id: str) -> Lesson:
         """Ends the quarantine of a lesson that somebody has read and found harmless."""
-        lesson = await self._own(id)
-        if lesson.state != "quarantined":
-            raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not quarantined.")
-        released = await self._changed(replace(lesson, state="active"), "released")
+        released = await self._changed(id, "released", changes.released)
         await self._writer.queue_links(self._ports.writes, [released.id])
         return released
 
     async def pin(self, id: str, pinned: bool = True) -> Lesson:
         """Whether a lesson is shown in any case: it is never withheld, and not retired for what it does."""
-        lesson = await self._own(id)
-        return await self._changed(replace(lesson, pinned=pinned), "edited")
+        return await self._changed(id, "edited", lambda now: replace(now, pinned=pinned))
 
     async def rate(self, id: str, score: float, *, by: str = "", comment: str = "") -> Lesson:
         """Keeps a person's score of a lesson, 0 to 1, beside those that were given before; 0.5 or more confirms a query
@@ -518,11 +521,8 @@ class Bank:
 
         Raises `InvalidInput` for another score.
         """
-        lesson, rating = await self._own(id), Rating.given(score, by, round(time.time(), 3), mask(comment))
-        confirmed = rating.score >= GOOD if lesson.nature == "query_pair" else lesson.confirmed
-        return await self._changed(
-            replace(lesson, ratings=(*lesson.ratings, rating), confirmed=confirmed), "edited", "rated"
-        )
+        rating = Rating.given(score, by, round(time.time(), 3), mask(comment))
+        return await self._changed(id, "edited", lambda now: changes.rated(now, rating), "rated")
 
     async def related(self, *, similarity: float = 0.6, least: int = 3) -> Sequence[Sequence[Lesson]]:
         """Groups of strategies that are related and not yet one: candidates for `merge`, which makes a rule of each.
@@ -648,8 +648,10 @@ class Bank:
         for agent_id, id in await self._indexes.unsearchable(self._ports.vectors.id):
             if mend:
                 (lesson,) = await self._lessons.get(agent_id, [id])
-                (entry,) = await self._writer.entries([lesson])
-                await self._lessons.change(agent_id, lesson, "edited", entry=entry, detail={"why": "verify"})
+                (entry,) = await self._writer.entries([replace(lesson, embedder=None)])
+                why = {"why": "verify"}
+                with suppress(LessonChanged):  # who changed it made anew what it is found by
+                    await self._lessons.change(agent_id, lesson, "edited", entry=entry, detail=why, before=lesson)
             found.append(Fault(f"Lesson {id} has lost what it is found by.", mend, id))
         return found
 
@@ -683,15 +685,12 @@ class Bank:
         whole = await self._lessons.resolve(self._ports.writes, id)
         return (await self._lessons.get(self._ports.writes, [whole]))[0]
 
-    async def _changed(self, lesson: Lesson, change: Any, why: str = "") -> Lesson:
-        await self._lessons.change(self._ports.writes, lesson, change, detail=detail_of(why))
-        return lesson
+    async def _changed(self, id: str, change: Any, changed: Callable[[Lesson], Lesson], why: str = "") -> Lesson:
+        """See `LessonWriter.change`."""
+        writes = self._ports.writes
+        whole = await self._lessons.resolve(writes, id)
+        return await self._writer.change(writes, whole, change, changed, detail=detail_of(why))
 
 
 def _joined(*notes: str) -> str:
     return "; ".join(note for note in notes if note)
-
-
-def _instead(lesson: Lesson) -> str:
-    ways = {"superseded": f"unmerge {lesson.superseded_by}", "quarantined": "release it"}
-    return ways.get(lesson.state, "there is nothing to restore") + "."

@@ -16,6 +16,7 @@ from mulligan.app.editing import person
 from mulligan.app.sessions import project_bank
 from mulligan.app.teaching import memory_command
 from mulligan.bank.bank import Bank
+from mulligan.bank.changes import since
 from mulligan.bank.exchange.importing import archives_from_json
 from mulligan.bank.exchange.lesson_page import markdown
 from mulligan.bank.exchange.marked_block import with_block
@@ -152,7 +153,7 @@ async def _deny(bank: Bank, id: str) -> None:
     if not (texts := forbidden(lesson)):
         raise InvalidInput(f"Lesson {lesson.id} names no command: edit it, and put the command into backticks.")
     await _keep(bank, lesson.id)
-    await bank.edit(lesson.id, tags=[*(tag for tag in lesson.tags if tag != DENY), DENY])
+    await bank.edit(lesson.id, lambda now: {"tags": [*(tag for tag in now.tags if tag != DENY), DENY]})
     say(f"{lesson.id} denies {', '.join(one_line(text, 80) for text in texts)}, once in a session")
 
 
@@ -186,7 +187,7 @@ async def _ask(bank: Bank, candidates: Sequence[Lesson]) -> None:
             if key == "e":
                 text = click.edit(lesson.content)
                 if text and text.strip() and text.strip() != lesson.content:
-                    lesson = await bank.edit(lesson.id, content=text)
+                    lesson = await bank.edit(lesson.id, since(lesson, {"content": text}))
                     emit(_page(lesson))
                 continue
             try:

@@ -10,6 +10,7 @@ import click
 from mulligan.agentfile import scaffold
 from mulligan.app.config import project_root
 from mulligan.cli.terminal import emit, say
+from mulligan.models.weights import without_embedder
 
 
 @click.command()
@@ -24,6 +25,9 @@ def init(folder: str) -> None:
     name = (scaffold.kebab(whole.name) or "project") if path.is_dir() else whole.name
     for file in scaffold.init(path, name):
         emit(str(file))
+    missed, command = without_embedder()
+    if missed:
+        say(f"Optional: {missed}: {command}")
     there = "" if whole == Path.cwd() else f"cd {folder} && "
     say(f"Next: {there}mulligan add reflexion my-agent")
 

@@ -246,6 +246,10 @@ class RecordLost(StoreError):
         self.episode = episode
 
 
+class LessonChanged(StoreError):
+    """Somebody changed a lesson since it was read, so that a change of what was read would undo theirs."""
+
+
 class Unreadable(StoreError):
     """A record is in the store and cannot be read. The message names it, says what is wrong, and how to go on."""
 

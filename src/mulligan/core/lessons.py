@@ -179,7 +179,7 @@ Change: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Addition:
-    """A lesson to add. `fingerprint` is equal for exact duplicates; `terms` are the words that it is found by.
+    """A lesson to add. `fingerprint` is equal for lessons that may fold; `terms` are the words that it is found by.
 
     Attributes:
         vectors: by part, of the embedder that `lesson.embedder` names.
@@ -445,29 +445,46 @@ class LessonStore(Protocol):
         claim: Claim | None = None,
         result: Json = None,
     ) -> Sequence[Added]:
-        """All of them or none, in order. fold: exact duplicates, within the batch and against the agent's lessons of
-        any state, raise the support of the one that is there instead, and a fact is confirmed if one of the two is. A
+        """All of them or none, in order. fold: duplicates, within the batch and against the agent's lessons of any
+        state, raise the support of the one that is there instead, and a fact is confirmed if one of the two is.
+        Strategies of one fingerprint are duplicates, and facts of one fingerprint that say the same word for word. A
         fact does not fold into one that was superseded. A result that is an object gets `folded`, if any were: the ids
         of those that were there. Active lessons that the origin of an added fact names as parents are superseded by it.
         """
         ...
 
     async def change(
-        self, agent_id: str, lesson: Lesson, change: Change, *, entry: Addition | None = None, detail: Json = None
+        self,
+        agent_id: str,
+        lesson: Lesson,
+        change: Change,
+        *,
+        entry: Addition | None = None,
+        detail: Json = None,
+        before: Lesson | None = None,
     ) -> None:
-        """Stores a changed lesson. entry: its new fingerprint, terms, keys and vectors if its text changed.
+        """Stores a changed lesson. entry: its new fingerprint, terms, keys and vectors if its text changed. An entry
+        without vectors keeps those of the same text, unless its lesson names no embedder.
 
-        detail: kept with the change in its history, such as the reason.
+        detail: kept with the change in its history, such as the reason. before: the lesson as it was read; raises
+        `LessonChanged` where it is another by now, but for what the store counts.
         """
         ...
 
     async def merge(
-        self, agent_id: str, entry: Addition, parents: Sequence[str], *, claim: Claim | None = None, result: Json = None
+        self,
+        agent_id: str,
+        entry: Addition,
+        parents: Sequence[str],
+        *,
+        claim: Claim | None = None,
+        result: Json = None,
+        before: Sequence[Lesson] = (),
     ) -> None:
         """Adds the merged lesson and marks its parents superseded by it; their vectors go. All or nothing.
 
         The parents of a lesson that is quarantined stay active until `change` makes it active. Raises `StoreError` when
-        a parent is not active any more.
+        a parent is not active any more. before: the parents as they were read; raises `LessonChanged` as `change` does.
         """
         ...
 
@@ -495,8 +512,10 @@ class LessonStore(Protocol):
         *,
         claim: Claim | None = None,
         result: Json = None,
+        before: Sequence[Lesson] = (),
     ) -> None:
-        """Vectors by lesson id, in place of any other embedder's. Lessons that are gone or superseded are left out."""
+        """Vectors by lesson id, in place of any other embedder's. Lessons that are gone or superseded are left out, and
+        those that are others by now than in `before`, the lessons as they were read."""
         ...
 
     async def unembedded(self, agent_id: str | None, embedder: str, limit: int) -> Sequence[Lesson]:

@@ -84,7 +84,8 @@ class Candidates(Protocol):
 
     def relevance(self, scores: Array, by: Literal["lesson", "query", "lexical"]) -> Array:
         """Scores as relevance, 0 to 1: the share of banks of this size, none of whose lessons fits, whose best scores
-        less; by what is known of this embedder, or of words."""
+        less; by what is known of this embedder, or of words. Of scores of all candidates, 1 for those that hold all
+        words of the query. nan stays nan."""
         ...
 
     def by_words(self) -> Array:

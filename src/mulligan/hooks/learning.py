@@ -193,11 +193,16 @@ async def explain(bank: Bank, lesson: Lesson, reason: str) -> None:
     """Adds to a lesson why its command failed, and how good that reason is, scored as reflections are (`REASON_QUALITY`
     in its context). A reason that was there stays; one that is flagged is left out."""
     text = one_line(mask(reason), REASON)
-    if text and not _NONE.match(text) and f"\n{WHY}" not in lesson.content and not flags_of(text):
-        outputs = [str(one.get(name, "")) for one in evidence_of(lesson) for name in OUTPUTS]
-        quality = to_json(quality_of(text, trial=[lesson.content, *outputs]))
-        context = {**lesson.context, REASON_QUALITY: quality}
-        await bank.edit(lesson.id, content=f"{lesson.content}\n{WHY}{text}", context=context)
+
+    def explained(now: Lesson) -> Mapping[str, Json]:
+        if f"\n{WHY}" in now.content:
+            return {}
+        outputs = [str(one.get(name, "")) for one in evidence_of(now) for name in OUTPUTS]
+        quality = to_json(quality_of(text, trial=[now.content, *outputs]))
+        return {"content": f"{now.content}\n{WHY}{text}", "context": {**now.context, REASON_QUALITY: quality}}
+
+    if text and not _NONE.match(text) and not flags_of(text):
+        await bank.edit(lesson.id, explained)
 
 
 async def resting_on(bank: Bank, sighting: str) -> Lesson | None:
@@ -267,16 +272,17 @@ def _same_way(lesson: Lesson, one: Found) -> bool:
 async def _seen_again(bank: Bank, lesson: Lesson, one: Found, needed: int) -> Lesson:
     """The lesson with this evidence, confirmed after so many sessions. It keeps the steps that both have in common, if
     nobody has changed its text. What a person dropped, or a newer fact replaced, stays as it is."""
-    calls = _calls(lesson)
-    sessions = sessions_of(lesson)
-    if lesson.state not in ("active", "quarantined") or one.session in sessions:
-        return lesson
-    mends = _mends(lesson)
-    common = {key: step for key, step in mends.items() if key in one.mends}
-    before, after = ("\n".join(lines_of(steps.values())) for steps in (mends, common))
-    changed = {"content": lesson.content.replace(before, after)} if mends != common and before in lesson.content else {}
-    seen: list[Json] = [*evidence_of(lesson), dict(one.seen)][-EVIDENCE:]
-    context = {**lesson.context, "mends": common, "calls": [*calls, one.call][-CALLS:], "seen": seen}
-    return await bank.edit(
-        lesson.id, confirmed=lesson.confirmed or len(sessions) + 1 >= needed, context=context, **changed
-    )
+
+    def seen_again(now: Lesson) -> Mapping[str, Any]:
+        sessions = sessions_of(now)
+        if now.state not in ("active", "quarantined") or one.session in sessions:
+            return {}
+        mends = _mends(now)
+        common = {key: step for key, step in mends.items() if key in one.mends}
+        before, after = ("\n".join(lines_of(steps.values())) for steps in (mends, common))
+        changed = {"content": now.content.replace(before, after)} if mends != common and before in now.content else {}
+        seen: list[Json] = [*evidence_of(now), dict(one.seen)][-EVIDENCE:]
+        context = {**now.context, "mends": common, "calls": [*_calls(now), one.call][-CALLS:], "seen": seen}
+        return {"confirmed": now.confirmed or len(sessions) + 1 >= needed, "context": context, **changed}
+
+    return await bank.edit(lesson.id, seen_again)

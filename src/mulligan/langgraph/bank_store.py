@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,11 +25,14 @@ from langgraph.store.base import (
 
 from mulligan.app.service import Service
 from mulligan.bank.bank import Bank
-from mulligan.bank.learn.validation import FIELDS
+from mulligan.bank.learn.screening import screened
+from mulligan.bank.learn.validation import FIELDS, checked_fields
+from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
 from mulligan.recording.bridge import finish, portal, settled
+from mulligan.text.secrets import mask_json
 
 T = TypeVar("T")
 
@@ -39,8 +43,11 @@ LATEST = 1 << 62
 """A tip that is later than all changes."""
 TITLE = 60
 """The characters of a title that is taken from the content."""
-KEYS = "langgraph_keys"
-"""The entry of a lesson's context that holds the keys under which it was put."""
+KEYS, VALUE = "langgraph_keys", "langgraph_value"
+"""The entries of a lesson's context that hold the keys under which it was put, and the value as it was put, where the
+lesson differs from it, such as in white space at its ends."""
+PART = 10_000
+"""Characters of the parts in which that value is kept."""
 
 
 def label(agent_id: str) -> str:
@@ -55,8 +62,9 @@ class BankStore(BaseStore):
 
     The value of an item has the fields of a lesson: title and content, and description, outcome, query, tags, kind,
     context, confidence. Without a title, it is the beginning of the content. `put` adds a lesson or edits the one with
-    that key; its history keeps the earlier text. `delete` retires it. `search` with a query is a recall, with scores;
-    without one, the newest come first. The key of a lesson that was not put here is its id.
+    that key; its history keeps the earlier text. `get` returns each field as it was put, character for character, with
+    secrets masked. `delete` retires it. `search` with a query is a recall, with scores; without one, the newest come
+    first. The key of a lesson that was not put here is its id.
 
     Args:
         bank: The bank with the lessons; None: the lessons of all agents in the default store, opened by its first use.
@@ -119,38 +127,32 @@ class BankStore(BaseStore):
             if lesson is not None and lesson.state == "active":
                 await self._removed(bank, lesson, op.key)
             return
-        fields = {**_NEW, **_titled(op.value)}
-        if lesson is not None and _keys(lesson) != [op.key] and _keys(lesson):
+        value = cast(dict[str, Any], mask_json({**_NEW, **_titled(op.value)}))
+        if lesson is not None and len(_keys(lesson)) > 1:  # of an older version, which kept equal lessons as one
             await self._removed(bank, lesson, op.key)
             lesson = None
-        if lesson is None:
-            await self._added(bank, fields, op.key)
+        if lesson is not None and _value(lesson) == value and lesson.state == "active":
             return
-        if lesson.state == "retired":
-            lesson = await self._banks.do(bank.restore(lesson.id))
-        context = {**fields["context"], **({KEYS: _keys(lesson)} if _keys(lesson) else {})}
-        if _value(lesson) != fields:
-            await self._banks.do(bank.edit(lesson.id, **{**fields, "context": context}))
-
-    async def _added(self, bank: Bank, fields: dict[str, Any], key: str) -> None:
-        given: dict[str, Any] = {**fields, "context": {**fields["context"], KEYS: [key]}}
-        lesson = await self._banks.do(bank.add(**given))
-        if lesson.state == "retired":
-            lesson = await self._banks.do(bank.restore(lesson.id))
+        keys: dict[str, Json] = {KEYS: [op.key]} if lesson is None or _keys(lesson) else {}
+        fields: dict[str, Any] = {**value, "context": {**value["context"], **keys, **_whole(value)}}
+        if lesson is None:
+            lesson = await self._banks.do(bank.add(**fields, fold=False))
+        else:
+            if lesson.state == "retired":
+                lesson = await self._banks.do(bank.restore(lesson.id))
+            lesson = await self._banks.do(bank.edit(lesson.id, **fields))
         if lesson.state != "active":
             raise InvalidInput(
-                f"Lesson {lesson.id} says the same and is {lesson.state}, or was held back as it was read: "
+                f"Lesson {lesson.id} was held back as it was read, and is {lesson.state}: "
                 f"mulligan memory show {lesson.id[:8]}"
             )
-        if key not in _keys(lesson):  # the lesson existed under another key
-            context = {**lesson.context, KEYS: [*(_keys(lesson) or [lesson.id]), key]}
-            await self._banks.do(bank.edit(lesson.id, context=context))
 
     async def _removed(self, bank: Bank, lesson: Lesson, key: str) -> None:
         """Remove the key from the lesson; retire the lesson if it has no other key."""
-        left = [other for other in _keys(lesson) if other != key]
+        left: Json = [other for other in _keys(lesson) if other != key]
         if left:
-            await self._banks.do(bank.edit(lesson.id, context={**lesson.context, KEYS: left}))
+            others = bank.edit(lesson.id, lambda now: {"context": {**now.context, KEYS: left}})
+            await self._banks.do(others)
         else:
             await self._banks.do(bank.retire(lesson.id, "deleted through the LangGraph store"))
 
@@ -260,11 +262,29 @@ _NEW: Mapping[str, Json] = {
 
 
 def _value(lesson: Lesson) -> dict[str, Json]:
-    """Return the value of an item: the fields of a lesson that can be put."""
+    """Return the value of an item: as it was put, unless somebody changed the lesson since."""
+    fields, kept = _fields_of(lesson), cast(dict[str, Any], lesson.context.get(VALUE) or {})
+    if kept.get("of") == digest(fields):
+        with suppress(ValueError):
+            return {**fields, **json.loads("".join(kept["parts"]))}
+    return fields
+
+
+def _whole(value: Mapping[str, Any]) -> Mapping[str, Json]:
+    """Return the entry of the context that keeps this value, if a lesson cannot hold it as it is."""
+    lesson, _ = screened(Lesson("", **checked_fields(value)))
+    if (fields := _fields_of(lesson)) == value:
+        return {}
+    text = json.dumps(value)
+    return {VALUE: {"of": digest(fields), "parts": [text[n : n + PART] for n in range(0, len(text), PART)]}}
+
+
+def _fields_of(lesson: Lesson) -> dict[str, Json]:
+    """Return the fields of a lesson that can be put."""
     left_out = {*(() if lesson.nature == "fact" else _OF_FACTS), *(() if lesson.layer else ("layer",))}
     names = [name for name in FIELDS if name not in left_out]
     value = {name: getattr(lesson, name) for name in names}
-    context = {name: said for name, said in lesson.context.items() if name != KEYS}
+    context = {name: said for name, said in lesson.context.items() if name not in (KEYS, VALUE)}
     return {**value, "tags": list(lesson.tags), "context": context}
 
 
@@ -291,8 +311,8 @@ def _check_put(op: PutOp) -> None:
         if not isinstance(value, str) or not value.strip():
             raise InvalidInput(f"A lesson needs a {name}. Put it into the item's value, as a string.")
     context = op.value.get("context", {})
-    if not isinstance(context, Mapping) or KEYS in context:
-        raise InvalidInput(f"The context of a lesson must be an object without the key {KEYS!r}.")
+    if not isinstance(context, Mapping) or {KEYS, VALUE} & {*context}:
+        raise InvalidInput(f"The context of a lesson must be an object without the key {KEYS!r} or {VALUE!r}.")
     if op.index is False or op.ttl is not None:
         raise InvalidInput(
             "This store does not support index=False and ttl: every lesson can be found, and none expires."

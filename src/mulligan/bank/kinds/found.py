@@ -160,8 +160,8 @@ class Kinds:
             near = zip(without, await self._nearest(kept, [_plain(one.query) for one in without]), strict=True)
             kept = replace(kept, lessons={one.id: name for one, (name, much) in near if much >= kept.alike})
         await self._lessons.keep_kinds(self._ports.writes, kept)  # first, so that `undo` knows what was changed
-        changed = [replace(one, kind=kept.lessons[one.id]) for one in without if one.id in kept.lessons]
-        await self._change(changed, "the kind of the nearest cluster")
+        for id, name in kept.lessons.items():
+            await self._change(id, "", name, "the kind of the nearest cluster")
         return kept
 
     async def kept(self) -> KindMap | None:
@@ -177,8 +177,8 @@ class Kinds:
             raise InvalidInput("No kinds are kept here, so there is nothing to take back.")
         states = ("active", "retired", "quarantined")
         lessons = await self._writer.present(self._ports.writes, list(kept.lessons), states)
-        given = [replace(one, kind="") for one in lessons if same_kind(one.kind, kept.lessons[one.id])]
-        await self._change(given, "kinds were taken back")
+        for one in lessons:
+            await self._change(one.id, kept.lessons[one.id], "", "kinds were taken back")
         await self._lessons.drop_kinds(self._ports.writes, self._ports.project)
         return kept
 
@@ -269,9 +269,14 @@ class Kinds:
             (kept.kinds[int(n)].name, float(much)) for n, much in zip(of.tolist(), similarity.tolist(), strict=True)
         ]
 
-    async def _change(self, lessons: Sequence[Lesson], why: str) -> None:
-        for entry in await self._writer.entries(lessons, by_a_person=True) if lessons else ():
-            await self._lessons.change(self._ports.writes, entry.lesson, "edited", entry=entry, detail={"why": why})
+    async def _change(self, id: str, before: str, kind: str, why: str) -> None:
+        """Gives a lesson this kind, if it has the kind `before`."""
+
+        def changed(lesson: Lesson) -> Lesson:
+            same = same_kind(lesson.kind, before) if before else not lesson.kind
+            return replace(lesson, kind=kind) if same else lesson
+
+        await self._writer.change(self._ports.writes, id, "edited", changed, detail={"why": why}, by_a_person=True)
 
 
 def _plain(text: str) -> str:

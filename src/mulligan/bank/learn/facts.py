@@ -105,7 +105,7 @@ def claims(fact: Lesson) -> Mapping[str, str]:
     if errors_of(fact):  # there may be several ways out of one error
         return {_folded(fact.content): ""}
     values = dict(claim_of(asked, expected) for asked, expected in checks_of(fact).items())
-    return values or {_folded(fact.title): _folded(fact.content)}
+    return values or {_folded(fact.title): fact.content}
 
 
 def checks_of(fact: Lesson) -> Mapping[str, str]:
@@ -160,7 +160,7 @@ def subject_of(lesson: Lesson) -> str:
 
 def keys_of(fact: Lesson) -> tuple[str, ...]:
     """What a fact is looked up by."""
-    about = working_actions(fact) or {*checks_of(fact), *claims(fact)}
+    about = set(map(_folded, working_actions(fact))) or {*checks_of(fact), *claims(fact)}
     found = keys(fact.agent_id, fact.project, about, names_in(fact), fact.rests_on)
     return (*found, *sorted({f"{ERROR}{one}" for one in errors_of(fact)}))
 
@@ -175,15 +175,16 @@ def keys(
     agent_id: str, project: str, about: Iterable[str] = (), names: Iterable[str] = (), bases: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """The keys of the facts of a project that speak about one of these (a check, with or without its value, an action
-    that works, a title), that hold one of these names, or that rest on one of the facts with these ids."""
-    kinds = {"about": about, "name": names, "base": bases}
+    that works, a title; an action and a title in any spelling), that hold one of these names, or that rest on one of
+    the facts with these ids."""
+    kinds = {"about": {form for text in about for form in (text, _folded(text))}, "name": names, "base": bases}
     found = ((agent_id, project, kind, text) for kind, texts in kinds.items() for text in texts)
     return tuple(sorted({digest([*one])[:16] for one in found}))
 
 
 def actions_of(episode: Episode) -> Mapping[str, str]:
     """Whether the actions of this episode worked (`WORKS`) or were refused (`FAILS`), each as it was the last time."""
-    return {_folded(step.action): FAILS if refused(step.observation) else WORKS for _, step in _steps(episode)}
+    return {step.action.strip(): FAILS if refused(step.observation) else WORKS for _, step in _steps(episode)}
 
 
 def upheld(fact: Lesson, passed: Container[str], actions: Mapping[str, str]) -> bool | None:
@@ -239,7 +240,7 @@ def _actions(fact: Lesson) -> Mapping[str, str]:
     """The actions that a fact of steps holds, with whether they work."""
     given = fact.context.get("actions")
     actions: Mapping[str, Json] = cast("dict[str, Json]", given) if isinstance(given, dict) else {}
-    return {_folded(name): str(how) for name, how in actions.items()}
+    return {name.strip(): str(how) for name, how in actions.items()}
 
 
 def _steps(episode: Episode) -> Iterator[tuple[int, Step]]:
@@ -317,7 +318,7 @@ def _fact_of_steps(
 def _alike(one: Step, other: Step) -> bool:
     """Whether two different actions do about the same: they begin with the same word, and share most of their words."""
     first, second = _WORDS.findall(one.action), _WORDS.findall(other.action)
-    if not first or first[:1] != second[:1] or _folded(one.action) == _folded(other.action):
+    if not first or first[:1] != second[:1] or one.action.strip() == other.action.strip():
         return False
     return SequenceMatcher(None, first, second, autojunk=False).ratio() >= ALIKE
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
@@ -37,9 +37,10 @@ from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import fitting
+from mulligan.bank.recall.terms import embedded
 from mulligan.core.codec import digest, from_json, to_json
-from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, NotFound
-from mulligan.core.lessons import Account, Addition, Claim, Queue, Queued, Selection
+from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, LessonChanged, MulliganError, NotFound
+from mulligan.core.lessons import Account, Addition, Change, Claim, Queue, Queued, Selection
 from mulligan.core.operations import asked, detail_of, operation
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.questions import Answer, Question, Sampling, Thinker, think
@@ -57,6 +58,9 @@ NOTHING_FROM: Mapping[tuple[str, bool | None], str] = {
 """Why a model is not asked, by the setting `extraction` and how the task ended."""
 REMEMBERED = 100
 """Pieces of work for whose judge the secrets of the task are held in memory."""
+
+MEETINGS = 100
+"""How often a change of a lesson is begun anew where others change it meanwhile."""
 
 ACCOUNTS = 100
 """Accounts that are kept of a project, the newest."""
@@ -95,17 +99,20 @@ class LessonWriter:
         which = Selection(nature="fact", project=project, keys=keys(agent_id, project, **found_by), limit=None)
         return await self._lessons.list(agent_id, which) if which.keys else ()
 
-    async def entries(self, lessons: Sequence[Lesson], *, named: str = "", by_a_person: bool = False) -> list[Addition]:
+    async def entries(
+        self, lessons: Sequence[Lesson], *, named: str = "", by_a_person: bool = False, embed: bool = True
+    ) -> list[Addition]:
         """The lessons as the store takes them, with vectors if the embedder answers.
 
         Args:
             lessons: Lessons with ids.
             named: The text of the task and its check; commands that stand in it hold no lesson back.
             by_a_person: A person wrote them, so flags hold none of them back.
+            embed: Whether vectors are made; else those stay that are there.
         """
         quarantine = self._ports.settings.quarantine and not by_a_person
         entries = [addition_of(lesson, quarantine=quarantine, named=named) for lesson in lessons]
-        parts = await self._ports.vectors.parts([entry.lesson for entry in entries])
+        parts = await self._ports.vectors.parts([entry.lesson for entry in entries]) if embed else None
         if parts is None:
             return entries
         embedder = self._ports.vectors.id
@@ -123,6 +130,7 @@ class LessonWriter:
         *,
         named: str = "",
         by_a_person: bool = False,
+        fold: bool = True,
     ) -> Learned:
         """Keeps new lessons, folds exact duplicates, and queues the search for near-duplicates.
 
@@ -133,18 +141,19 @@ class LessonWriter:
             result: What the work keeps of itself; the ids of the lessons are added to it.
             named: See `entries`.
             by_a_person: See `entries`.
+            fold: False keeps each as a lesson apart, whatever the settings say.
         """
         entries = await self.entries(lessons, named=named, by_a_person=by_a_person)
         facts = any(entry.lesson.nature == "fact" for entry in entries)
         entries = await self._replacing(agent_id, entries) if facts else entries
         skipped: Sequence[str] = ()
-        if self._ports.settings.near_duplicates == "skip":
+        if fold and self._ports.settings.near_duplicates == "skip":
             entries, skipped = await self._without_near_duplicates(agent_id, entries)
         quarantined = [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"]
         ids: list[Json] = [entry.lesson.id for entry in entries]
         result = {**(result or {}), "lessons": ids, "skipped": [*skipped], "quarantined": [*quarantined]}
         with operation("keep") as keeping:
-            fold = self._ports.settings.fold
+            fold = fold and self._ports.settings.fold
             kept = await self._lessons.add(agent_id, entries, fold=fold, claim=claim, result=result)
             new = [one.id for one in kept if not one.folded]
             held = len(set(new).intersection(quarantined))
@@ -186,11 +195,48 @@ class LessonWriter:
             by=str(result.get("by", "")),
         )
 
+    async def change(
+        self,
+        agent_id: str,
+        id: str,
+        change: Change,
+        changed: Callable[[Lesson], Lesson],
+        *,
+        detail: Json = None,
+        by_a_person: bool = False,
+    ) -> Lesson:
+        """Changes a lesson, and returns it as it then is. What others change meanwhile stays.
+
+        Args:
+            agent_id: Whose lesson it is.
+            id: The lesson's id.
+            change: What its history calls this.
+            changed: Gives the lesson with its new fields, of the lesson as it is now; called again where that changed
+                before it was written. Nothing is written where it gives the same.
+            detail: What its history keeps of the change.
+            by_a_person: See `entries`.
+        """
+        for _ in range(MEETINGS):
+            (before,) = await self._lessons.get(agent_id, [id])
+            after, entry = changed(before), None
+            if after == before:
+                return before
+            if not _same_entry(before, after):
+                same = embedded(after) == embedded(before) and after.query == before.query
+                (entry,) = await self.entries([after], by_a_person=by_a_person, embed=not same or not before.embedder)
+                after = entry.lesson
+            with suppress(LessonChanged):
+                await self._lessons.change(agent_id, after, change, entry=entry, detail=detail, before=before)
+                return (await self._lessons.get(agent_id, [id]))[0]
+        raise LessonChanged(f"Others change lesson {id} all the time. Try again.")
+
     async def doubt(self, fact: Lesson, why: str) -> None:
         """Marks an active fact as one that is to be checked."""
-        if fact.state == "active" and fact.to_check != why:
-            after = replace(fact, to_check=why)
-            await self._lessons.change(fact.agent_id, after, "doubted", detail=detail_of(why))
+
+        def doubted(now: Lesson) -> Lesson:
+            return replace(now, to_check=why) if now.state == "active" else now
+
+        await self.change(fact.agent_id, fact.id, "doubted", doubted, detail=detail_of(why))
 
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> list[Addition]:
         """The entries; a fact names as its parents the known facts that it contradicts, or to which it adds an attempt
@@ -242,6 +288,24 @@ class LessonWriter:
             else:
                 kept.append(entry)
         return kept, skipped
+
+
+def _same_entry(before: Lesson, after: Lesson) -> bool:
+    """Whether the lesson is still found by the same, and says the same."""
+    outcome = after.outcome if before.nature == "fact" else before.outcome
+    free = {
+        name: getattr(after, name) for name in ("state", "pinned", "ratings", "confirmed", "confidence", "to_check")
+    }
+    return replace(before, outcome=outcome, **free) == after
+
+
+def _confirmed(fact: Lesson) -> Lesson:
+    known = fact.state != "active" or (fact.confirmed and not fact.to_check)
+    return fact if known else replace(fact, confirmed=True, outcome="success", to_check="")
+
+
+def _retired(lesson: Lesson) -> Lesson:
+    return replace(lesson, state="retired") if lesson.state == "active" else lesson
 
 
 def success_of(episodes: Sequence[Episode]) -> bool | None:
@@ -398,9 +462,7 @@ class Learning:
         drafts = [from_json(Lesson, one) for one in work.payload["facts"]]
         facts = [new_lesson(draft, work.agent_id, experience) for draft in drafts]
         for fact in await self._writer.present(work.agent_id, work.payload["confirmed"]):
-            if fact.to_check or not fact.confirmed:
-                after = replace(fact, confirmed=True, outcome="success", to_check="")
-                await self._ports.memory.lessons.change(work.agent_id, after, "confirmed")
+            await self._writer.change(work.agent_id, fact.id, "confirmed", _confirmed)
         for fact in await self._writer.present(work.agent_id, work.payload.get("doubted", ())):
             await self._writer.doubt(fact, "its action was refused since")
         await self._writer.add(work.agent_id, facts, claim, {"confirmed": work.payload["confirmed"]})
@@ -539,7 +601,7 @@ class Learning:
         experience, reason = secrets.token_hex(8), str(payload["reason"])
         for entry in await self._writer.present(agent_id, list(extracted.removed)):
             why = {"why": extracted.removed[entry.id]}
-            await self._ports.memory.lessons.change(agent_id, replace(entry, state="retired"), "retired", detail=why)
+            await self._writer.change(agent_id, entry.id, "retired", _retired, detail=why)
         lessons = [
             replace(
                 new_lesson(draft, agent_id, experience),

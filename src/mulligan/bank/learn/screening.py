@@ -247,8 +247,8 @@ def pair_key(agent_id: str, graph: str, shape: str = "") -> str:
 
 
 def fingerprint(lesson: Lesson) -> str:
-    """Equal for lessons that say the same, letter by letter, but for white space and capitals; of facts, in the same
-    project, whatever became of the task; of query pairs, over the same graph."""
+    """Equal for lessons that may be duplicates: those that say the same but for white space and capitals; of facts, in
+    the same project, whatever became of the task; of query pairs, over the same graph."""
     kind = f"fact {lesson.project}" if lesson.nature == "fact" else lesson.outcome
     kind = f"query_pair {lesson.context.get('graph')}" if lesson.nature == "query_pair" else kind
     parts = (kind, lesson.title, lesson.description, lesson.content)

@@ -33,6 +33,15 @@ class BM25:
     most: int = 64
 
 
+DIGITS = 6
+"""Decimal places of a cosine, a share and a relevance. Equal lessons get equal scores, so that age decides ties, and
+what is 1 but for the last digits of a sum is 1."""
+
+
+def rounded(scores: Array) -> Array:
+    return scores.round(DIGITS)
+
+
 FEW = 10
 YOUNG = 20
 """Lessons after which a bank's own count of a term weighs as much as how common the term is anywhere."""
@@ -184,7 +193,7 @@ class PostingsView:
         share = np.zeros(len(none))
         for term, slots, _ in found:
             share[slots] += -np.log(anywhere[term])
-        share /= -np.log(anywhere).sum()
+        share = rounded(share / -np.log(anywhere).sum())
         shared = 1 - (1 - anywhere[heavy]) ** (self._mean / LESSON)
         return WordScores(scores, share, whole, float((weights[heavy] * shared).sum()))
 
@@ -224,14 +233,14 @@ class NullDistribution:
     growth: float
 
     def relevance(self, scores: Array, size: float) -> Array:
-        """Monotonic and smooth. nan stays nan."""
+        """Monotonic, from 0 to 1. nan stays nan."""
         place = self.place + self.growth * np.log(max(size, 1.0))
-        return np.exp(-np.exp(np.minimum((place - np.asarray(scores, np.float64)) / self.width, 700.0)))
+        return rounded(np.exp(-np.exp(np.minimum((place - np.asarray(scores, np.float64)) / self.width, 700.0))))
 
 
 SHIPPED = {
     "words": NullDistribution(-2.0, 1.3, 1.05),
-    "local:minilm-l6-v2": NullDistribution(0.036, 0.055, 0.03),
+    "local:minilm-l6-v2": NullDistribution(0.033, 0.057, 0.04),
     "hash:384": NullDistribution(0.09, 0.08, 0.053),
 }
 """Of words, and of embedders by the beginning of their id, read from what studies/retrieval/nulls.py prints."""
@@ -241,9 +250,13 @@ UNKNOWN = (0.2, 0.12, 2)
 that outweigh them."""
 
 
-def shipped(embedder: str | None) -> NullDistribution | None:
+FOREIGN = {"local:minilm-l6-v2": NullDistribution(0.34, 0.1, 0.05)}
+"""Of embedders that know English alone: of two texts in one other language, which are alike by their language."""
+
+
+def shipped(embedder: str | None, known: Mapping[str, NullDistribution] = SHIPPED) -> NullDistribution | None:
     """That of a known embedder."""
-    return next((null for name, null in SHIPPED.items() if (embedder or "").startswith(name)), None)
+    return next((null for name, null in known.items() if (embedder or "").startswith(name)), None)
 
 
 def estimated(cosines: Array, lessons: int) -> NullDistribution:
@@ -268,10 +281,6 @@ def pairs(vectors: Array, there: Array, slots: Array, labels: Array, most: int =
 def _spread(column: Array, most: int) -> Array:
     """At most so many of a column, spread evenly."""
     return column[np.linspace(0, len(column) - 1, most).astype(np.int64)] if len(column) > most else column
-
-
-DIGITS = 6
-"""Decimal places of a cosine, so that equal lessons get equal scores and age decides ties."""
 
 
 class TextSelection(Sequence[str]):
@@ -305,9 +314,11 @@ class Columns:
         slots: the active ones, oldest first.
         whole: whether `slots` are simply all of them.
         project, kind: a number for each name; `kinds` has those of the kinds.
+        tongue: the language, as `terms.tongue` says.
         layer: a number for each layer, 0 for none.
         vectors: unit, float32, by part, and where there is one.
-        unrelated: how unrelated texts score in this bank, by words and by meaning.
+        unrelated: how unrelated texts score in this bank, by words and by meaning; where the embedder knows English
+            alone, by meaning of texts in another language ("foreign").
     """
 
     ids: list[str]
@@ -324,6 +335,7 @@ class Columns:
     layer: Array
     kind: Array
     kinds: Mapping[str, int]
+    tongue: Array
     vectors: dict[str, tuple[Array, Array]]
     postings: PostingsView
     unrelated: dict[str, NullDistribution] = field(default_factory=dict[str, NullDistribution])
@@ -336,9 +348,12 @@ class Columns:
 class Ranking:
     """`core.ranking.Candidates` over an index's columns. Everything is computed once, when it is asked for."""
 
-    def __init__(self, columns: Columns, terms: tuple[Array, Array, Array], vector: Any, now: float) -> None:
-        """terms: of the query, as `bank.terms.weighed` gives them. vector: the query's, unit; None: by words alone."""
-        self._columns, self._terms = columns, terms
+    def __init__(
+        self, columns: Columns, terms: tuple[Array, Array, Array], vector: Any, now: float, tongue: int = 0
+    ) -> None:
+        """terms: of the query, as `bank.terms.weighed` gives them. vector: the query's, unit; None: by words alone.
+        tongue: the query's."""
+        self._columns, self._terms, self._tongue = columns, terms, tongue
         self._vector = None if vector is None else np.asarray(vector, np.float32)
         self.now, self.n = now, len(columns.slots)
         self.ids: Sequence[str] = TextSelection(columns.ids, columns.slots)
@@ -360,7 +375,8 @@ class Ranking:
         if not tactical.any():
             return self
         fits = ~tactical | (self.by_words() >= least) | columns.of_kind(kind)
-        return Ranking(replace(columns, slots=columns.slots[fits], whole=False), self._terms, self._vector, self.now)
+        columns = replace(columns, slots=columns.slots[fits], whole=False)
+        return Ranking(columns, self._terms, self._vector, self.now, self._tongue)
 
     def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:
         if of not in self._cosines:
@@ -382,14 +398,28 @@ class Ranking:
         if "lesson" not in self._columns.vectors:
             return None
         vectors: Array = self._columns.vectors["lesson"][0][self._columns.slots[np.asarray(rows, np.int64)]]
-        return _rounded(np.vecdot(vectors[:, None], vectors[None]))
+        return rounded(np.vecdot(vectors[:, None], vectors[None]))
 
     def relevance(self, scores: Array, by: Literal["lesson", "query", "lexical"]) -> Array:
         scores = np.asarray(scores, np.float64)
         if by == "lexical":
             size = self._columns.postings.total / LESSON
             return np.where(scores > 0, self._columns.unrelated["words"].relevance(scores - self.by_chance, size), 0.0)
-        return self._columns.unrelated["meaning"].relevance(scores, self.n)
+        unrelated = self._columns.unrelated
+        if scores.shape != (self.n,):
+            return unrelated["meaning"].relevance(scores, self.n)
+        relevance: Array
+        if "foreign" not in unrelated:
+            relevance = unrelated["meaning"].relevance(scores, self.n)
+        else:  # of texts in two languages it says nothing
+            same = self._picked(self._columns.tongue) == self._tongue
+            null = unrelated["foreign" if self._tongue else "meaning"]
+            relevance = np.where(same, null.relevance(scores, float(same.sum())), 0.0)
+            if self._tongue or not same.all():
+                relevance = np.maximum(relevance, self.by_words() * (~same | bool(self._tongue)))
+        relevance[self._picked(self._words.share) == 1.0] = 1.0
+        relevance[np.isnan(scores)] = np.nan
+        return relevance
 
     def by_words(self) -> Array:
         # What holds nearly all words of the task fits it, however many other lessons hold them, too.
@@ -427,7 +457,7 @@ class Ranking:
 def cosines_of(vectors: Array, vector: Array) -> Array:
     """Of each row with the vector, all unit. Row by row: a matrix product would keep other cores spinning for as long,
     and give equal rows unequal last digits."""
-    return _rounded(np.vecdot(vectors, vector))
+    return rounded(np.vecdot(vectors, vector))
 
 
 KIND_RAISE = 0.05
@@ -453,7 +483,3 @@ def rank_with_kind(retrieval: Retrieval, among: Ranking, top_k: int, threshold: 
         raised.append(least + KIND_RAISE * bool(alike[row]))
     order = sorted(range(len(raised)), key=lambda n: -raised[n])[: len(plain.rows)]
     return replace(plain, rows=[pool.rows[n] for n in order], scores=[pool.scores[n] for n in order])
-
-
-def _rounded(cosines: Array) -> Array:
-    return cosines.round(DIGITS)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mulligan.bank.learn.facts import RULE
-from mulligan.bank.recall.candidates import Ranking
+from mulligan.bank.recall.candidates import DIGITS, Ranking
 from mulligan.core.ranking import Ranked
 from mulligan.core.records import Lesson
 
@@ -30,7 +30,7 @@ class Chosen:
 
 
 def scores_of(among: Ranking, ranked: Ranked) -> dict[str, float]:
-    return {among.ids[row]: round(score, 6) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
+    return {among.ids[row]: round(score, DIGITS) for row, score in zip(ranked.rows, ranked.scores, strict=True)}
 
 
 def nearest_held(
@@ -40,7 +40,7 @@ def nearest_held(
     held = {id: score for scores in found for id, score in scores.items() if id not in given}
     for among, one in zip(both, ranked, strict=True):
         if one.nearest is not None:
-            held[among.ids[one.nearest]] = round(one.nearest_score, 6)
+            held[among.ids[one.nearest]] = round(one.nearest_score, DIGITS)
     return dict(sorted(held.items(), key=lambda item: -item[1])[:1])
 
 
@@ -48,7 +48,7 @@ def together(
     facts: dict[str, float], others: dict[str, float], most: int, *, everything: bool = False
 ) -> dict[str, float]:
     """Both, best first. Facts of the project come first where the best is about as relevant as the best of the others,
-    and then one of those at most, if it is more relevant: vague advice beside a fact misleads. everything: all of both
+    and then one of those at most, if it is as relevant: vague advice beside a fact misleads. everything: all of both
     that there is room for."""
     if not facts or not others:
         return facts or others
@@ -57,7 +57,7 @@ def together(
         first = dict(list(others.items())[: max(most - 1, 1)])
         return {**first, **dict(list(facts.items())[: most - len(first)])}
     first = dict(list(facts.items())[:most])
-    beside = list(others.items()) if everything else [(id, score) for id, score in others.items() if score > best][:1]
+    beside = list(others.items()) if everything else [(id, score) for id, score in others.items() if score >= best][:1]
     return {**first, **dict(beside[: most - len(first)])}
 
 

@@ -22,11 +22,12 @@ log = logging.getLogger("mulligan")
 
 
 class Vectors:
-    """The bank's way to an embedder, if there is one. `why_not` says why the last call gave nothing."""
+    """The bank's way to an embedder, if there is one. `why_not` says why the last call gave nothing, or the next one
+    will."""
 
-    def __init__(self, embedder: Embedder | None) -> None:
+    def __init__(self, embedder: Embedder | None, why_not: str = "") -> None:
         self.embedder = embedder
-        self.why_not = "" if embedder else "no embedder is set up"
+        self.why_not = why_not or ("" if embedder else "no embedder is set up")
 
     @property
     def id(self) -> str | None:

@@ -19,6 +19,7 @@ import numpy as np
 from mulligan.bank.recall import terms
 from mulligan.bank.recall.candidates import (
     BM25,
+    FOREIGN,
     LAYER_NUMBERS,
     SHIPPED,
     Columns,
@@ -53,6 +54,7 @@ _PLAIN = {
     "project": np.int32,
     "layer": np.int8,
     "kind": np.int32,
+    "tongue": np.int8,
 }
 
 
@@ -162,6 +164,7 @@ class Index:
         self._by_id.update(zip((row.id for row in added), slots, strict=True))
         self._columns["alive"][first : self._size] = True
         hashes, counts, sizes = terms.read([row.terms for row in added])
+        self._columns["tongue"][first : self._size] = terms.tongues([row.terms for row in added])
         owner = np.repeat(np.arange(len(added)), sizes)
         self._columns["lengths"][first : self._size] = np.bincount(owner, counts, len(added))
         self._postings.add(hashes, owner + first, counts)
@@ -294,7 +297,7 @@ class Index:
             return self._snapshot()
 
     def _ranking(self, columns: Columns, query: str, vector: Any, now: float) -> Ranking:
-        return Ranking(columns, terms.weighed(query), vector, now)
+        return Ranking(columns, terms.weighed(query), vector, now, terms.tongue(query))
 
     def nearest(self, id: str, most: int) -> tuple[Ranking, Array] | None:
         """The active lessons nearest to this one, itself left out, and their cosines (-1 where there is no vector).
@@ -341,10 +344,14 @@ class Index:
             layer=put["layer"][:size],
             kind=put["kind"][:size],
             kinds=self._kinds,
+            tongue=put["tongue"][:size],
             vectors={part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()},
             postings=self._postings.held(put["lengths"][:size], alive),
         )
-        self._now = replace(columns, unrelated={"words": SHIPPED["words"], "meaning": self._null_distribution(columns)})
+        unrelated = {"words": SHIPPED["words"], "meaning": self._null_distribution(columns)}
+        if (foreign := shipped(self.embedder, FOREIGN)) is not None:
+            unrelated["foreign"] = foreign
+        self._now = replace(columns, unrelated=unrelated)
         return self._now
 
     def _null_distribution(self, columns: Columns) -> NullDistribution:

@@ -62,7 +62,7 @@ class Upkeep:
                 await self._queue.fail(claim, vectors.why_not, retry_in=None)
                 return
             by_id = {lesson.id: parts for lesson, parts in zip(lessons, made, strict=True)}
-            await self._lessons.set_vectors(work.agent_id, vectors.id, by_id)
+            await self._lessons.set_vectors(work.agent_id, vectors.id, by_id, before=lessons)
             done += len(lessons)
             if self.on_embedded:
                 self.on_embedded(done, max(done, total))
@@ -175,7 +175,7 @@ class Upkeep:
         (entry,) = await self._writer.entries([lesson])
         held = [lesson.id] if entry.lesson.state == "quarantined" else []
         result = {"lessons": [lesson.id], "quarantined": held, "usage": dict(usage or {})}
-        await self._lessons.merge(agent_id, entry, origin.parents, claim=claim, result=result)
+        await self._lessons.merge(agent_id, entry, origin.parents, claim=claim, result=result, before=lessons)
         return Learned((lesson.id,), quarantined=tuple(held), work=claim.id)
 
 

@@ -15,14 +15,16 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
 from mulligan.core.errors import ModelError, UnknownName
+from mulligan.core.extras import install_command
 from mulligan.core.home import home
 from mulligan.models.weights.fetch import CHUNK, POLL_SECONDS, Installer, download, installer_at_hand, unpack
-from mulligan.models.weights.known import KNOWN, Part, Weights
+from mulligan.models.weights.known import EMBEDDERS, KNOWN, MINILM, Part, Weights
 
 Progress = Callable[[str, int, int], None]
 # Called with a line about the current step, the bytes so far, and all bytes. Print the line when it changes.
@@ -52,6 +54,18 @@ def path_of(name: str, known: Mapping[str, Weights] = KNOWN) -> Path:
 def installed(known: Mapping[str, Weights] = KNOWN) -> dict[str, Path]:
     """The known weights that are complete on this machine (by size: pulling checked their hash)."""
     return {name: path_of(name, known) for name, weights in known.items() if is_whole(path_of(name, known), weights)}
+
+
+def without_embedder() -> tuple[str, str]:
+    """What a bank misses without the local embedder, and the command that brings it; ("", "") where it is here."""
+    ready = find_spec("onnxruntime") is not None
+    if ready and MINILM.name in installed(EMBEDDERS):
+        return "", ""
+    pull = f"mulligan models pull {MINILM.name}"
+    return (
+        f"lessons that say it in other words are often missed without the local embedder ({MINILM.size // 10**6} MB)",
+        pull if ready else f"{install_command('local')} && {pull}",
+    )
 
 
 def is_whole(path: Path, weights: Weights) -> bool:

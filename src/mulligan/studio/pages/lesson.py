@@ -13,9 +13,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mulligan.bank.bank import Bank
+from mulligan.bank.changes import since
 from mulligan.bank.exchange.lesson_page import around, existing, facts
-from mulligan.core.codec import to_json
-from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.codec import digest, to_json
+from mulligan.core.errors import InvalidInput, LessonChanged, NotFound
 from mulligan.core.lessons import Version
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson
@@ -52,6 +53,11 @@ def address(id: str) -> str:
     return f"/bank/lessons/{quote(id, safe='')}"
 
 
+def version_of(lesson: Lesson) -> str:
+    """What is equal only for lessons with the same fields in the form."""
+    return digest([*(getattr(lesson, name) for name in TEXTS), list(lesson.tags)])[:16]
+
+
 def text_of(form: Mapping[str, str], name: str) -> str:
     """A text of a form; browsers end its lines with CR and LF."""
     return form.get(name, "").replace("\r\n", "\n").strip()
@@ -70,6 +76,7 @@ async def lesson(request: Request) -> Response:
         request,
         "lesson.html",
         lesson=found,
+        version=version_of(found),
         facts=facts(found),
         lineage=its.lineage,
         near=its.near,
@@ -149,8 +156,15 @@ async def change(request: Request) -> Response:
 
 
 async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> str:
-    """Changes what was written over. A text that the page masked stays as it is where nobody touched it."""
+    """Changes what was written over. A text that the page masked stays as it is where nobody touched it, and what
+    somebody else changed since the page was made is not undone."""
     before = await bank.get(id)
+    if form.get("version") and form["version"] != version_of(before):
+        past = [one.lesson for one in await bank.history(before.id) if one.lesson is not None]
+        read = next((one for one in reversed(past) if version_of(one) == form["version"]), None)
+        if read is None:
+            raise LessonChanged(f"Lesson {before.id} is not as this form was made from. Open it again, and edit that.")
+        before = read
     given = {name: text_of(form, name) for name in TEXTS if name in form}
     changes: dict[str, Any] = {
         name: text for name, text in given.items() if text != str(harmless(getattr(before, name))).strip()
@@ -161,7 +175,7 @@ async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> str:
             changes["tags"] = tags
     if not changes:
         raise InvalidInput("Nothing was changed in the form.")
-    return (await bank.edit(id, **changes)).id
+    return (await bank.edit(id, since(before, changes))).id
 
 
 async def _retire(bank: Bank, id: str, form: Mapping[str, str]) -> str:

@@ -54,5 +54,5 @@ class Cosine:
             if cosines is not None:
                 there = ~np.isnan(cosines)
                 scores[there] = cosines[there]
-                relevance[there] = among.relevance(cosines[there], part)
+                relevance[there] = among.relevance(cosines, part)[there]
         return scores, relevance

@@ -67,7 +67,7 @@ class Fused:
         relevance = among.by_words()
         if (semantic := among.semantic()) is not None:
             there = ~np.isnan(semantic)
-            relevance[there] = among.relevance(scores[there], "lesson")
+            relevance[there] = among.relevance(scores, "lesson")[there]
         return relevance
 
     def _spread(self, among: Candidates, rows: list[int], scores: Any, top_k: int) -> list[int]:

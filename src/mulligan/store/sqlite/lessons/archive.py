@@ -87,13 +87,14 @@ def _put(db: Connection, agent: int, entry: Addition, text: str, history: Sequen
     lesson = entry.lesson
     if db.execute("SELECT 1 FROM lessons WHERE id = ? AND agent = ?", (lesson.id, agent)).fetchone():
         return Added(lesson.id, folded=True)
-    twin = db.execute(
+    alike = db.execute(
         "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? AND state = ? AND state <> 'superseded' AND n <= ?"
-        " ORDER BY n LIMIT 1",
+        " ORDER BY n",
         (agent, entry.fingerprint, lesson.state, before),
-    ).fetchone()
+    ).fetchall()
+    twin = rows.duplicate(db, alike, lesson)
     if twin is not None:
-        return _fold(db, agent, twin[0], lesson)
+        return _fold(db, agent, twin, lesson)
     _insert(db, agent, entry, text, history)
     return Added(lesson.id)
 

@@ -105,6 +105,18 @@ def read(db: Connection, n: int) -> Lesson:
     return _whole(db.execute(f"{_WHOLE.format(source='lessons l')} WHERE l.n = ?", (n,)).fetchone())
 
 
+def text(lesson: Lesson) -> tuple[str, str, str]:
+    """What a prompt shows of it."""
+    return lesson.title, lesson.description, lesson.content
+
+
+def duplicate(db: Connection, alike: Iterable[tuple[int]], lesson: Lesson) -> int | None:
+    """The first of these lessons, which have one fingerprint, that this one folds into: a strategy into any, anything
+    else into one that says the same word for word, since a value may differ in its capitals alone."""
+    found = readable(alike, lambda row: (row[0], read(db, row[0])))
+    return next((n for n, there in found if lesson.nature == "strategy" or text(there) == text(lesson)), None)
+
+
 def _whole(row: tuple[Any, ...]) -> Lesson:
     id, schema, record, uses, last_used, embedder = row
     if record is None:

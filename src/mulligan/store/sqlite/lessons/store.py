@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
 from mulligan.core.codec import SCHEMA, to_json
-from mulligan.core.errors import StoreError
+from mulligan.core.errors import LessonChanged, StoreError
 from mulligan.core.lessons import (
     Account,
     Added,
@@ -40,7 +40,7 @@ from mulligan.store.sqlite.rows import encoded
 
 _DUPLICATE = (
     "SELECT n FROM lessons WHERE agent = ? AND fingerprint = ? AND (state <> 'quarantined' OR ? = 'quarantined')"
-    " AND NOT (fact AND state = 'superseded') ORDER BY state <> 'active', n LIMIT 1"
+    " AND NOT (fact AND state = 'superseded') ORDER BY state <> 'active', n"
 )
 
 P = ParamSpec("P")
@@ -77,21 +77,44 @@ class SqliteLessons:
         return await self._db.write(work, agent=agent_id) if ready or claim else ()
 
     async def change(
-        self, agent_id: str, lesson: Lesson, change: Change, *, entry: Addition | None = None, detail: Json = None
+        self,
+        agent_id: str,
+        lesson: Lesson,
+        change: Change,
+        *,
+        entry: Addition | None = None,
+        detail: Json = None,
+        before: Lesson | None = None,
     ) -> None:
         by = signature()
-        await self._db.write(
-            lambda db: _change(db, rows.reader(db, agent_id), lesson, change, entry, detail, by), agent=agent_id
-        )
+
+        def work(db: Connection) -> None:
+            agent = rows.reader(db, agent_id)
+            _check_unchanged(db, agent, (before,) if before else ())
+            _change(db, agent, lesson, change, entry, detail, by)
+
+        await self._db.write(work, agent=agent_id)
 
     async def merge(
-        self, agent_id: str, entry: Addition, parents: Sequence[str], *, claim: Claim | None = None, result: Json = None
+        self,
+        agent_id: str,
+        entry: Addition,
+        parents: Sequence[str],
+        *,
+        claim: Claim | None = None,
+        result: Json = None,
+        before: Sequence[Lesson] = (),
     ) -> None:
         merged, text = rows.as_added(agent_id, entry)
         if not parents or merged.lesson.id in parents or merged.lesson.state == "superseded":
             raise StoreError(f"Lesson {merged.lesson.id} can only be merged from others, and must not be superseded.")
         unique, by = tuple(dict.fromkeys(parents)), signature()
-        await self._settling(agent_id, claim, result, lambda db, agent: _merge(db, agent, merged, text, unique, by))
+
+        def work(db: Connection, agent: int) -> None:
+            _check_unchanged(db, agent, before)
+            _merge(db, agent, merged, text, unique, by)
+
+        await self._settling(agent_id, claim, result, work)
 
     async def unmerge(self, agent_id: str, id: str) -> Sequence[str]:
         by = signature()
@@ -115,10 +138,13 @@ class SqliteLessons:
         *,
         claim: Claim | None = None,
         result: Json = None,
+        before: Sequence[Lesson] = (),
     ) -> None:
+        read = {lesson.id: lesson for lesson in before}
+
         def work(db: Connection, agent: int) -> None:
             for id, parts in vectors.items():
-                _embed(db, agent, id, embedder, parts)
+                _embed(db, agent, id, embedder, parts, read.get(id))
 
         if vectors or claim:
             await self._settling(agent_id, claim, result, work)
@@ -252,13 +278,14 @@ def _add(db: Connection, agent: int, entry: Addition, text: str, fold: bool, det
     A duplicate that is quarantined, such as for its task, only takes in what is quarantined too: the other is recalled.
     A fact that was superseded takes in nothing: what it says holds again.
     """
-    twin = fold and db.execute(_DUPLICATE, (agent, entry.fingerprint, entry.lesson.state)).fetchone()
-    if not twin:
+    alike = db.execute(_DUPLICATE, (agent, entry.fingerprint, entry.lesson.state)).fetchall() if fold else ()
+    twin = rows.duplicate(db, alike, entry.lesson)
+    if twin is None:
         rows.insert(db, agent, entry, text, detail)
         if entry.lesson.nature == "fact" and entry.lesson.state == "active":
             _supersede(db, agent, entry.lesson.origin.parents, entry.lesson.id, "superseded", detail or {})
         return Added(entry.lesson.id)
-    there, new = rows.read(db, twin[0]), entry.lesson
+    there, new = rows.read(db, twin), entry.lesson
     twice = {
         "id": new.id,
         "experience": new.experience,
@@ -270,7 +297,7 @@ def _add(db: Connection, agent: int, entry: Addition, text: str, fold: bool, det
     after = replace(there, support=there.support + new.support, to_check="")
     if new.confirmed and not there.confirmed:
         after = replace(after, confirmed=True, outcome=new.outcome)
-    rows.update(db, agent, twin[0], after, "folded", twice)
+    rows.update(db, agent, twin, after, "folded", twice)
     return Added(there.id, folded=True)
 
 
@@ -289,11 +316,15 @@ def _change(
     if there.state == "superseded" or lesson.state == "superseded":
         into = f" into {there.superseded_by}: unmerge that one first" if there.superseded_by else ""
         raise StoreError(f"Lesson {lesson.id} is {there.state}{into}. Only a merge supersedes, and unmerge undoes it.")
+    stale = entry is not None and (
+        bool(entry.vectors) or entry.lesson.embedder is None or _embedded(there) != _embedded(lesson)
+    )
     if entry:
         terms = (entry.fingerprint, entry.terms, n, agent)
         db.execute("UPDATE lessons SET fingerprint = ?, terms = ? WHERE n = ? AND agent = ?", terms)
         rows.set_keys(db, n, entry.keys)
-        rows.drop_vectors(db, n)
+        if stale:
+            rows.drop_vectors(db, n)
         if entry.vectors:
             maker = rows.embedder(db, entry.lesson.embedder or "", entry.vectors.values())
             rows.set_vectors(db, n, maker, entry.vectors)
@@ -306,10 +337,10 @@ def _change(
         last_used=there.last_used,
         created=there.created,
         superseded_by=None,
-        embedder=there.embedder if entry is None else entry.lesson.embedder if entry.vectors else None,
+        embedder=there.embedder if not stale else entry.lesson.embedder if entry and entry.vectors else None,
     )
     rows.update(db, agent, n, after, change, detail)
-    if change == "restored" or _text(there) != _text(after):
+    if change == "restored" or rows.text(there) != rows.text(after):
         worth.begin_anew(db, agent, n, time.time())
     if (there.state, after.state) == ("quarantined", "active"):
         how: Change = "merged" if after.origin.kind == "merged" else "superseded"
@@ -318,9 +349,21 @@ def _change(
         rows.reactivate_parents(db, agent, after.id, by)
 
 
-def _text(lesson: Lesson) -> tuple[str, str, str]:
-    """What a prompt shows of it."""
-    return lesson.title, lesson.description, lesson.content
+def _check_unchanged(db: Connection, agent: int | None, before: Sequence[Lesson]) -> None:
+    """Raises `LessonChanged` unless each of these lessons is as it was read."""
+    for lesson in before:
+        if _uncounted(rows.read(db, rows.number(db, agent, lesson.id))) != _uncounted(lesson):
+            raise LessonChanged(f"Lesson {lesson.id} was changed meanwhile. Look at it, and try again.")
+
+
+def _uncounted(lesson: Lesson) -> Lesson:
+    """The lesson without the fields that change without anybody's doing."""
+    return replace(lesson, score=None, uses=0, last_used=None, support=1, embedder=None)
+
+
+def _embedded(lesson: Lesson) -> tuple[str, ...]:
+    """What vectors are made of."""
+    return (*rows.text(lesson), lesson.query)
 
 
 def _merge(
@@ -384,11 +427,13 @@ def _link(db: Connection, agent: int, link: Link) -> None:
             rows.append(db, agent, n, "linked", detail=detail)
 
 
-def _embed(db: Connection, agent: int, id: str, embedder: str, parts: Mapping[Part, bytes]) -> None:
+def _embed(
+    db: Connection, agent: int, id: str, embedder: str, parts: Mapping[Part, bytes], before: Lesson | None
+) -> None:
     found = db.execute(
         "SELECT n FROM lessons WHERE id = ? AND agent = ? AND state <> 'superseded'", (id, agent)
     ).fetchone()
-    if found and parts:
+    if found and parts and (before is None or _uncounted(rows.read(db, found[0])) == _uncounted(before)):
         maker = rows.embedder(db, embedder, parts.values())
         rows.set_vectors(db, found[0], maker, parts)
         rows.append(db, agent, found[0], "embedded", detail={"embedder": embedder})

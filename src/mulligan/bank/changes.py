@@ -1,0 +1,54 @@
+"""Changes of a lesson by hand: the lesson as each makes it, or an error where it cannot be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from mulligan.bank.recall.query_pairs import GOOD
+from mulligan.core.errors import InvalidInput, LessonChanged
+from mulligan.core.records import Lesson, Rating
+
+
+def retired(lesson: Lesson) -> Lesson:
+    if lesson.state != "active":
+        raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be retired.")
+    return replace(lesson, state="retired")
+
+
+def restored(lesson: Lesson) -> Lesson:
+    if lesson.state != "retired":
+        raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not retired: {_instead(lesson)}")
+    return replace(lesson, state="active")
+
+
+def released(lesson: Lesson) -> Lesson:
+    if lesson.state != "quarantined":
+        raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not quarantined.")
+    return replace(lesson, state="active")
+
+
+def rated(lesson: Lesson, rating: Rating) -> Lesson:
+    confirmed = rating.score >= GOOD if lesson.nature == "query_pair" else lesson.confirmed
+    return replace(lesson, ratings=(*lesson.ratings, rating), confirmed=confirmed)
+
+
+def since(read: Lesson, fields: Mapping[str, Any]) -> Callable[[Lesson], Mapping[str, Any]]:
+    """For `Bank.edit`: these fields, which somebody wrote with the lesson before them as it was read. Raises
+    `LessonChanged` where one of them is another by now."""
+
+    def changed(now: Lesson) -> Mapping[str, Any]:
+        if others := [name for name in fields if getattr(now, name) not in (getattr(read, name), fields[name])]:
+            raise LessonChanged(
+                f"Somebody changed the {' and the '.join(others)} of lesson {now.id} since you began. Nothing of yours "
+                "is written: look at the lesson as it is now, and edit that."
+            )
+        return fields
+
+    return changed
+
+
+def _instead(lesson: Lesson) -> str:
+    ways = {"superseded": f"unmerge {lesson.superseded_by}", "quarantined": "release it"}
+    return ways.get(lesson.state, "there is nothing to restore") + "."
