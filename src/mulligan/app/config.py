@@ -12,6 +12,8 @@ from io import StringIO
 from pathlib import Path
 from typing import cast
 
+from mulligan.app.trust import Contents, allowed, has_own_bank, risky, say_held, settings_contents, without
+from mulligan.core import trusted
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.home import home
 from mulligan.core.records import Json
@@ -38,20 +40,24 @@ _ENDS = re.compile(r"\r\n|\n|\r")
 class Config:
     """`root` is the folder of the project file that was found, if there is one, and `file` the name of that file.
 
-    `source` is that file's text, for the lines that errors name.
+    `source` is that file's text, for the lines that errors name. `held` has the keys of settings that are left out
+    until the project is trusted, and `own_bank` says whether the bank beside the file may be used (`app.trust`).
     """
 
     root: Path | None = None
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
     source: str = ""
     file: str = FILE
+    held: frozenset[tuple[str, ...]] = frozenset()
+    own_bank: bool = True
 
     @property
     def database(self) -> Path:
-        """`MULLIGAN_HOME` first, then `.mulligan` beside `mulligan.toml`, then the user's data folder."""
-        if os.environ.get("MULLIGAN_HOME") or self.root is None:
+        """`MULLIGAN_HOME` first, then `.mulligan` beside `mulligan.toml`, unless the repository brought it and nobody
+        trusted it, then the user's data folder."""
+        if os.environ.get("MULLIGAN_HOME") or self.root is None or not self.own_bank:
             return home() / "mulligan.db"
-        return self.root / ".mulligan" / "mulligan.db"
+        return self.root / trusted.BANK / "mulligan.db"
 
     @property
     def store(self) -> str | Path:
@@ -72,6 +78,12 @@ class Config:
         """`path/mulligan.toml:LINE` of a key, or of the nearest table above it."""
         line = line_of(self.source, keys)
         return f"{self.root}/{self.file}:{line}" if line else f"{self.root}/{self.file}"
+
+    def refuse_held(self, *keys: str) -> None:
+        """Raises `InvalidInput` where this setting names a model and waits for trust: no other may stand in for it."""
+        if keys in self.held:
+            where = self.where(*keys)
+            raise InvalidInput(f"{where} names the model, and waits for trust: run mulligan trust, or name a model.")
 
     @contextmanager
     def errors_at(self, key: str) -> Generator[None]:
@@ -128,14 +140,30 @@ def _repository(top: Path) -> Path:
 def load(start: Path | None = None) -> Config:
     """The configuration for `start` (default: the working folder). Raises `InvalidInput` for a broken file.
 
-    Sets the variables of the `.env` beside the project file in `os.environ`, for names that are not set there, so it
-    counts for keys, MULLIGAN_MODEL and MULLIGAN_HOME alike. A model's file is looked for beside the project file.
-    Without a project file no `.env` is read.
+    Until the project is trusted, its settings that run, redirect or loosen something are left out, which is said once
+    (`app.trust`). A trusted one sets variables of the `.env` beside the project file in `os.environ`, for names that
+    are not set there. A model's file is looked for beside the project file. Without a project file no `.env` is read.
+    """
+    whole, found = read_project(start)
+    if found is None:
+        return whole
+    own_bank = bool(os.environ.get("MULLIGAN_HOME")) or has_own_bank(found.folder)
+    say_held(found, bank=not own_bank)
+    if not found.trusted:
+        held = frozenset(risky(whole.values, found.folder))
+        return replace(whole, values=without(whole.values, held), held=held, own_bank=own_bank)
+    return replace(whole, own_bank=own_bank)
+
+
+def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
+    """The configuration with every setting, trusted or not, and what it would run or redirect, if there is a project.
+
+    For checks that run nothing. If it is trusted, sets the variables of its `.env`. Raises as `load` does.
     """
     root = project_root(start)
     file = root and project_file(root)
     if root is None or file is None:
-        return Config()
+        return Config(), None
     text = read_text(file)
     values = parse(file, text)
     config = Config(root, values, text, file.name)
@@ -146,11 +174,17 @@ def load(start: Path | None = None) -> Config:
     for key in MODELS:
         if isinstance(value := values.get(key), str):
             values[key] = located_model(value, root)
-    if (root / ".env").is_file():
-        for name, value in read_dotenv(root / ".env").items():
+    dotenv = read_dotenv(root / ".env") if (root / ".env").is_file() else {}
+    risks = risky(config.values, root)
+    variables = allowed(dotenv, risks)
+    found = settings_contents(root, file, risks, variables)
+    if found.trusted:
+        if "MULLIGAN_HOME" in variables:
+            os.environ.setdefault(trusted.HOME, str(home()))
+        for name, value in variables.items():
             is_model = name.startswith("MULLIGAN_MODEL")
             os.environ.setdefault(name, located_model(value, root) if is_model else value)
-    return config
+    return config, found
 
 
 def _check_keys(config: Config) -> None:

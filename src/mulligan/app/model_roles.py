@@ -146,6 +146,7 @@ def role_of(config: Config, name: str) -> Role:
 
     Raises `UnknownName` for a role that there is not, `InvalidInput` for a setting that cannot be.
     """
+    config.refuse_held("models", name)
     if not is_role(config, name):
         hint = "A role of your own is a line in the table [models] of mulligan.toml."
         raise UnknownName("model role", name, role_names(config), hint)
@@ -226,6 +227,7 @@ def _of_all(config: Config) -> dict[str, tuple[Any, str]]:
     """The model for roles that name none; it may itself be a role that names a model."""
     model = choose_model(None, config)
     if model is None:
+        config.refuse_held("model")
         return {"name": (_LOCAL, "")}
     variable = "MULLIGAN_MODEL"
     source = variable if _environment(variable) else config.where("model")

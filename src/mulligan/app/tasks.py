@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from mulligan.app.plugins import file_of, find, parse_spec
+from mulligan.app.plugins import examine, file_of, parse_spec
 from mulligan.app.recipe import read_file
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Spec, Task
@@ -80,7 +80,7 @@ def spec_beside(role: str, folder: Path, name: str, settings: Mapping[str, Json]
     Raises `UnknownName` and `InvalidInput` as `plugins.find` does.
     """
     spec = plugin_beside(role, folder, name)
-    find(role, spec.name)
+    examine(role, spec.name)
     return Spec(spec.name, {**spec.settings, **{key: _beside(folder, value) for key, value in settings.items()}})
 
 

@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from mulligan.app.plugins import build, find, names, settings_of
+from mulligan.app.plugin_files import is_own
+from mulligan.app.plugins import build, checked, examine, find, names, settings_of
 from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError, SandboxError, ToolError, UnknownName
 from mulligan.core.extras import require
@@ -74,7 +75,11 @@ def check_tools(sources: Iterable[str], tools: Mapping[str, Json], servers: Mapp
             raise InvalidInput(f"[tools.{name}] in mulligan.toml must be a table of settings, not {value!r}.")
     made = ConfiguredTools(cast(Sandbox, object()), None, tools, servers)  # no port is used before a first call
     for source in sources:
-        made.made(source, os.sep)
+        if _is_server(source) or not is_own(source):
+            made.made(source, os.sep)
+        else:
+            folder = {"folder": os.sep} if needs_workspace(source) else {}
+            checked(source, examine("tools", source), {**_plugin(source, tools).settings, **folder})
 
 
 def check_packages(sources: Iterable[str]) -> None:
@@ -88,12 +93,12 @@ def check_packages(sources: Iterable[str]) -> None:
 
 def needs_workspace(source: str) -> bool:
     """Whether a tool works on files. Raises `UnknownName`."""
-    return not _is_server(source) and "folder" in settings_of(find("tools", source))
+    return not _is_server(source) and "folder" in settings_of(examine("tools", source))
 
 
 def _plugin(source: str, tools: Mapping[str, Json]) -> Spec:
     own = cast(dict[str, Json], tools.get(source, {}))
-    asks_hosts = "http_hosts" in tools and "hosts" in settings_of(find("tools", source))
+    asks_hosts = "http_hosts" in tools and "hosts" in settings_of(examine("tools", source))
     return Spec(source, {**({"hosts": tools["http_hosts"]} if asks_hosts else {}), **own})
 
 
