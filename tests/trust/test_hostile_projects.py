@@ -9,6 +9,7 @@ import os
 import py_compile
 import shutil
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -54,6 +55,7 @@ class Place:
     outside: Path
     port: int
     connections: Callable[[], int]
+    has_bank: bool = False  # of the user, with the marked lesson
     commands: list[list[str]] = field(default_factory=list[list[str]])
 
     @property
@@ -72,7 +74,7 @@ class Place:
     @property
     def run(self) -> str:
         """A statement that leaves a trace."""
-        return f"open({str(self.sentinel)!r}, 'a').write('x')"
+        return f"__import__('pathlib').Path({str(self.sentinel)!r}).touch()"
 
     @property
     def code(self) -> str:
@@ -344,6 +346,7 @@ def an_agent_that_reads_another_bank(at: Place) -> None:
     home = Path(os.environ["XDG_DATA_HOME"]) / "mulligan"
     home.mkdir(exist_ok=True)
     shutil.copy(at.bank, home)
+    at.has_bank = True
 
 
 @repository
@@ -376,6 +379,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marked_bank: Path) -> It
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-victim")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-the-victim")
     monkeypatch.setattr(settings, "_said", set())
+    monkeypatch.setattr(sys, "pycache_prefix", None)  # compiled code lies beside its source, as it does for users
     outside = tmp_path / "outside"
     shutil.copytree(marked_bank, outside / "bank")
     (outside / "answers.json").write_text(json.dumps(["one", "two", "three", "four"]))
@@ -418,7 +422,6 @@ COMMANDS = [
     ["store", "status"],
     ["hooks", "status"],
     ["trust"],
-    ["solve", "say one", "--check", "true {attempt}", "--trials", "1"],
 ]
 
 
@@ -459,8 +462,10 @@ def test_nothing_runs_is_reached_or_read_before_trust(
     REPOSITORIES[name](at)
     monkeypatch.chdir(at.repository)
     environment = dict(os.environ)
-    said = [] if name == "project_files_that_never_end" else [python_faces(at.repository)]
-    for arguments in [*COMMANDS, *at.commands]:
+    said = [] if at.has_bank or name == "project_files_that_never_end" else [python_faces(at.repository)]
+    model = f"scripted:{at.outside / 'answers.json'}"
+    solve = ["solve", "say one", "--check", "true {attempt}", "--trials", "1", "--memory", "--model", model]
+    for arguments in at.commands if at.has_bank else [*COMMANDS, solve, *at.commands]:
         said.append(said_by(capsys, arguments))
         assert not at.sentinel.exists(), arguments
     assert not at.sentinel.exists()

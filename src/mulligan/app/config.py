@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 from typing import cast
 
+from mulligan.app.plugin_files import real_path
 from mulligan.app.trust import Contents, allowed, has_own_bank, risky, say_held, settings_contents, without
 from mulligan.core import trusted
 from mulligan.core.errors import InvalidInput, UnknownName
@@ -246,7 +247,7 @@ def located_model(name: str, folder: Path) -> str:
     """The model's name; a path in it (scripted:FILE, replay:FILE, local:FILE.gguf) is made absolute from the folder."""
     kind, _, file = name.partition(":")
     is_file = kind in ("scripted", "replay") or (kind == "local" and file.endswith(".gguf"))
-    return f"{kind}:{(folder / Path(file).expanduser()).resolve()}" if is_file and file else name
+    return f"{kind}:{real_path(file, folder)}" if is_file and file else name
 
 
 def choose_model(named: str | None, config: Config) -> str | None:

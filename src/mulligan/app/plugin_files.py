@@ -32,6 +32,11 @@ def file_of(name: str) -> str | None:
     return path if path.endswith(".py") or path.startswith((".", "/", "~")) else None
 
 
+def real_path(path: str, folder: Path | None = None) -> Path:
+    """The file that a path leads to, from a folder (the working folder); one that leads in a circle stays as it is."""
+    return Path(os.path.realpath(os.path.join(folder or "", os.path.expanduser(path))))
+
+
 def is_own(name: str) -> bool:
     """Whether a plug-in is the user's own file, or a module by its dotted path: not one of an installed name."""
     return file_of(name) is not None or "." in name.partition(":")[0]

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
-from mulligan.app.plugin_files import Unread, check_unchanged, is_own, outline
+from mulligan.app.plugin_files import Unread, check_unchanged, is_own, outline, real_path
 from mulligan.app.plugin_files import file_of as file_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName, described
@@ -103,7 +103,7 @@ def parse_spec(role: str, text: str) -> Spec:
     if not name.strip():
         raise InvalidInput(f"The name of one of the {role} is empty. Available: {', '.join(names(role))}.")
     if file_of(name):
-        return Spec(f"{Path(name).expanduser().resolve()}{colon}{argument}")
+        return Spec(f"{real_path(name)}{colon}{argument}")
     if not colon or "." in name:
         return Spec(text)
     first = next(iter(settings_of(find(role, name))), None)
@@ -151,7 +151,7 @@ def examine(role: str, name: str) -> type[Any]:
 
 
 def _existing(path: str) -> Path:
-    file = Path(path).expanduser().resolve()
+    file = real_path(path)
     if not file.is_file():
         raise InvalidInput(f"The plug-in file {file} does not exist.")
     return file

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from mulligan.app.plugin_files import real_path
 from mulligan.app.plugins import examine, file_of, parse_spec
 from mulligan.app.recipe import read_file
 from mulligan.core.errors import InvalidInput
@@ -86,7 +87,7 @@ def spec_beside(role: str, folder: Path, name: str, settings: Mapping[str, Json]
 
 def plugin_beside(role: str, folder: Path, name: str) -> Spec:
     """A plug-in that a file of this folder names: one that is a file is looked for there."""
-    return parse_spec(role, str(folder.resolve() / Path(name).expanduser()) if file_of(name) else name)
+    return parse_spec(role, str(real_path(name, folder)) if file_of(name) else name)
 
 
 def _beside(folder: Path, value: Json) -> Json:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.app.plugin_files import Unsafe, code_digest, file_of, guard, is_code, is_own
+from mulligan.app.plugin_files import Unsafe, code_digest, file_of, guard, is_code, is_own, real_path
 from mulligan.core.records import Json
 from mulligan.core.trusted import BANK, is_foreign, note, noted
 from mulligan.text.command_lines import split_line
@@ -194,12 +194,11 @@ def code_named(values: Iterable[Json], *folders: Path) -> list[Path]:
     for text in _texts(values):
         for part in [text, *_words(text)]:
             for folder in folders:
-                path = folder / Path(file_of(part) or part).expanduser()
                 try:
-                    real = path.resolve()
+                    real = real_path(file_of(part) or part, folder)
                     if real.is_file() and (file_of(part) or (is_code(real) and folder.resolve() in real.parents)):
                         found.append(real)
-                except (OSError, ValueError, RuntimeError):  # no path: too long, a NUL, links in a circle
+                except (OSError, ValueError):  # no path: too long, or a NUL in it
                     continue
     return found
 
