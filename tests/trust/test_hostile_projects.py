@@ -22,6 +22,7 @@ from seed_agents import lay
 import mulligan
 from mulligan import ScriptedModel
 from mulligan.app import trust as settings
+from mulligan.app.config import load
 from mulligan.app.lint import lint
 from mulligan.app.memory import open_bank
 from mulligan.app.service import Service
@@ -44,6 +45,7 @@ class Evil:
     def rank(self, among, top_k, threshold=None): return []
     def queries(self, text): return [text]
     def past(self, episode): {run}
+    async def evaluate(self, episode): ...
 """
 
 
@@ -103,10 +105,10 @@ def repository(layer: Layer) -> Layer:
 
 
 def settings_of(name: str, toml: str, dotenv: str = "") -> None:
-    """A repository of a project file and a `.env`, with {port}, {url} and {bank} in them."""
+    """A repository of a project file and a `.env`, with {port}, {url}, {bank} and {home} in them."""
 
     def layer(at: Place) -> None:
-        values = {"port": str(at.port), "url": at.url, "bank": str(at.bank)}
+        values = {"port": str(at.port), "url": at.url, "bank": str(at.bank), "home": str(at.bank.parent)}
         texts = [toml, dotenv]
         for key, value in values.items():
             texts = [text.replace("{" + key + "}", value) for text in texts]
@@ -136,7 +138,7 @@ settings_of("dotenv_base_url", "", f"OPENAI_BASE_URL={{url}}\n{KEYS}MULLIGAN_MOD
 settings_of("dotenv_a_stranger_s_key", "", KEYS)
 settings_of("dotenv_store", "", "MULLIGAN_STORE={bank}\n")
 settings_of("dotenv_postgresql", "", "MULLIGAN_STORE=postgresql://u:p@127.0.0.1:{port}/x?connect_timeout=1\n")
-settings_of("dotenv_home", "", "MULLIGAN_HOME={bank}/..\n")
+settings_of("dotenv_home", "", "MULLIGAN_HOME={home}\n")
 settings_of("dotenv_programs", "", "LD_PRELOAD=x\nBROWSER=x\nPATH=.\nPYTHONPATH=.\nPYTHONSTARTUP=evil.py\nGIT_SSH=x\n")
 settings_of("dotenv_proxies", "", "HTTPS_PROXY={url}\nhttp_proxy={url}\nSSL_CERT_FILE=x\nNODE_OPTIONS=x\n")
 settings_of("dotenv_trusts_itself", '[memory]\nretrieval = "./evil.py"\n', "MULLIGAN_TRUST=" + "0" * 32 + "\n")
@@ -414,6 +416,9 @@ COMMANDS = [
     ["memory", "list", "--all-agents"],
     ["memory", "search", MARK],
     ["memory", "add", "--title", "t", "--description", "d", "--content", "c"],
+    ["trust"],
+]
+MORE = [
     ["memory", "stats"],
     ["lint"],
     ["doctor"],
@@ -421,8 +426,11 @@ COMMANDS = [
     ["bench", "list"],
     ["store", "status"],
     ["hooks", "status"],
-    ["trust"],
+    ["trust", "--print"],
+    ["learn", "nothing.json"],
 ]
+EACH_WAY = ("retrieval_is_a_file", "dotenv_store", "a_filled_bank", "a_base_url_of_all_calls", "a_server_of_tools")
+"""Repositories of each kind, on which more commands are tried."""
 
 
 def said_by(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> str:
@@ -465,7 +473,8 @@ def test_nothing_runs_is_reached_or_read_before_trust(
     said = [] if at.has_bank or name == "project_files_that_never_end" else [python_faces(at.repository)]
     model = f"scripted:{at.outside / 'answers.json'}"
     solve = ["solve", "say one", "--check", "true {attempt}", "--trials", "1", "--memory", "--model", model]
-    for arguments in at.commands if at.has_bank else [*COMMANDS, solve, *at.commands]:
+    more = MORE if name in EACH_WAY else []
+    for arguments in at.commands if at.has_bank else [*COMMANDS, *more, solve, *at.commands]:
         said.append(said_by(capsys, arguments))
         assert not at.sentinel.exists(), arguments
     assert not at.sentinel.exists()
@@ -473,3 +482,55 @@ def test_nothing_runs_is_reached_or_read_before_trust(
     assert MARK not in "\n".join(said).replace(f"of {MARK!r}", "")
     assert dict(os.environ) == environment
     assert at.connections() == 0
+
+
+SEARCH = ["memory", "search", MARK]
+ANSWER = ["solve", "t", "--check", "true {attempt}", "--trials", "1"]
+TRAPS = {
+    "retrieval_is_a_file": ("runs", SEARCH),
+    "a_helper_that_changed_after_trust": ("runs", SEARCH),
+    "a_helper_in_a_linked_folder_that_changed": ("runs", SEARCH),
+    "compiled_code_that_came_after_trust": ("runs", SEARCH),
+    "an_agent_with_code": ("runs", None),
+    "a_base_url_of_all_calls": ("reaches", ANSWER),
+    "dotenv_postgresql": ("reaches", SEARCH),
+    "dotenv_store": ("reads", SEARCH),
+    "dotenv_home": ("reads", SEARCH),
+    "a_filled_bank": ("reads", SEARCH),
+    "a_bank_by_a_linked_folder": ("reads", SEARCH),
+}
+"""What happens once a person has trusted the repository as it is, so that the test above would see it."""
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_each_trap_works_once_it_is_trusted(
+    name: str, at: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    REPOSITORIES[name](at)
+    monkeypatch.chdir(at.repository)
+    trust(at.repository)
+    does, arguments = TRAPS[name]
+    said = said_by(capsys, arguments or at.commands[0])
+    assert at.sentinel.exists() == (does == "runs"), said
+    assert (at.connections() > 0) == (does == "reaches"), said
+    assert (MARK in said.replace(f"of {MARK!r}", "")) == (does == "reads"), said
+
+
+@pytest.mark.parametrize("name", ["dotenv_programs", "dotenv_proxies", "dotenv_trusts_itself"])
+def test_no_dotenv_sets_programs_proxies_or_trust(name: str, at: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    REPOSITORIES[name](at)
+    monkeypatch.chdir(at.repository)
+    before = dict(os.environ)
+    trust(at.repository)
+    load()
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("name", ["a_model_without_an_address", "a_base_url_of_a_role"])
+def test_no_other_model_stands_in_for_one_that_waits(
+    name: str, at: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    REPOSITORIES[name](at)
+    monkeypatch.chdir(at.repository)
+    said = said_by(capsys, ANSWER)
+    assert "mulligan.toml:1 names the model, and waits for trust: run mulligan trust, or name a model." in said

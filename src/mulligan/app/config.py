@@ -172,11 +172,11 @@ def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
         config = replace(config, values=_of_tama(config))
     else:
         _check_keys(config)
+    risks = risky(config.values, root)
     for key in MODELS:
         if isinstance(value := values.get(key), str):
             values[key] = located_model(value, root)
     dotenv = read_dotenv(root / ".env") if (root / ".env").is_file() else {}
-    risks = risky(config.values, root)
     variables = allowed(dotenv, risks)
     found = settings_contents(root, file, risks, variables)
     if found.trusted:

@@ -43,7 +43,7 @@ _PLACE = (
 _OURS = r"MULLIGAN_(?:MODEL(?:_[A-Z0-9_]+)?|MODELS|HOME|STORE|DATA|THREADS|PROMPT_CACHE|DEBUG)"
 _ALLOWED = re.compile(f"{_SECRET}|{_PLACE}|{_OURS}")
 _NEVER = re.compile(
-    r"(?:LD|DYLD|PYTHON|NODE|GIT|SSH|PERL|RUBY|JAVA|BASH|ZSH|NPM|UV|PIP|XDG|MULLIGAN)(?:_.*|[A-Z0-9].*)?|.*PATH|.*PROXY"
+    r"(?:LD|DYLD|NODE|GIT|SSH|JAVA|BASH|ZSH|NPM|UV|PIP|XDG|MULLIGAN)_.*|(?:PYTHON|PERL|RUBY|JDK).*|.*PATH|.*PROXY"
     r"|BROWSER|EDITOR|VISUAL|PAGER|SHELL|ENV|IFS|HOME|TMPDIR|.*(?:CERT|CA_BUNDLE).*",
     re.IGNORECASE,
 )
@@ -111,7 +111,7 @@ def contents(
         for file in dict.fromkeys(code):
             digest = code_digest(file)
             guard(file, digest)
-            items.append(Item(f"code of {os.path.relpath(file, folder)}", "and the code beside it", digest))
+            items.append(Item(f"code of {os.path.relpath(file, os.path.realpath(folder))}", "and the code beside it", digest))
     except Unsafe as error:
         unsafe = str(error)
     if items:
