@@ -30,6 +30,7 @@ from mulligan.app.trusting import trust
 from mulligan.cli.main import main
 from mulligan.core.errors import MulliganError
 from mulligan.core.records import Task
+from mulligan.core.trusted import note_store
 from mulligan.hooks.entry import respond
 from mulligan.store import open_store
 
@@ -122,6 +123,11 @@ for _role in ("retrieval", "deduplication", "merging"):
     settings_of(f"{_role}_is_a_file", f'[memory]\n{_role} = "./evil.py"\n')
 settings_of("a_strategy_in_a_table", '[memory]\nretrieval = { name = "evil.py:Evil", threshold = 1 }\n')
 settings_of("a_module_by_its_name", '[memory]\nretrieval = "evil.mod:Evil"\n')
+settings_of("values_of_odd_kinds", "prompts = 1979-05-27\n[tools]\nx = 07:32:00\n[mcp]\ny = [1979-05-27]\n")
+settings_of("names_of_odd_kinds", '[models]\na = { name = ["x"] }\nb = { name = { c = 1 } }\n[memory]\nretrieval = 1\n')
+settings_of(
+    "paths_of_odd_kinds", '[memory]\nretrieval = "~nobody/x.py"\nmerging = "./\\u0000.py"\n[foresight]\nname = "."\n'
+)
 settings_of("a_foresight_is_a_file", '[foresight]\nname = "./evil.py"\n')
 settings_of("a_prompts_folder_elsewhere", 'prompts = "../outside"\n')
 settings_of("a_base_url_of_a_role", 'model = "mine"\n[models]\nmine = {name = "openai:gpt-4o", base_url = "{url}"}\n')
@@ -157,6 +163,16 @@ def a_project_of_tama(at: Place) -> None:
 def a_filled_bank(at: Place) -> None:
     at.lay()
     shutil.copytree(at.bank.parent, at.repository / ".mulligan")
+
+
+@repository
+def another_bank_in_the_place_of_the_user_s_own(at: Place) -> None:
+    at.lay()
+    own = at.repository / ".mulligan" / "mulligan.db"
+    own.parent.mkdir()
+    note_store(own)
+    shutil.rmtree(own.parent)
+    shutil.copytree(at.bank.parent, own.parent)
 
 
 @repository
@@ -335,6 +351,16 @@ def an_agent_with_a_strategy(at: Place) -> None:
 
 
 @repository
+def an_agent_by_a_link(at: Place) -> None:
+    at.agent("", "reflexion")
+    folder = at.repository / "agents" / "bait"
+    (at.outside / "secret").write_text(MARK)
+    (folder / "act.md").symlink_to(at.outside / "secret")
+    (folder / "reflect.md").write_text("Say DONE.")
+    at.commands = [[*command, "--trace"] for command in at.commands]
+
+
+@repository
 def an_agent_without_a_project(at: Place) -> None:
     at.agent("strategy: ./evil.py\n")
     shutil.copy(at.repository / "evil.py", at.repository / "agents" / "bait")
@@ -380,7 +406,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marked_bank: Path) -> It
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-victim")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-the-victim")
-    monkeypatch.setattr(settings, "_said", set())
+    monkeypatch.setattr(settings, "_said", set[tuple[str, str]]())
     monkeypatch.setattr(sys, "pycache_prefix", None)  # compiled code lies beside its source, as it does for users
     outside = tmp_path / "outside"
     shutil.copytree(marked_bank, outside / "bank")
@@ -479,6 +505,7 @@ def test_nothing_runs_is_reached_or_read_before_trust(
         assert not at.sentinel.exists(), arguments
     assert not at.sentinel.exists()
     assert "Traceback" not in "".join(said)
+    assert "This is a bug" not in "".join(said)
     assert MARK not in "\n".join(said).replace(f"of {MARK!r}", "")
     assert dict(os.environ) == environment
     assert at.connections() == 0

@@ -38,7 +38,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a plug-in in a folder of its own, which nobody has trusted; the working folder."""
     folder = lay(tmp_path / "mine", {"mulligan.toml": RISKY, "plugins/mine.py": PLUGIN, "plugins/helper.py": "a = 1\n"})
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(trust, "_said", set())
+    monkeypatch.setattr(trust, "_said", set[tuple[str, str]]())
     monkeypatch.delenv("MULLIGAN_TRUST", raising=False)
     return folder
 
@@ -250,6 +250,27 @@ async def test_a_plugin_that_changes_while_a_program_runs_is_not_loaded(project:
     (project / "plugins" / "helper.py").write_text("a = 2\n")
     with pytest.raises(InvalidInput, match="has changed since it was trusted: run mulligan trust again"):
         open_bank(config=config, embedder="none")
+    assert not is_trusted(), "looked at again, as another part of the program may do"
+    with pytest.raises(InvalidInput, match="has changed since it was trusted"):
+        open_bank(config=config, embedder="none")
+
+
+async def test_a_module_of_the_project_is_code_of_the_project(project: Path) -> None:
+    lay(
+        project,
+        {"mulligan.toml": '[memory]\nretrieval = "kit.mine:Mine"\n', "kit/__init__.py": "", "kit/mine.py": PLUGIN},
+    )
+    trust_folder(project)
+    assert is_trusted()
+    (project / "kit" / "mine.py").write_text(PLUGIN + "\n")
+    assert not is_trusted()
+
+
+def test_a_project_file_that_is_none_is_not_read(project: Path) -> None:
+    with (project / "mulligan.toml").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(InvalidInput, match="is larger than 4 MB"):
+        load()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")

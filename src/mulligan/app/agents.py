@@ -136,6 +136,8 @@ def agent_contents(agent: Agent) -> Contents:
     for step in steps_of(agent):
         if step.model.name and step.model.name.endswith(".gguf"):
             values[f"model of {step.source.path.name}"] = step.model.name
+    links = [source.path for source in agent.sources if source.path.is_symlink() or source.path.parent.is_symlink()]
+    values |= {f"link {path.name}": os.path.relpath(os.path.realpath(path), inside) for path in links}
     tools = [tool for tool in tools_of(agent) if is_own(tool) and not tool.startswith("mcp:")]
     values |= {f"tool {os.path.relpath(tool, agent.folder) if file_of(tool) else tool}": "" for tool in tools}
     code = code_named([*plugins.values(), evaluate.get("check"), *tools], agent.folder)
@@ -170,6 +172,7 @@ def load_agent(folder: Path, config: Config) -> tuple[Agent, list[Problem]]:
     assert agent is not None, "an agent that cannot be used has an error"
     if not (found := agent_contents(agent)).trusted:
         raise InvalidInput(untrusted(found))
+    found.hold()
     return agent, problems
 
 

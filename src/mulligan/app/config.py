@@ -33,6 +33,7 @@ KEYS = (
 )
 """What may stand at the top of the file; a test compares it with `app.project_schema`."""
 
+_LARGEST = 4 << 20
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENDS = re.compile(r"\r\n|\n|\r")
 
@@ -148,7 +149,8 @@ def load(start: Path | None = None) -> Config:
     whole, found = read_project(start)
     if found is None:
         return whole
-    own_bank = bool(os.environ.get("MULLIGAN_HOME")) or has_own_bank(found.folder)
+    elsewhere = os.environ.get("MULLIGAN_HOME") or os.environ.get("MULLIGAN_STORE")
+    own_bank = bool(elsewhere) or has_own_bank(found.folder)
     say_held(found, bank=not own_bank)
     if not found.trusted:
         held = frozenset(risky(whole.values, found.folder))
@@ -165,6 +167,10 @@ def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
     file = root and project_file(root)
     if root is None or file is None:
         return Config(), None
+    dotenv = root / ".env"
+    for name in (file, dotenv):
+        if name.is_file() and name.stat().st_size > _LARGEST:
+            raise InvalidInput(f"{name} is larger than {_LARGEST >> 20} MB: it holds something else.")
     text = read_text(file)
     values = parse(file, text)
     config = Config(root, values, text, file.name)
@@ -176,10 +182,10 @@ def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
     for key in MODELS:
         if isinstance(value := values.get(key), str):
             values[key] = located_model(value, root)
-    dotenv = read_dotenv(root / ".env") if (root / ".env").is_file() else {}
-    variables = allowed(dotenv, risks)
+    variables = allowed(read_dotenv(dotenv), risks) if dotenv.is_file() else {}
     found = settings_contents(root, file, risks, variables)
     if found.trusted:
+        found.hold()
         if "MULLIGAN_HOME" in variables:
             os.environ.setdefault(trusted.HOME, str(home()))
         for name, value in variables.items():

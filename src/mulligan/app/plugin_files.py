@@ -33,7 +33,12 @@ def file_of(name: str) -> str | None:
 
 
 def real_path(path: str, folder: Path | None = None) -> Path:
-    """The file that a path leads to, from a folder (the working folder); one that leads in a circle stays as it is."""
+    """The file that a path leads to, from a folder (the working folder); one that leads in a circle stays as it is.
+
+    Raises `InvalidInput` for a NUL in it.
+    """
+    if "\0" in path:
+        raise InvalidInput(f"The path {path!r} holds a NUL character.")
     return Path(os.path.realpath(os.path.join(folder or "", os.path.expanduser(path))))
 
 

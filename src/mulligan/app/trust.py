@@ -1,7 +1,7 @@
 """Which settings of a project wait until a person has trusted it, and which names a `.env` may set. See docs/trust.md.
 
-A project is trusted by its folder and the content of what it would run or redirect. What only narrows (limits, kinds,
-thresholds, formats) applies without.
+A project is trusted by its folder and the content of what it would run or redirect (design/121). What only narrows
+(limits, kinds, thresholds, formats) applies without.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.app.plugin_files import Unsafe, code_digest, file_of, guard, is_code, is_own, real_path
+from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
-from mulligan.core.trusted import BANK, is_foreign, note, noted
+from mulligan.core.trusted import BANK, is_foreign, is_noted_bank, note, noted
 from mulligan.text.command_lines import split_line
 from mulligan.text.plain import one_line
 
@@ -63,11 +64,15 @@ class Item:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a folder would run or redirect. unsafe: why it can never be trusted, else ""."""
+    """What a folder would run or redirect.
+
+    unsafe: why it can never be trusted, else "". code: the files of code in it, each with the hash of its folder.
+    """
 
     folder: Path
     items: tuple[Item, ...] = ()
     unsafe: str = ""
+    code: tuple[tuple[Path, str], ...] = ()
 
     @property
     def hash(self) -> str:
@@ -81,6 +86,11 @@ class Contents:
         if self.unsafe or not self.items:
             return not self.items
         return self.hash in re.split(r"[,\s]+", os.environ.get(VARIABLE, "")) or self.noted == self.hash
+
+    def hold(self) -> None:
+        """From now on, this process loads the code only as it was when it was looked at."""
+        for file, digest in self.code:
+            guard(file, digest)
 
     @property
     def noted(self) -> str:
@@ -102,26 +112,29 @@ def contents(
         code: The files of code that they name.
         variables: Of a `.env`.
     """
-    items = [Item(name, one_line(json.dumps(value), _SHOWN), _digest(value)) for name, value in values.items()]
+    items = [
+        Item(name, one_line(json.dumps(value, default=str), _SHOWN), _digest(value)) for name, value in values.items()
+    ]
     for name, value in variables.items():
         hidden = re.fullmatch(_SECRET, name) is not None
         items.append(Item(f".env {name}", "(not shown)" if hidden else one_line(value, _SHOWN), _digest(value)))
-    unsafe = ""
+    unsafe, hashes = "", list[tuple[Path, str]]()
     try:
         for file in dict.fromkeys(code):
-            digest = code_digest(file)
-            guard(file, digest)
-            items.append(Item(f"code of {os.path.relpath(file, os.path.realpath(folder))}", "and the code beside it", digest))
+            hashes.append((file, digest := code_digest(file)))
+            items.append(
+                Item(f"code of {os.path.relpath(file, os.path.realpath(folder))}", "and the code beside it", digest)
+            )
     except Unsafe as error:
         unsafe = str(error)
     if items:
         other = next((path for path in (folder, *files) if is_foreign(path)), None)
         unsafe = f"{other} belongs to another user" if other else unsafe
-    return Contents(folder, tuple(items), unsafe)
+    return Contents(folder, tuple(items), unsafe, tuple(hashes))
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def risky(values: Mapping[str, Json], root: Path) -> dict[tuple[str, ...], Json]:
@@ -167,9 +180,10 @@ def _narrows(keys: tuple[str, ...], value: Json, root: Path) -> bool:
             return key in _CALLS
         case ("models", _):
             table = cast(dict[str, Json], value) if isinstance(value, dict) else {"name": value}
-            if not isinstance(value, str | dict):
-                return True
-            return table.get("name", "local") in _HERE and set(table) <= {"name", "temperature", "max_tokens", *_CALLS}
+            name = table.get("name", "local")
+            if not isinstance(value, str | dict) or not isinstance(name, str):
+                return True  # which is an error
+            return name in _HERE and set(table) <= {"name", "temperature", "max_tokens", *_CALLS}
         case ("memory", key) if key in _STRATEGIES:
             return _is_plain(value)
         case ("memory", "quarantine"):
@@ -195,12 +209,19 @@ def code_named(values: Iterable[Json], *folders: Path) -> list[Path]:
         for part in [text, *_words(text)]:
             for folder in folders:
                 try:
-                    real = real_path(file_of(part) or part, folder)
+                    real = real_path(file_of(part) or _module(part, folder) or part, folder)
                     if real.is_file() and (file_of(part) or (is_code(real) and folder.resolve() in real.parents)):
                         found.append(real)
-                except (OSError, ValueError):  # no path: too long, or a NUL in it
+                except (OSError, InvalidInput):  # no path: too long, or a NUL in it
                     continue
     return found
+
+
+def _module(name: str, folder: Path) -> str | None:
+    """The file in this folder that a dotted path (`evil.mod:Class`) would be imported from."""
+    top, dot, _ = name.partition(":")[0].partition(".")
+    files = (f"{top}.py", f"{top}/__init__.py", f"{top}/{name.partition(':')[0].split('.')[1]}.py") if dot else ()
+    return next((file for file in files if top.isidentifier() and (folder / file).is_file()), None)
 
 
 def _texts(values: Iterable[Json]) -> Iterator[str]:
@@ -252,7 +273,7 @@ def has_own_bank(root: Path) -> bool:
         return True
     except OSError:
         return False
-    return not brought or bool(noted("bank", folder))
+    return not brought or is_noted_bank(folder)
 
 
 _said: set[tuple[str, str]] = set()

@@ -12,7 +12,7 @@ from mulligan.app.agents import agent_contents, agents_of, skill_folders, with_s
 from mulligan.app.config import Config, project_file, project_root, read_dotenv, read_project
 from mulligan.app.trust import Contents, has_own_bank, risky, settings_contents
 from mulligan.core.errors import InvalidInput
-from mulligan.core.trusted import BANK, forget, is_foreign, note
+from mulligan.core.trusted import BANK, forget, is_foreign, note_bank
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Asked:
             for part in self.parts:
                 part.trust()
             if self.bank is not None:
-                note("bank", self.bank)
+                note_bank(self.bank)
         except OSError as error:
             raise InvalidInput(f"The trust cannot be recorded: {error}. Is MULLIGAN_HOME writable?") from error
 

@@ -20,6 +20,8 @@ BANK = ".mulligan"
 HOME = "MULLIGAN_TRUST_HOME"
 """Set for this process and those that it starts, where a `.env` names another MULLIGAN_HOME: the notes stay here."""
 
+_OWNER = "owner"
+
 Kind: TypeAlias = Literal["content", "bank"]
 
 
@@ -31,7 +33,7 @@ def noted(kind: Kind, folder: Path) -> str:
         return ""
 
 
-def note(kind: Kind, folder: Path, text: str = "yes") -> None:
+def note(kind: Kind, folder: Path, text: str) -> None:
     """Write the note as a whole or not at all. Raises `OSError`."""
     file = _file(kind, folder)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -40,11 +42,30 @@ def note(kind: Kind, folder: Path, text: str = "yes") -> None:
     os.replace(beside, file)
 
 
-def note_bank(file: Path) -> None:
-    """Note that this store was made here, if it is that of a project. Without a writable home it stays unnoted."""
+def note_bank(folder: Path) -> None:
+    """Note that the bank in this folder is the user's own. Raises `OSError`.
+
+    The note holds a random word that a file beside the bank repeats: another repository in the same place lacks it.
+    """
+    word = os.urandom(12).hex()
+    note("bank", folder, word)
+    (folder / _OWNER).write_text(word, "utf-8")
+
+
+def is_noted_bank(folder: Path) -> bool:
+    """Whether the bank in this folder is the user's own."""
+    word = noted("bank", folder)
+    try:
+        return bool(word) and (folder / _OWNER).read_bytes() == word.encode()
+    except OSError:
+        return False
+
+
+def note_store(file: Path) -> None:
+    """Note a store that was just made, if it is the bank of a project. Without a writable home it stays unnoted."""
     if file.parent.name == BANK:
         with suppress(OSError):
-            note("bank", file.parent)
+            note_bank(file.parent)
 
 
 def forget(kind: Kind, folder: Path) -> bool:

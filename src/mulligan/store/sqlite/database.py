@@ -366,7 +366,7 @@ class Database:
             ) from error
         with suppress(OSError):  # a new file is for its user alone: it holds what people say; SQLite says what is wrong
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            trusted.note_bank(self.path)
+            trusted.note_store(self.path)
         at_once = min(WAIT_AT_ONCE, self._busy_seconds)
         db = sqlite3.connect(self.path, timeout=at_once, isolation_level=None)
         db.text_factory = LENIENT
