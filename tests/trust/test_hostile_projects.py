@@ -189,6 +189,15 @@ def a_bank_by_a_linked_file(at: Place) -> None:
 
 
 @repository
+def files_that_a_bank_would_overwrite(at: Place) -> None:
+    at.lay()
+    (at.outside / "precious").write_text("mine")
+    for name in ("owner", "mulligan.db-wal", "mulligan.db.erased.jsonl", "demo"):
+        (at.repository / ".mulligan").mkdir(exist_ok=True)
+        (at.repository / ".mulligan" / name).symlink_to(at.outside / "precious")
+
+
+@repository
 def a_linked_project_file(at: Place) -> None:
     at.lay()
     (at.repository / "mulligan.toml").rename(at.repository / "settings")
@@ -509,6 +518,7 @@ def test_nothing_runs_is_reached_or_read_before_trust(
     assert MARK not in "\n".join(said).replace(f"of {MARK!r}", "")
     assert dict(os.environ) == environment
     assert at.connections() == 0
+    assert all(file.read_text() == "mine" for file in at.outside.glob("precious"))
 
 
 SEARCH = ["memory", "search", MARK]

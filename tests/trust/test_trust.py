@@ -320,6 +320,14 @@ async def test_an_agent_is_refused_with_what_it_would_run_and_runs_once_trusted(
         await mulligan.run("one", "t", model=model)
 
 
+@pytest.mark.parametrize("toml", ['model = "ollama:x"\n', '[models]\nworker = "ollama:x"\nvision = "ollama:y"\n'])
+async def test_an_agent_takes_the_model_that_the_user_names_and_no_other(project: Path, toml: str) -> None:
+    lay(project, {"mulligan.toml": toml, "agents/one/AGENT.md": AGENT.format(more="")})
+    await mulligan.run("one", "t", model=ScriptedModel(["yes"]))
+    with pytest.raises(InvalidInput, match=r"mulligan\.toml:[12] names the model, and waits for trust"):
+        await mulligan.run("one", "t")
+
+
 def test_a_path_that_the_user_names_is_his_own(project: Path) -> None:
     (project / "judge.py").write_text(
         "from mulligan.plugins import Feedback\nclass Judge:\n    expects = 'text'\n"

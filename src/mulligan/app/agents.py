@@ -138,7 +138,7 @@ def agent_contents(agent: Agent) -> Contents:
             values[f"model of {step.source.path.name}"] = step.model.name
     links = [source.path for source in agent.sources if source.path.is_symlink() or source.path.parent.is_symlink()]
     values |= {f"link {path.name}": os.path.relpath(os.path.realpath(path), inside) for path in links}
-    tools = [tool for tool in tools_of(agent) if is_own(tool) and not tool.startswith("mcp:")]
+    tools = [tool for tool in tools_of(agent) if is_own(tool)]
     values |= {f"tool {os.path.relpath(tool, agent.folder) if file_of(tool) else tool}": "" for tool in tools}
     code = code_named([*plugins.values(), evaluate.get("check"), *tools], agent.folder)
     sources = [source.path for source in agent.sources]

@@ -151,8 +151,10 @@ def load(start: Path | None = None) -> Config:
         return whole
     elsewhere = os.environ.get("MULLIGAN_HOME") or os.environ.get("MULLIGAN_STORE")
     own_bank = bool(elsewhere) or has_own_bank(found.folder)
-    say_held(found, bank=not own_bank)
-    if not found.trusted:
+    waits = not found.trusted
+    if waits or not own_bank:
+        say_held(found, bank=not own_bank)
+    if waits:
         held = frozenset(risky(whole.values, found.folder))
         return replace(whole, values=without(whole.values, held), held=held, own_bank=own_bank)
     return replace(whole, own_bank=own_bank)

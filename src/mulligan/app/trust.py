@@ -268,7 +268,8 @@ def has_own_bank(root: Path) -> bool:
     if is_foreign(folder):
         return False
     try:
-        brought = folder.is_symlink() or any(name.startswith("mulligan.db") for name in os.listdir(folder))
+        with os.scandir(folder) as found:  # `mulligan demo` makes its folder before there is a bank
+            brought = folder.is_symlink() or any(one.name != "demo" or one.is_symlink() for one in found)
     except FileNotFoundError:
         return True
     except OSError:

@@ -49,7 +49,10 @@ def note_bank(folder: Path) -> None:
     """
     word = os.urandom(12).hex()
     note("bank", folder, word)
-    (folder / _OWNER).write_text(word, "utf-8")
+    with suppress(FileNotFoundError):  # it may be a link of a stranger's to another file
+        (folder / _OWNER).unlink()
+    with (folder / _OWNER).open("x", encoding="utf-8") as file:
+        file.write(word)
 
 
 def is_noted_bank(folder: Path) -> bool:
