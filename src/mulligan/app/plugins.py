@@ -145,8 +145,13 @@ def examine(role: str, name: str) -> type[Any]:
         file = _existing(path)
         changed = file.stat()
         return outline(file, ROLES[role].method, class_name, changed.st_mtime_ns, changed.st_size)
-    if importlib.util.find_spec(path.partition(".")[0]) is None:
-        raise InvalidInput(f"{name!r} cannot be imported: there is no module {path.partition('.')[0]!r} here.")
+    top = path.partition(".")[0]
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # no name that a module could have
+        spec = None
+    if spec is None:
+        raise InvalidInput(f"{name!r} cannot be imported: there is no module {top!r} here.")
     return Unread
 
 

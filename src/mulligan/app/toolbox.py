@@ -56,7 +56,11 @@ class ConfiguredTools:
 
     def made(self, source: str, folder: str) -> Toolset:
         """The toolset of this name. Raises `InvalidInput`."""
-        spec = _server(source, self.servers, self.root) if _is_server(source) else _plugin(source, self.tools)
+        spec = (
+            _server(source, self.servers, self.root)
+            if _is_server(source)
+            else _plugin(source, self.tools, find("tools", source))
+        )
         if needs_workspace(source):
             spec = replace(spec, settings={**spec.settings, "folder": folder})
         return build("tools", spec, {"sandbox": self.sandbox})
@@ -78,8 +82,9 @@ def check_tools(sources: Iterable[str], tools: Mapping[str, Json], servers: Mapp
         if _is_server(source) or not is_own(source):
             made.made(source, os.sep)
         else:
-            folder = {"folder": os.sep} if needs_workspace(source) else {}
-            checked(source, examine("tools", source), {**_plugin(source, tools).settings, **folder})
+            cls = examine("tools", source)
+            folder = {"folder": os.sep} if "folder" in settings_of(cls) else {}
+            checked(source, cls, {**_plugin(source, tools, cls).settings, **folder})
 
 
 def check_packages(sources: Iterable[str]) -> None:
@@ -93,12 +98,12 @@ def check_packages(sources: Iterable[str]) -> None:
 
 def needs_workspace(source: str) -> bool:
     """Whether a tool works on files. Raises `UnknownName`."""
-    return not _is_server(source) and "folder" in settings_of(examine("tools", source))
+    return not _is_server(source) and "folder" in settings_of(find("tools", source))
 
 
-def _plugin(source: str, tools: Mapping[str, Json]) -> Spec:
+def _plugin(source: str, tools: Mapping[str, Json], cls: type[Any]) -> Spec:
     own = cast(dict[str, Json], tools.get(source, {}))
-    asks_hosts = "http_hosts" in tools and "hosts" in settings_of(examine("tools", source))
+    asks_hosts = "http_hosts" in tools and "hosts" in settings_of(cls)
     return Spec(source, {**({"hosts": tools["http_hosts"]} if asks_hosts else {}), **own})
 
 
