@@ -112,7 +112,11 @@ embedded one. A role's name works wherever a model's name does: `mulligan solve 
 built-in default. In the environment a role is `MULLIGAN_MODEL_THINKER` (the model),
 `MULLIGAN_MODEL_THINKER_TEMPERATURE`, `…_MAX_TOKENS`, `…_BASE_URL` and so on for its other keys.
 
-**Keys.** Mulligan reads a `.env` beside this file, and never writes it. The `.env` does not override the environment.
+**Trust.** Keys that run or redirect something (plug-ins, models, addresses, servers of tools, prompts) wait until you
+have trusted the project with [`mulligan trust`](../trust.md). `mulligan init` trusts the file that it writes.
+
+**Keys.** Mulligan reads a `.env` beside this file, and never writes it. It takes keys and addresses from it once you have
+[trusted](../trust.md) the project. The `.env` does not override the environment.
 """
 
 

@@ -12,6 +12,7 @@ from mulligan import ScriptedModel
 from mulligan.app.config import load
 from mulligan.app.lint import lint
 from mulligan.app.model_roles import role_of
+from mulligan.app.trusting import trust
 from mulligan.core.errors import InvalidInput
 
 AGENT = (
@@ -23,6 +24,7 @@ EXAMPLES = Path(__file__).parents[3] / "shared" / "data" / "tama" / "examples"
 
 def project(folder: Path, file: str, text: str = "") -> Path:
     lay(folder, {"agents/helper/AGENT.md": AGENT, "skills/house/SKILL.md": SKILL, file: text})
+    trust(folder)
     return folder / "agents" / "helper"
 
 
@@ -114,6 +116,7 @@ def test_the_models_of_a_tama_project_are_used(tmp_path: Path) -> None:
 
 def test_a_mulligan_toml_goes_before_a_tama_toml(tmp_path: Path) -> None:
     lay(tmp_path, {"mulligan.toml": 'model = "openai:one"\n', "tama.toml": '[models]\ndefault = "openai:two"\n'})
+    trust(tmp_path)
     assert role_of(load(tmp_path), "default").model == "openai:one"
 
 

@@ -9,6 +9,7 @@ from seed_agents import lay
 import mulligan
 from mulligan import ScriptedModel
 from mulligan.app.lint import lint
+from mulligan.app.trusting import trust
 
 REFLECT = "evaluate: 'exact_match:water'\nlimits: {trials: 2}\n"
 
@@ -21,7 +22,9 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
     def made(more: str, pattern: str = "oneshot", **beside: str) -> Path:
         head = f"---\nname: tried\ndescription: d\nversion: '1'\npattern: {pattern}\n{more}---\n"
         files = {"AGENT.md": f"{head}Answer.\n"} | {f"{name}.py": text for name, text in beside.items()}
-        return lay(tmp_path / "agents" / "tried", {"../../mulligan.toml": "", **files})
+        folder = lay(tmp_path / "agents" / "tried", {"../../mulligan.toml": "", **files})
+        trust(tmp_path)
+        return folder
 
     return made
 

@@ -13,6 +13,7 @@ from mulligan import Episode, ScriptedModel
 from mulligan.app.agents import remade
 from mulligan.app.config import load
 from mulligan.app.recipe import Recipe
+from mulligan.app.trusting import trust
 from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Lesson, Recall, Task
@@ -147,6 +148,7 @@ async def test_max_iter_and_limits_are_kept_on_a_resume(project: Path) -> None:
 
 async def test_memory_recalls_from_the_bank_that_is_handed_in(project: Path) -> None:
     single(project, "one", ONESHOT["AGENT.md"], "memory: {top_k: 2}\n")
+    trust(project)
 
     class Bank:
         asked: int | None = None
@@ -192,6 +194,7 @@ def kit(project: Path, tools: str) -> None:
 async def test_a_tool_of_the_users_own(project: Path) -> None:
     kit(project, '["./dice.py"]')
     single(project, "worker", REACT)
+    trust(project)
     model = ScriptedModel([call("read_skill", name="kit"), call("roll"), finish("rolled")])
     episode = await mulligan.run("worker", "Roll.", model=model)
     assert [step.observation for step in episode.trials[0].attempt.steps][1] == "six"

@@ -9,6 +9,7 @@ from seed_agents import lay
 import mulligan
 from mulligan import ScriptedModel
 from mulligan.app.lint import lint
+from mulligan.app.trusting import trust
 from mulligan.core.errors import InvalidInput
 
 ACT = "---\npattern: oneshot\n---\nAnswer.\n"
@@ -32,7 +33,9 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
         head = f"---\nname: tried\ndescription: d\nversion: '1'\npattern: reflexion\n{more}---\n"
         files = {"AGENT.md": head, "act.md": ACT, "reflect.md": "Review. Say DONE.\n"}
         lay(tmp_path, {"mulligan.toml": toml})
-        return lay(tmp_path / "agents" / "tried", {**files, **{f"{name}.py": text for name, text in beside.items()}})
+        folder = lay(tmp_path / "agents" / "tried", {**files, **{f"{name}.py": text for name, text in beside.items()}})
+        trust(tmp_path)
+        return folder
 
     return made
 

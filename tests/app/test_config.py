@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.app.config import load
+from mulligan.app.trusting import trust
 from mulligan.core.errors import InvalidInput
 from mulligan.text.toml_lines import key_lines, line_of
 
@@ -35,14 +36,14 @@ z = 1
 [ a . b ]
 q.r = 1
 '''
-NAMES = ("MULLIGAN_T_A", "MULLIGAN_T_B", "MULLIGAN_T_C")
+NAMES = ("T_A_KEY", "T_B_KEY", "T_C_KEY")
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mulligan.toml").write_text("")
-    for name in NAMES:  # set and unset, so that what .env sets is taken back
+    for name in (*NAMES, "MULLIGAN_TRUST_HOME"):  # set and unset, so that what .env sets is taken back
         monkeypatch.setenv(name, "x")
         monkeypatch.delenv(name)
     return tmp_path
@@ -114,6 +115,7 @@ def test_model_files_are_looked_for_beside_the_file(project: Path, monkeypatch: 
     (project / "mulligan.toml").write_text(
         "model = 'scripted:a.txt'\njudge_model = 'local:w.gguf'\nreflect_model = 'local'"
     )
+    trust(project)
     (project / "deep").mkdir()
     monkeypatch.chdir(project / "deep")
     config = load()
@@ -122,19 +124,24 @@ def test_model_files_are_looked_for_beside_the_file(project: Path, monkeypatch: 
     assert config.text("reflect_model") == "local"
 
 
-def test_dotenv_counts_where_the_environment_says_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MULLIGAN_T_B", "real")
+def test_dotenv_counts_where_the_environment_says_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.setenv("T_B_KEY", "real")
     monkeypatch.delenv("MULLIGAN_HOME")
     home = project / "home"
     (project / ".env").write_bytes(
-        f"\ufeff# keys\nexport MULLIGAN_T_A='a b'\nMULLIGAN_T_B=file\r\nMULLIGAN_T_C=${{HOME}}$x #c\nMULLIGAN_HOME={home}\n".encode()
+        f"\ufeff# keys\nexport T_A_KEY='a b'\nT_B_KEY=file\r\nT_C_KEY=${{HOME}}$x #c\nMULLIGAN_HOME={home}\n".encode()
     )
     (project / "deep").mkdir()
     monkeypatch.chdir(project / "deep")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+    trust(project)
     before = (project / ".env").read_bytes()
     assert load().database == home / "mulligan.db"
     assert [os.environ.get(name) for name in NAMES] == ["a b", "real", "${HOME}$x"]
     assert (project / ".env").read_bytes() == before
+    assert load().database == home / "mulligan.db", "also for the next command of this process"
 
 
 def test_a_models_file_in_dotenv_lies_beside_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,27 +149,28 @@ def test_a_models_file_in_dotenv_lies_beside_it(project: Path, monkeypatch: pyte
     monkeypatch.delenv("MULLIGAN_MODEL_MINE")
     (project / "mulligan.toml").touch()
     (project / ".env").write_text("MULLIGAN_MODEL_MINE=scripted:answers.json")
+    trust(project)
     (project / "below").mkdir()
     load(project / "below")
     assert os.environ["MULLIGAN_MODEL_MINE"] == f"scripted:{project.resolve() / 'answers.json'}"
 
 
 def test_without_a_mulligan_toml_no_dotenv_is_read(project: Path) -> None:
-    (project / ".env").write_text("MULLIGAN_T_A=1")
+    (project / ".env").write_text("T_A_KEY=1")
     (project / "mulligan.toml").unlink()
     load()
-    assert "MULLIGAN_T_A" not in os.environ
+    assert "T_A_KEY" not in os.environ
 
 
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        (b"MULLIGAN_T_A=1\n\nsk-hushhush", 3),
-        (b"\n\nMULLIGAN_T_A='hushhush\nMULLIGAN_T_B=2\n", 3),
-        (b"MULLIGAN_T_A=1\nhush-hush=hushhush\n", 2),
-        (b"MULLIGAN_T_A=1\n=hushhush\n", 2),
-        (b"MULLIGAN_T_A=1\nMULLIGAN_T_B=hushhush\xff\n", 2),
-        (b"MULLIGAN_T_A=hush\0hush\n", 1),
+        (b"T_A_KEY=1\n\nsk-hushhush", 3),
+        (b"\n\nT_A_KEY='hushhush\nT_B_KEY=2\n", 3),
+        (b"T_A_KEY=1\nhush-hush=hushhush\n", 2),
+        (b"T_A_KEY=1\n=hushhush\n", 2),
+        (b"T_A_KEY=1\nT_B_KEY=hushhush\xff\n", 2),
+        (b"T_A_KEY=hush\0hush\n", 1),
     ],
 )
 def test_a_broken_dotenv_is_refused_and_nothing_of_it_is_told_or_taken(project: Path, file: bytes, line: int) -> None:

@@ -14,6 +14,7 @@ from toy_bench import HERE
 import mulligan
 from mulligan import ScriptedModel
 from mulligan.app.config import load
+from mulligan.app.trusting import trust
 from mulligan.bench.harness.running import run_benchmark
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput
@@ -48,6 +49,7 @@ class Own:
 def project(folder: Path, foresight: str = "", toml: str = "", tool: str = FILES["delete.py"]) -> None:
     agent = FILES["agents/tidy/AGENT.md"].replace("foresight: true\n", foresight)
     lay(folder, {**FILES, "agents/tidy/AGENT.md": agent, "mulligan.toml": toml, "delete.py": tool, "own.py": OWN})
+    trust(folder)
 
 
 async def tidied(model: ScriptedModel, **options: Any) -> Episode:

@@ -16,6 +16,7 @@ from mulligan.app.memory_upstream import RULES, import_config
 from mulligan.app.plugins import find, names, settings_of
 from mulligan.app.project_file import check_project
 from mulligan.app.project_schema import BankTable
+from mulligan.app.trusting import trust
 from mulligan.bank.ports import Settings
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Spec
@@ -68,6 +69,7 @@ def test_a_strategy_is_a_name_or_a_table() -> None:
 def test_a_strategy_of_one_s_own_lies_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text("class Mine:\n    def group(self, lesson, alike): return ()\n")
     (tmp_path / "mulligan.toml").write_text('[memory]\nmerging = "./mine.py"\n')
+    trust(tmp_path)
     (tmp_path / "deeper").mkdir()
     monkeypatch.chdir(tmp_path / "deeper")
     assert MemorySettings.of(load()).merging == Spec(str(tmp_path / "mine.py"))

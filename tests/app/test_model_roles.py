@@ -10,6 +10,7 @@ import pytest
 from mulligan.agentfile.agent import ModelChoice
 from mulligan.app.config import load
 from mulligan.app.model_roles import Models, StepModel, check_model_name, chosen, role_of
+from mulligan.app.trusting import trust
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.models.provider import ProviderModel
 from mulligan.models.scripted import ScriptedModel
@@ -37,6 +38,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("all", "think", "other"):
         (tmp_path / f"{name}.txt").write_text(name)
     (tmp_path / "mulligan.toml").write_text(FILE)
+    trust(tmp_path)
     return tmp_path
 
 
@@ -84,6 +86,7 @@ def test_a_role_may_stand_in_the_environment_alone(project: Path, monkeypatch: p
 def test_what_no_role_names_is_the_model_of_all(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def of(name: str, file: str) -> tuple[str, float]:
         (project / "mulligan.toml").write_text(file)
+        trust(project)
         role = role_of(load(), name)
         return role.model, role.temperature
 
@@ -128,6 +131,7 @@ def test_an_unknown_role_is_refused_with_the_nearest(project: Path) -> None:
 )
 def test_a_mistake_in_the_file_is_reported_with_its_line(project: Path, file: str, says: str) -> None:
     (project / "mulligan.toml").write_text(file)
+    trust(project)
     with pytest.raises(InvalidInput) as bad:
         pick()
     assert f"{project}/mulligan.toml" in str(bad.value)
@@ -166,12 +170,14 @@ def test_models_open_roles_with_their_own_call_settings(project: Path) -> None:
 
 def test_roles_of_one_model_share_it(project: Path) -> None:
     (project / "mulligan.toml").write_text("model = 'scripted:all.txt'")
+    trust(project)
     models = Models(load())
     assert models.open("thinker") is models.open("worker") is models.open(f"scripted:{project / 'all.txt'}")
 
 
 def test_a_role_that_cannot_be_opened_is_blamed_where_it_stands(project: Path) -> None:
     (project / "mulligan.toml").write_text("[models]\nthinker = 'opnai:gpt'\n[models.worker]\ninput_price = 1.0\n")
+    trust(project)
     with pytest.raises(InvalidInput, match=r"mulligan.toml:2: No model provider is called 'opnai'"):
         Models(load()).open("thinker")
     with pytest.raises(InvalidInput, match="Give both"):

@@ -13,6 +13,7 @@ import pytest
 from toy_bench import HERE, LESSON, Obliging, cases
 
 from mulligan.app.solve import resume
+from mulligan.app.trusting import trust
 from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.core.benchmarks import BenchRun, CaseResult
@@ -65,6 +66,7 @@ async def test_a_prompt_that_is_edited_while_the_run_is_on_mixes_no_figures(
     prompt = tmp_path / "prompts" / "complete.text.md"
     prompt.write_text("[[user]]\n{{recall}}{{task}}\n{{past}}\n")
     (tmp_path / "mulligan.toml").write_text('prompts = "prompts"\n')
+    trust(tmp_path)
     monkeypatch.chdir(tmp_path)
 
     def edit(run: BenchRun, result: CaseResult | None) -> None:
@@ -123,6 +125,7 @@ async def test_what_has_changed_is_named_and_refused(
     prompt = tmp_path / "prompts" / "complete.text.md"
     prompt.write_text("[[user]]\n{{recall}}{{task}}\n{{past}}\n")
     (tmp_path / "mulligan.toml").write_text('prompts = "prompts"\nreflect_model = "obliging"\n')
+    trust(tmp_path)
     monkeypatch.chdir(tmp_path)
     data = cases(tmp_path, "the provider is down", "right")
     begun = await ran(store, data)
@@ -145,6 +148,7 @@ async def test_what_has_changed_is_named_and_refused(
     assert await refused() == "prompt complete.text"
     prompt.write_text("[[user]]\n{{recall}}{{task}}\n{{past}}\n")
     (tmp_path / "mulligan.toml").write_text('prompts = "prompts"\njudge_model = "local"\nreflect_model = "obliging"\n')
+    trust(tmp_path)
     assert await refused() == "setting judge_model (was None, is 'local')"
     data.unlink()
     with pytest.raises(InvalidInput, match=r"toy\.json does not exist"):

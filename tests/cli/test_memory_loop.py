@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from seed_agents import lay
 
+from mulligan.app.trusting import trust
+
 Mulligan = Callable[..., Any]
 LESSON = {
     "title": "Say right",
@@ -105,6 +107,7 @@ def test_facts_of_another_project_are_found_when_asked_for(
     search = ("memory", "search", "how do the tests run", "--threshold", "0")
     assert "(a fact of this project, " in mulligan(*search).out
     (project / "mulligan.toml").write_text('[project]\nname = "another"\n\n[memory]\nembedder = "none"\n')
+    trust(project)
     assert mulligan(*search).out == ""
     assert "(a fact of another project, " in mulligan(*search, "--all-projects").out
 
@@ -119,6 +122,7 @@ def test_an_agents_memory_is_its_own(mulligan: Mulligan, project: Path) -> None:
     agent = "---\nname: one\ndescription: d\nversion: '1'\npattern: oneshot\nmemory: true\n---\nAnswer.\n"
     judged = {"reasoning": "It is not there.", "verdict": "failure"}
     lay(project, {"agents/one/AGENT.md": agent, "said.json": json.dumps(["v1", judged, EXTRACTED])})
+    trust(project)
     ended = mulligan("run", "one", "t", "--model", "scripted:said.json")
     assert (ended.status, ended.out) == (0, "v1\n")
     assert "1 lesson learned by scripted:said.json" in ended.err

@@ -12,6 +12,7 @@ from langchain_core.tools import tool
 from pydantic import BaseModel
 from wire_client import KEY, Wire, running
 
+from mulligan.app.trusting import trust
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.conversation import GptConversation
@@ -129,6 +130,7 @@ def test_a_role_of_the_project_is_a_model(wire: Wire, tmp_path: Any, monkeypatch
     (tmp_path / "mulligan.toml").write_text(
         'model = "openai:big"\n[models]\ncheap = { name = "openai:small", temperature = 0.25 }\n', "utf-8"
     )
+    trust(tmp_path)
     monkeypatch.chdir(tmp_path)
     wire.plays("a", "b", "c")
     chat_model("cheap").invoke("And?")

@@ -12,6 +12,7 @@ from surfaces import NEW, OLD, refused, surface
 
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import ServerOptions, Service
+from mulligan.app.trusting import trust
 from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.prompt_texts import instructions, memory_rules, quote_name
 from mulligan.mcp_server.prompts import Prompts
@@ -146,7 +147,9 @@ def test_the_user_s_own_files_come_first_and_wrong_ones_are_refused_at_start(
     (tmp_path / "mulligan.toml").write_text("prompts = 'mine'\n")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "instructions.server.md").write_text("[[system]]\nAhoy.\n")
+    trust(tmp_path)
     assert instructions(Service(), "all").endswith("\n\nAhoy.")
     (tmp_path / "mine" / "prompts.reflexion.md").write_text("[[user]]\n{{tsk}}\n")
+    trust(tmp_path)
     with pytest.raises(InvalidInput, match=r"prompts\.reflexion"):
         Prompts(Service(), "all")

@@ -15,6 +15,7 @@ from wire_client import KEY, Wire, running
 
 from mulligan.app.service import ServerOptions, Service
 from mulligan.app.solve import resume
+from mulligan.app.trusting import trust
 from mulligan.core.records import Episode
 from mulligan.mcp_server.server import make_server, one_connection, tools_of
 
@@ -141,6 +142,7 @@ async def test_an_episode_with_a_second_try(wire: Wire, mode: str) -> None:
 
 async def test_a_model_that_reflects_is_named_in_the_project_file(wire: Wire, tmp_path: Path) -> None:
     (tmp_path / "mulligan.toml").write_text("reflect_model = 'openai:gpt-4o-mini'\n" + SETTINGS)
+    trust(tmp_path)
     wire.plays("41", LESSON, "42")
     async with served() as (client, _):
         data = data_of(await client.call_tool("solve", {"task": TASK, "expected": "42"}))

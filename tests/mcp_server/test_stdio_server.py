@@ -15,6 +15,8 @@ from serving import MULLIGAN, Piped, Running, piped
 from terminals import terminal
 from wire_client import KEY, Wire, running
 
+from mulligan.app.trusting import trust
+
 PING: dict[str, Any] = {"jsonrpc": "2.0", "id": "after", "method": "ping"}
 SOLVE = {"name": "solve", "arguments": {"task": "What is six times seven?", "expected": "42"}}
 MODEL = ("--model", "openai:gpt-4o")
@@ -209,6 +211,7 @@ def test_a_second_signal_ends_at_once(model: Wire) -> None:
 def test_what_is_printed_and_what_children_say_keeps_off_the_wire(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(NOISY)
     (tmp_path / "mulligan.toml").write_text('[memory]\nretrieval = "./noisy.py"\nembedder = "none"\n')
+    trust(tmp_path)
     with piped("--tools", "memory", cwd=tmp_path) as server:
         server.handshake()
         lesson = {"title": "Look twice", "description": "When in haste.", "content": "Look twice.", "steps": [1]}

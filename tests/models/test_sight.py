@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 import mulligan
+from mulligan.app.trusting import trust
 from mulligan.core.errors import InvalidInput, OverBudget
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, scope
@@ -111,6 +112,7 @@ def test_a_task_whose_image_cannot_be_conveyed_is_refused_before_any_call() -> N
 def test_the_role_vision_describes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "seen.json").write_text('["a red page"]')
     (tmp_path / "mulligan.toml").write_text('[models]\nvision = "scripted:seen.json"\n')
+    trust(tmp_path)
     monkeypatch.chdir(tmp_path)
     blind = ScriptedModel(["a"], "blind", sees=False)
     task = Task("What is it?", images=(GIF,))

@@ -64,7 +64,7 @@ def on_terminal(
                 resize(master, resized[1])
                 process.send_signal(signal.SIGWINCH)
                 resized = None
-            if shown.count(b"what is wrong:") > asked:
+            if shown.count(b"what is wrong:") + shown.count(b"[y/N]:") > asked:
                 os.write(master, f"{answers[asked]}\n".encode())
                 asked += 1
     except OSError:  # Linux says so when the last writer has closed

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mulligan.agentfile.agent import Agent, Source, StepSpec
 from mulligan.agentfile.problems import Problem, problem_of, refuse
@@ -19,12 +19,14 @@ from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.app.config import Config, load, project_root
 from mulligan.app.foresight import foresight_of
 from mulligan.app.model_roles import StepModel, chosen, implicit, vision_role
-from mulligan.app.plugins import check_setting, file_of, find, tried
+from mulligan.app.plugin_files import is_own
+from mulligan.app.plugins import check_setting, examine, file_of, tried
 from mulligan.app.recipe import Recipe, settled
 from mulligan.app.scaling import scaled
 from mulligan.app.session import with_limits
 from mulligan.app.tasks import plugin_beside, spec_beside, tests_spec
 from mulligan.app.toolbox import check_tools
+from mulligan.app.trust import Contents, code_named, contents, untrusted
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json, Spec
@@ -103,9 +105,44 @@ def read(folder: Path, config: Config, *, strict: bool) -> tuple[Agent | None, l
     """The agent in this folder, and every problem with it, in the order of its files. Calls no model."""
     agent, problems = read_agent(folder, skill_folders(folder, config), strict=strict)
     if agent is not None:
-        agent = replace(agent, skills=with_own_tools(agent.skills, agent.skill_sources))
+        agent = with_skill_files(agent)
         problems = [*problems, *check(agent, config)]
     return agent, problems
+
+
+def with_skill_files(agent: Agent) -> Agent:
+    """The agent with the tools of its skills that are files by their whole path."""
+    return replace(agent, skills=with_own_tools(agent.skills, agent.skill_sources))
+
+
+def agent_contents(agent: Agent) -> Contents:
+    """What an agent's files run or redirect besides what they say to the model: commands and code that judge, reflect
+    or serve as tools, files elsewhere, and the bank that it reads."""
+    plugins = {
+        "evaluate": agent.evaluate and agent.evaluate.get("evaluator"),
+        "reflect": agent.reflector and agent.reflector.get("reflector"),
+        "strategy": agent.strategy,
+        "foresight": agent.foresight and agent.foresight.get("name"),
+    }
+    values: dict[str, Any] = {key: name for key, name in plugins.items() if isinstance(name, str) and is_own(name)}
+    evaluate = agent.evaluate or {}
+    inside = agent.folder.resolve()
+    named = [evaluate.get("tests"), *(cast(Any, v).get("file") for v in evaluate.values() if isinstance(v, dict))]
+    elsewhere = [file for file in named if file and inside not in (inside / str(file)).resolve().parents]
+    if "check" in evaluate or str(evaluate.get("evaluator")).partition(":")[0] == "command" or elsewhere:
+        values["evaluate"] = dict(evaluate)
+    if agent.memory is not None:
+        values["memory.bank"] = agent.memory.bank or agent.name
+    for step in steps_of(agent):
+        if step.model.name and step.model.name.endswith(".gguf"):
+            values[f"model of {step.source.path.name}"] = step.model.name
+    links = [source.path for source in agent.sources if source.path.is_symlink() or source.path.parent.is_symlink()]
+    values |= {f"link {path.name}": os.path.relpath(os.path.realpath(path), inside) for path in links}
+    tools = [tool for tool in tools_of(agent) if is_own(tool)]
+    values |= {f"tool {os.path.relpath(tool, agent.folder) if file_of(tool) else tool}": "" for tool in tools}
+    code = code_named([*plugins.values(), evaluate.get("check"), *tools], agent.folder)
+    sources = [source.path for source in agent.sources]
+    return contents(agent.folder, sources, values, code, {})
 
 
 def with_own_tools(skills: Mapping[str, Skill], sources: Mapping[str, Source]) -> dict[str, Skill]:
@@ -128,10 +165,14 @@ def skill_folders(folder: Path, config: Config) -> Sequence[Path]:
 
 
 def load_agent(folder: Path, config: Config) -> tuple[Agent, list[Problem]]:
-    """The agent, and the warnings. Raises `InvalidInput` with every error."""
+    """The agent, and the warnings. Raises `InvalidInput` with every error, and for one that runs or redirects something
+    and is not trusted."""
     agent, problems = read(folder, config, strict=False)
     refuse(problems)
     assert agent is not None, "an agent that cannot be used has an error"
+    if not (found := agent_contents(agent)).trusted:
+        raise InvalidInput(untrusted(found))
+    found.hold()
     return agent, problems
 
 
@@ -180,7 +221,7 @@ def _check_evaluator(agent: Agent, given: Mapping[str, Json], found: _ProblemCol
     before = len(found.problems)
     with found.at(agent.source, f"evaluate.{judge}"):
         spec = evaluator_of(agent)
-        cls = find("evaluators", spec.name)
+        cls = examine("evaluators", spec.name)
         values = settled(spec.settings, {})
         for key in given:
             if key != judge:
@@ -203,7 +244,9 @@ def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], con
 
 
 def _check_methods(tool: str) -> None:
-    cls = find("tools", tool)
+    cls = examine("tools", tool)
+    if getattr(cls, "unread", False):
+        return
     if missing := [f"{name}()" for name in ("offer", "call", "close") if not hasattr(cls, name)]:
         raise InvalidInput(f"{cls.__name__} in {file_of(tool)} is not a tool: it has no {', '.join(missing)}.")
 

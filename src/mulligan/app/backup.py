@@ -27,6 +27,7 @@ from mulligan.core.home import home
 from mulligan.core.lessons import Archive, LessonStore
 from mulligan.core.operations import actor
 from mulligan.core.protocols import Store
+from mulligan.core.trusted import note_store
 from mulligan.recording.leases import leased
 from mulligan.store import file_of, open_store, parse_address
 
@@ -257,6 +258,7 @@ def _exchanged(file: Path, new: Path) -> Path | None:
         replaced = file.with_name(f"{file.name}.replaced-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
         os.replace(file, replaced)
     os.replace(new, file)
+    note_store(file)
     return replaced
 
 

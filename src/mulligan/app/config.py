@@ -12,6 +12,9 @@ from io import StringIO
 from pathlib import Path
 from typing import cast
 
+from mulligan.app.plugin_files import real_path
+from mulligan.app.trust import Contents, allowed, has_own_bank, risky, say_held, settings_contents, without
+from mulligan.core import trusted
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.home import home
 from mulligan.core.records import Json
@@ -31,6 +34,7 @@ KEYS = (
 )
 """What may stand at the top of the file; a test compares it with `app.project_schema`."""
 
+_LARGEST = 4 << 20
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENDS = re.compile(r"\r\n|\n|\r")
 
@@ -39,20 +43,24 @@ _ENDS = re.compile(r"\r\n|\n|\r")
 class Config:
     """`root` is the folder of the project file that was found, if there is one, and `file` the name of that file.
 
-    `source` is that file's text, for the lines that errors name.
+    `source` is that file's text, for the lines that errors name. `held` has the keys of settings that are left out
+    until the project is trusted, and `own_bank` says whether the bank beside the file may be used (`app.trust`).
     """
 
     root: Path | None = None
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
     source: str = ""
     file: str = FILE
+    held: frozenset[tuple[str, ...]] = frozenset()
+    own_bank: bool = True
 
     @property
     def database(self) -> Path:
-        """`MULLIGAN_HOME` first, then `.mulligan` beside `mulligan.toml`, then the user's data folder."""
-        if os.environ.get("MULLIGAN_HOME") or self.root is None:
+        """`MULLIGAN_HOME` first, then `.mulligan` beside `mulligan.toml`, unless the repository brought it and nobody
+        trusted it, then the user's data folder."""
+        if os.environ.get("MULLIGAN_HOME") or self.root is None or not self.own_bank:
             return home() / "mulligan.db"
-        return self.root / ".mulligan" / "mulligan.db"
+        return self.root / trusted.BANK / "mulligan.db"
 
     @property
     def store(self) -> str | Path:
@@ -73,6 +81,12 @@ class Config:
         """`path/mulligan.toml:LINE` of a key, or of the nearest table above it."""
         line = line_of(self.source, keys)
         return f"{self.root}/{self.file}:{line}" if line else f"{self.root}/{self.file}"
+
+    def refuse_held(self, *keys: str) -> None:
+        """Raises `InvalidInput` where this setting names a model and waits for trust: no other may stand in for it."""
+        if keys in self.held:
+            where = self.where(*keys)
+            raise InvalidInput(f"{where} names the model, and waits for trust: run mulligan trust, or name a model.")
 
     @contextmanager
     def errors_at(self, key: str) -> Generator[None]:
@@ -128,14 +142,37 @@ def project_here(config: Config, folder: Path | None = None, *, allowed: bool = 
 def load(start: Path | None = None) -> Config:
     """The configuration for `start` (default: the working folder). Raises `InvalidInput` for a broken file.
 
-    Sets the variables of the `.env` beside the project file in `os.environ`, for names that are not set there, so it
-    counts for keys, MULLIGAN_MODEL and MULLIGAN_HOME alike. A model's file is looked for beside the project file.
-    Without a project file no `.env` is read.
+    Until the project is trusted, its settings that run, redirect or loosen something are left out, which is said once
+    (`app.trust`). A trusted one sets variables of the `.env` beside the project file in `os.environ`, for names that
+    are not set there. A model's file is looked for beside the project file. Without a project file no `.env` is read.
+    """
+    whole, found = read_project(start)
+    if found is None:
+        return whole
+    elsewhere = os.environ.get("MULLIGAN_HOME") or os.environ.get("MULLIGAN_STORE")
+    own_bank = bool(elsewhere) or has_own_bank(found.folder)
+    waits = not found.trusted
+    if waits or not own_bank:
+        say_held(found, bank=not own_bank)
+    if waits:
+        held = frozenset(risky(whole.values, found.folder))
+        return replace(whole, values=without(whole.values, held), held=held, own_bank=own_bank)
+    return replace(whole, own_bank=own_bank)
+
+
+def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
+    """The configuration with every setting, trusted or not, and what it would run or redirect, if there is a project.
+
+    For checks that run nothing. If it is trusted, sets the variables of its `.env`. Raises as `load` does.
     """
     root = project_root(start)
     file = root and project_file(root)
     if root is None or file is None:
-        return Config()
+        return Config(), None
+    dotenv = root / ".env"
+    for name in (file, dotenv):
+        if name.is_file() and name.stat().st_size > _LARGEST:
+            raise InvalidInput(f"{name} is larger than {_LARGEST >> 20} MB: it holds something else.")
     text = read_text(file)
     values = parse(file, text)
     config = Config(root, values, text, file.name)
@@ -143,14 +180,20 @@ def load(start: Path | None = None) -> Config:
         config = replace(config, values=_of_tama(config))
     else:
         _check_keys(config)
+    risks = risky(config.values, root)
     for key in MODELS:
         if isinstance(value := values.get(key), str):
             values[key] = located_model(value, root)
-    if (root / ".env").is_file():
-        for name, value in read_dotenv(root / ".env").items():
+    variables = allowed(read_dotenv(dotenv), risks) if dotenv.is_file() else {}
+    found = settings_contents(root, file, risks, variables)
+    if found.trusted:
+        found.hold()
+        if "MULLIGAN_HOME" in variables:
+            os.environ.setdefault(trusted.HOME, str(home()))
+        for name, value in variables.items():
             is_model = name.startswith("MULLIGAN_MODEL")
             os.environ.setdefault(name, located_model(value, root) if is_model else value)
-    return config
+    return config, found
 
 
 def _check_keys(config: Config) -> None:
@@ -212,7 +255,7 @@ def located_model(name: str, folder: Path) -> str:
     """The model's name; a path in it (scripted:FILE, replay:FILE, local:FILE.gguf) is made absolute from the folder."""
     kind, _, file = name.partition(":")
     is_file = kind in ("scripted", "replay") or (kind == "local" and file.endswith(".gguf"))
-    return f"{kind}:{(folder / Path(file).expanduser()).resolve()}" if is_file and file else name
+    return f"{kind}:{real_path(file, folder)}" if is_file and file else name
 
 
 def choose_model(named: str | None, config: Config) -> str | None:

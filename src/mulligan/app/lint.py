@@ -12,7 +12,7 @@ from mulligan.agentfile.problems import Problem
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.skills import Skills, SkillUse
 from mulligan.app.agents import agents_of, check_skills, read, skill_folders, with_own_tools
-from mulligan.app.config import FILE, TAMA, Config, load, project_file, project_root
+from mulligan.app.config import FILE, TAMA, Config, project_file, project_root, read_project
 from mulligan.app.project_file import check_project
 from mulligan.core.errors import InvalidInput
 
@@ -63,7 +63,7 @@ def lint(path: str | os.PathLike[str] = ".") -> LintReport:
 
 
 def _config(root: Path | None) -> Config:
-    return load(root) if root else Config()
+    return read_project(root)[0] if root else Config()
 
 
 def _meant(at: Path) -> tuple[list[Path], list[Path], bool]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from mulligan.app.config import Config
 from mulligan.app.model_roles import errors_at
+from mulligan.app.plugin_files import real_path
 from mulligan.app.plugins import file_of, parse_spec, tried
 from mulligan.bank.ports import Settings
 from mulligan.core.errors import InvalidInput, UnknownName
@@ -117,7 +118,7 @@ def spec_of(role: str, value: Json, folder: Path | None = None) -> Spec:
             raise InvalidInput(f"The name of {role} must be a text, such as {_DEFAULT[role]!r}, not {name!r}.")
     else:
         raise InvalidInput(f"{role} must be a name or a table with a name, not {value!r}.")
-    spec = parse_spec(role, str((folder or Path.cwd()) / Path(name).expanduser()) if file_of(name) else name)
+    spec = parse_spec(role, str(real_path(name, folder)) if file_of(name) else name)
     return Spec(spec.name, {**spec.settings, **settings})
 
 

@@ -131,7 +131,7 @@ def check_role_name(name: str, where: str) -> None:
 
 def is_role(config: Config, name: str) -> bool:
     """Whether a role has this name: one that is always there, of mulligan.toml, or named in the environment."""
-    if name in role_names(config):
+    if name in role_names(config) or ("models", name) in config.held:
         return True
     return bool(_NAME.fullmatch(name) and name not in _TAKEN and _environment(_variable(name)))
 
@@ -165,7 +165,7 @@ def role_of(config: Config, name: str) -> Role:
 
 def vision_role(config: Config) -> str | None:
     """The role of the model that describes images for models that cannot see, if somebody named one."""
-    return "vision" if is_role(config, "vision") else None
+    return "vision" if is_role(config, "vision") and ("models", "vision") not in config.held else None
 
 
 def check_model_name(name: str) -> None:
@@ -336,6 +336,9 @@ class Models:
         if ":" in name or not is_role(self._config, name):
             return self._once(name, settings, key)
         role = role_of(self._config, name)
+        self._config.refuse_held("models", name)
+        if not role.source:
+            self._config.refuse_held("model")
         with errors_at(role.source):
             settings = CallSettings.parse({**calls, **role.calls, **given})
             return self._once(role.model, settings, key)

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
+from mulligan.app.plugin_files import Unread, check_unchanged, is_own, outline, real_path
+from mulligan.app.plugin_files import file_of as file_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName, described
 from mulligan.core.records import Json, Spec
@@ -100,8 +102,8 @@ def parse_spec(role: str, text: str) -> Spec:
     name, colon, argument = text.partition(":")
     if not name.strip():
         raise InvalidInput(f"The name of one of the {role} is empty. Available: {', '.join(names(role))}.")
-    if _is_file(name):
-        return Spec(f"{Path(name).expanduser().resolve()}{colon}{argument}")
+    if file_of(name):
+        return Spec(f"{real_path(name)}{colon}{argument}")
     if not colon or "." in name:
         return Spec(text)
     first = next(iter(settings_of(find(role, name))), None)
@@ -118,10 +120,8 @@ def names(role: str) -> list[str]:
 def find(role: str, name: str) -> type[Any]:
     """The plug-in's class. Raises `UnknownName`, or `InvalidInput` when the file cannot be used."""
     path, _, class_name = name.partition(":")
-    if _is_file(path):
-        file = Path(path).expanduser().resolve()
-        if not file.is_file():
-            raise InvalidInput(f"The plug-in file {file} does not exist.")
+    if file_of(path):
+        file = _existing(path)
         return _class_in(_load(file, file.stat().st_mtime_ns), role, class_name)
     if "." in path:
         try:
@@ -133,6 +133,33 @@ def find(role: str, name: str) -> type[Any]:
     if point := _brought(role).get(path):
         return point.load()
     raise UnknownName(ROLES[role].kind, path, names(role), "A file of your own: ./mine.py.")
+
+
+def examine(role: str, name: str) -> type[Any]:
+    """As `find`, but runs nothing of the user's: for a file a class with its parameters and methods, and for a dotted
+    path one of which nothing is known. For checks before anything is run. Raises as `find` does."""
+    path, _, class_name = name.partition(":")
+    if not is_own(name):
+        return find(role, name)
+    if file_of(path):
+        file = _existing(path)
+        changed = file.stat()
+        return outline(file, ROLES[role].method, class_name, changed.st_mtime_ns, changed.st_size)
+    top = path.partition(".")[0]
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # no name that a module could have
+        spec = None
+    if spec is None:
+        raise InvalidInput(f"{name!r} cannot be imported: there is no module {top!r} here.")
+    return Unread
+
+
+def _existing(path: str) -> Path:
+    file = real_path(path)
+    if not file.is_file():
+        raise InvalidInput(f"The plug-in file {file} does not exist.")
+    return file
 
 
 def attribute_of(role: str, name: str, attribute: str, default: Any) -> Any:
@@ -191,6 +218,8 @@ def checked(name: str, cls: type[Any], settings: Mapping[str, Json], role: str =
     a value of the wrong kind or a missing setting.
     """
     known = settings_of(cls)
+    if getattr(cls, "unread", False):
+        return known
     for given, value in settings.items():
         if given not in known and (others := _with_setting(role, given)):
             hint = f"{ROLES[role].kind.capitalize()} with this setting: {', '.join(others)}."
@@ -209,6 +238,8 @@ def _with_setting(role: str, setting: str) -> list[str]:
 def check_setting(name: str, cls: type[Any], given: str, value: Json) -> None:
     """Raises `UnknownName` and `InvalidInput` as `checked` does, for one setting."""
     known, kinds = settings_of(cls), _kinds(cls)
+    if getattr(cls, "unread", False):
+        return
     if given not in known:
         raise UnknownName(f"setting of {name!r}", given, known)
     if given in kinds and not fits(value, kinds[given]):
@@ -254,9 +285,9 @@ def tried(role: str, spec: Spec) -> None:
     A plug-in that asks a person as soon as it is made is not built, and neither is a user's own, which may do anything
     when it is made.
     """
-    cls = find(role, spec.name)
+    cls = examine(role, spec.name)
     checked(spec.name, cls, spec.settings)
-    if cls.__module__.startswith("mulligan.") and not getattr(cls, "interactive", False):
+    if not is_own(spec.name) and cls.__module__.startswith("mulligan.") and not getattr(cls, "interactive", False):
         build(role, spec, {**dict.fromkeys(PORTS, object()), "prompts": FilePrompts()})
 
 
@@ -293,25 +324,16 @@ class _Awaitable:
         return awaitable
 
 
-def file_of(name: str) -> str | None:
-    """The path in a plug-in's name, if it names a file of the user's."""
-    path = name.partition(":")[0]
-    return path if _is_file(path) else None
-
-
 def short_name(name: str) -> str:
     """The prefix of the plug-in's prompt names: a file's name without its ending, or the last part of a module's."""
     path = name.partition(":")[0]
-    return Path(path).stem if _is_file(path) else path.rpartition(".")[2]
-
-
-def _is_file(name: str) -> bool:
-    return name.endswith(".py") or name.startswith((".", "/", "~"))
+    return Path(path).stem if file_of(path) else path.rpartition(".")[2]
 
 
 @cache
 def _load(path: Path, changed: int) -> ModuleType:
     """The module in a file; run again only when the file has changed since."""
+    check_unchanged(path)
     spec = importlib.util.spec_from_file_location(f"{_USERS}{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

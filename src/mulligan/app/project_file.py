@@ -16,7 +16,7 @@ from mulligan.agentfile.agent import Source
 from mulligan.agentfile.checking import checked
 from mulligan.agentfile.frontmatter import Document
 from mulligan.agentfile.problems import Problem, problem_of
-from mulligan.app.config import FILE, MODELS, TAMA, load, located_model, parse, project_file, read_dotenv
+from mulligan.app.config import FILE, MODELS, TAMA, located_model, parse, project_file, read_dotenv, read_project
 from mulligan.app.foresight import foresight_of
 from mulligan.app.kinds import check_rule
 from mulligan.app.memory_config import check_key, check_together
@@ -53,7 +53,7 @@ def check_project(path: Path) -> list[Problem]:
     found: list[Problem] = []
     with _collected(found, file):
         if file.name == TAMA:
-            config = load(file.parent)
+            config = read_project(file.parent)[0]
             for name in role_names(config):
                 role_of(config, name)
         else:

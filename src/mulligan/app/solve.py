@@ -155,7 +155,7 @@ async def solve(
     )
     choices = {"evaluator": judged, "reflector": reflector, "strategy": strategy, "reflect_model": recipe.reflect_model}
     chosen = [name for name, value in {**choices, "trials": trials}.items() if value is not None]
-    recipe, why = completed(recipe, chosen, own)
+    recipe, why = _completed(recipe, chosen, own, config)
     recipe = _with_settings(located(scaled(recipe, scale, chosen)), settings or {})
     if why:
         (notice or log.info)(why)
@@ -344,6 +344,14 @@ def _check_types(given: Mapping[str, Any]) -> None:
 def _reflects(strategy: Spec) -> bool:
     """Whether lessons are drawn; of a strategy that was given as an object, which says so itself, always."""
     return strategy.name.startswith(OBJECT) or find("strategies", strategy.name).reflects
+
+
+def _completed(recipe: Recipe, chosen: Sequence[str], own: dict[str, Any], config: Config) -> tuple[Recipe, str]:
+    """As `completed`. Raises `InvalidInput` where the default would stand in for a model that waits for trust."""
+    result, why = completed(recipe, chosen, own)
+    if result.model != recipe.model:
+        config.refuse_held("model")
+    return result, why
 
 
 def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) -> Recipe:

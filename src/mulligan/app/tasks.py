@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.app.plugins import file_of, find, parse_spec
+from mulligan.app.plugin_files import real_path
+from mulligan.app.plugins import examine, file_of, parse_spec
 from mulligan.app.recipe import read_file
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Spec, Task
@@ -87,13 +88,13 @@ def spec_beside(role: str, folder: Path, name: str, settings: Mapping[str, Json]
     Raises `UnknownName` and `InvalidInput` as `plugins.find` does.
     """
     spec = plugin_beside(role, folder, name)
-    find(role, spec.name)
+    examine(role, spec.name)
     return Spec(spec.name, {**spec.settings, **{key: _beside(folder, value) for key, value in settings.items()}})
 
 
 def plugin_beside(role: str, folder: Path, name: str) -> Spec:
     """A plug-in that a file of this folder names: one that is a file is looked for there."""
-    return parse_spec(role, str(folder.resolve() / Path(name).expanduser()) if file_of(name) else name)
+    return parse_spec(role, str(real_path(name, folder)) if file_of(name) else name)
 
 
 def _beside(folder: Path, value: Json) -> Json:

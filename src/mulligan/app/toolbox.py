@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from mulligan.app.plugins import build, find, names, settings_of
+from mulligan.app.plugin_files import is_own
+from mulligan.app.plugins import build, checked, examine, find, names, settings_of
 from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError, SandboxError, ToolError, UnknownName
 from mulligan.core.extras import require
@@ -55,7 +56,11 @@ class ConfiguredTools:
 
     def made(self, source: str, folder: str) -> Toolset:
         """The toolset of this name. Raises `InvalidInput`."""
-        spec = _server(source, self.servers, self.root) if _is_server(source) else _plugin(source, self.tools)
+        spec = (
+            _server(source, self.servers, self.root)
+            if _is_server(source)
+            else _plugin(source, self.tools, find("tools", source))
+        )
         if needs_workspace(source):
             spec = replace(spec, settings={**spec.settings, "folder": folder})
         return build("tools", spec, {"sandbox": self.sandbox})
@@ -74,7 +79,12 @@ def check_tools(sources: Iterable[str], tools: Mapping[str, Json], servers: Mapp
             raise InvalidInput(f"[tools.{name}] in mulligan.toml must be a table of settings, not {value!r}.")
     made = ConfiguredTools(cast(Sandbox, object()), None, tools, servers)  # no port is used before a first call
     for source in sources:
-        made.made(source, os.sep)
+        if _is_server(source) or not is_own(source):
+            made.made(source, os.sep)
+        else:
+            cls = examine("tools", source)
+            folder = {"folder": os.sep} if "folder" in settings_of(cls) else {}
+            checked(source, cls, {**_plugin(source, tools, cls).settings, **folder})
 
 
 def check_packages(sources: Iterable[str]) -> None:
@@ -91,9 +101,9 @@ def needs_workspace(source: str) -> bool:
     return not _is_server(source) and "folder" in settings_of(find("tools", source))
 
 
-def _plugin(source: str, tools: Mapping[str, Json]) -> Spec:
+def _plugin(source: str, tools: Mapping[str, Json], cls: type[Any]) -> Spec:
     own = cast(dict[str, Json], tools.get(source, {}))
-    asks_hosts = "http_hosts" in tools and "hosts" in settings_of(find("tools", source))
+    asks_hosts = "http_hosts" in tools and "hosts" in settings_of(cls)
     return Spec(source, {**({"hosts": tools["http_hosts"]} if asks_hosts else {}), **own})
 
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "init": "Begin a project in FOLDER (default: here).",
     "add": "Write a new agent or skill called NAME, which works as it is.",
     "lint": "Check a project, an agent, a skill or one of their files.",
+    "trust": "Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.",
     "run": "Run AGENT on TASK.",
     "solve": "Try TASK, judge, reflect, and try again.",
     "demo": "Run the built-in example: write a function that passes its tests.",

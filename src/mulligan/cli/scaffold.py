@@ -9,6 +9,7 @@ import click
 
 from mulligan.agentfile import scaffold
 from mulligan.app.config import project_root
+from mulligan.app.trusting import trust_settings
 from mulligan.cli.terminal import emit, say
 from mulligan.models.weights import without_embedder
 
@@ -25,6 +26,7 @@ def init(folder: str) -> None:
     name = (scaffold.kebab(whole.name) or "project") if path.is_dir() else whole.name
     for file in scaffold.init(path, name):
         emit(str(file))
+    trust_settings(path)
     missed, command = without_embedder()
     if missed:
         say(f"Optional: {missed}: {command}")

@@ -46,7 +46,7 @@ _OBJECTS = 80 * 2**20
 """Bytes of shared memory of a Ray that we start: results are small."""
 _FOLDERS = "mulligan-ray-"
 """How the folders of Rays that we start are called; the number of the process follows."""
-_OF_A_MACHINE = ("MULLIGAN_HOME", "MULLIGAN_MODELS", "MULLIGAN_DATA", "MULLIGAN_STORE")
+_OF_A_MACHINE = ("MULLIGAN_HOME", "MULLIGAN_TRUST_HOME", "MULLIGAN_MODELS", "MULLIGAN_DATA", "MULLIGAN_STORE")
 _SECRET = ("TOKEN", "PASSWORD")
 
 

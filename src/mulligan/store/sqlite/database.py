@@ -29,6 +29,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
+from mulligan.core import trusted
 from mulligan.core.errors import RecordLost, StoreError
 from mulligan.core.lessons import Fault
 from mulligan.recording.holders import Watch
@@ -365,6 +366,7 @@ class Database:
             ) from error
         with suppress(OSError):  # a new file is for its user alone: it holds what people say; SQLite says what is wrong
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            trusted.note_store(self.path)
         at_once = min(WAIT_AT_ONCE, self._busy_seconds)
         db = sqlite3.connect(self.path, timeout=at_once, isolation_level=None)
         db.text_factory = LENIENT

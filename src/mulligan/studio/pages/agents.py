@@ -15,7 +15,7 @@ from starlette.routing import Route
 from mulligan.agentfile.agent import Agent
 from mulligan.agentfile.problems import Problem
 from mulligan.app.agents import agents_of, read, tools_of
-from mulligan.app.config import Config, load
+from mulligan.app.config import Config, read_project
 from mulligan.app.lint import LintReport, lint
 from mulligan.core.errors import NotFound
 from mulligan.studio.rendering import render, studio_of
@@ -48,7 +48,7 @@ def _root(started: Config) -> Path:
 
 
 def _shown(name: str, folder: Path, root: Path) -> Shown:
-    agent, problems = read(folder, load(root), strict=True)
+    agent, problems = read(folder, read_project(root)[0], strict=True)
     return Shown(name, agent, problems)
 
 

@@ -1,0 +1,103 @@
+"""Trust a project or an agent's folder: what `mulligan trust` shows, and what it records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mulligan.agentfile.reading import read_agent
+from mulligan.app.agents import agent_contents, agents_of, skill_folders, with_skill_files
+from mulligan.app.config import Config, project_file, project_root, read_dotenv, read_project
+from mulligan.app.trust import Contents, has_own_bank, risky, settings_contents
+from mulligan.core.errors import InvalidInput
+from mulligan.core.trusted import BANK, forget, is_foreign, note_bank
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one question is about: a project and its agents, or one agent.
+
+    bank: that which the repository brought. ignored: names in the `.env` that are not taken from it, trusted or not.
+    """
+
+    folder: Path
+    parts: tuple[Contents, ...]
+    bank: Path | None = None
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def unsafe(self) -> str:
+        return next((part.unsafe for part in self.parts if part.unsafe), "")
+
+    @property
+    def open(self) -> bool:
+        """Whether there is anything that waits for trust."""
+        return self.bank is not None or any(not part.trusted for part in self.parts)
+
+    @property
+    def hashes(self) -> str:
+        """The value of MULLIGAN_TRUST that trusts it."""
+        return ",".join(dict.fromkeys(part.hash for part in self.parts if part.items))
+
+    def trust(self) -> None:
+        """Trust just what was looked at. Raises `InvalidInput` for what can never be trusted or not be recorded."""
+        if self.unsafe:
+            raise InvalidInput(f"{self.folder} cannot be trusted: {self.unsafe}.")
+        try:
+            for part in self.parts:
+                part.trust()
+            if self.bank is not None:
+                note_bank(self.bank)
+        except OSError as error:
+            raise InvalidInput(f"The trust cannot be recorded: {error}. Is MULLIGAN_HOME writable?") from error
+
+    def revoke(self) -> bool:
+        """Trust it no longer; whether it was trusted."""
+        done = [forget("content", part.folder) for part in self.parts]
+        return any([*done, forget("bank", self.folder / BANK)])
+
+
+def asked(start: Path) -> Asked:
+    """What is to be trusted in this folder: the nearest project upward with its agents, or the agent that it is.
+
+    Nothing of it is run. Raises `InvalidInput` where there is neither, and for a broken project file.
+    """
+    here = start.expanduser().absolute()
+    root = project_root(here)
+    if (here / "AGENT.md").is_file():
+        return Asked(here, tuple(_of_agents([here], Config(root))))
+    if root is None and not (here / "agents").is_dir():
+        raise InvalidInput(f"There is nothing to trust in {here}: no mulligan.toml there or above, no agents/.")
+    config, settings = read_project(root) if root else (Config(here), None)
+    parts = [settings] if settings else []
+    parts += _of_agents(agents_of(config).values(), config)
+    bank = (root or here) / BANK
+    asks = root is not None and not os.environ.get("MULLIGAN_HOME") and not has_own_bank(root)
+    taken = {item.name.removeprefix(".env ") for part in parts for item in part.items}
+    ignored = (
+        [name for name in read_dotenv(root / ".env") if name not in taken] if root and (root / ".env").is_file() else []
+    )
+    return Asked(root or here, tuple(parts), bank if asks and not is_foreign(bank) else None, tuple(ignored))
+
+
+def trust(folder: Path) -> None:
+    """Trust a project with its agents, or an agent's folder, without a question. Raises `InvalidInput`."""
+    asked(folder).trust()
+
+
+def trust_settings(folder: Path) -> None:
+    """Trust a project file that was just written, and nothing that was there before. Raises as `trust` does."""
+    if file := project_file(folder):
+        risks = risky(read_project(folder)[0].values, folder)
+        Asked(folder, (settings_contents(folder, file, risks, {}),)).trust()
+
+
+def _of_agents(folders: Iterable[Path], config: Config) -> list[Contents]:
+    found: list[Contents] = []
+    for folder in folders:
+        agent, _ = read_agent(folder, skill_folders(folder, config), strict=False)
+        if agent is not None:
+            found.append(agent_contents(with_skill_files(agent)))
+    return found

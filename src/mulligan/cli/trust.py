@@ -1,0 +1,63 @@
+"""`mulligan trust`: show what a project would run or redirect, and allow it once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from mulligan.app.trust import VARIABLE
+from mulligan.app.trusting import Asked, asked
+from mulligan.cli.terminal import columns, emit, one_line, say
+from mulligan.core.errors import InvalidInput
+
+
+@click.command()
+@click.argument("folder", default=".")
+@click.option("--print", "prints", is_flag=True, help=f"Print the hash for {VARIABLE} instead of asking.")
+@click.option("--revoke", is_flag=True, help="Trust the project no longer.")
+def trust(folder: str, prints: bool, revoke: bool) -> None:
+    """Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.
+
+    FOLDER may also be that of an agent. Asked again when any of it changes. Until then plug-ins, addresses, models,
+    stores and the .env of the project are not used.
+    """
+    found = asked(Path(folder))
+    if revoke:
+        say(f"{found.folder} is not trusted any more." if found.revoke() else f"{found.folder} was not trusted.")
+        return
+    _show(found)
+    if found.unsafe:
+        raise InvalidInput(f"{found.folder} cannot be trusted: {found.unsafe}.")
+    if prints:
+        emit(found.hashes)
+    elif not found.open:
+        say(f"Nothing in {found.folder} waits for trust.")
+    elif not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
+        raise InvalidInput(
+            f"A person trusts a project, at a terminal: run mulligan trust there. In CI and containers, set {VARIABLE} "
+            "to what mulligan trust --print shows."
+        )
+    elif click.confirm("Do you trust this?", default=False, err=True):
+        found.trust()
+        say(f"{found.folder} is trusted until any of this changes.")
+    else:
+        raise click.Abort
+
+
+def _show(found: Asked) -> None:
+    """Each thing that would run or redirect, on a line of stderr."""
+    rows = [(part.folder, item) for part in found.parts for item in part.items]
+    lines = [(one_line(_where(found, at, item.name), 80), one_line(item.shown, 160)) for at, item in rows]
+    if found.bank is not None:
+        lines.append((one_line(str(found.bank), 80), "the bank that the repository brought"))
+    if lines:
+        say(f"{one_line(str(found.folder), 300)} would run or redirect:")
+        say("\n".join(f"  {line}" for line in columns(lines).split("\n")))
+    if found.ignored:
+        say(one_line(f"Never taken from .env: {', '.join(found.ignored)}", 300))
+
+
+def _where(found: Asked, at: Path, name: str) -> str:
+    return name if at == found.folder else f"{at.name}: {name}"
