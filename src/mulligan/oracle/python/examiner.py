@@ -12,7 +12,7 @@ import posix
 import sys
 from time import monotonic
 
-from mulligan.oracle.python.remote import Forgeable, ProcessEnded, Refused, Remote, Stopped, TimedOut
+from mulligan.oracle.python.remote import Forgeable, ProcessEnded, Refused, Remote, Stopped, TimedOut, Undecided
 from mulligan.oracle.python.shim import Skipped, install
 from mulligan.oracle.python.solution import channel, load, place
 from mulligan.oracle.python.wire import decode, encode
@@ -119,7 +119,7 @@ class Examiner:
     def raised(self, point: int, error: BaseException, scope: Mapping[str, Any]) -> None:
         """A statement, or the test of an assert, raised."""
         error = self.stopped() or error
-        if isinstance(error, Forgeable):
+        if isinstance(error, Forgeable | Undecided):
             raise error
         if isinstance(error, Skipped) and not self.where(error)[0]:
             return
@@ -134,10 +134,12 @@ class Examiner:
         self.count(self.points[point]["test"], "", detail)
 
     def stopped(self) -> Stopped | None:
-        """What has ended the test that runs. A test that caught it has not passed: design/005."""
-        error, self.candidate.stopped = self.candidate.stopped, None
-        if isinstance(error, Forgeable):
+        """What has ended the test that runs. A test that caught it has not passed: design/005. What chooses the path,
+        or leaves the rest undecided, ends the run."""
+        error = self.candidate.stopped
+        if isinstance(error, Forgeable | Undecided):
             raise error
+        self.candidate.stopped = None
         return error
 
     # --- what they add up to ------------------------------------------------------------------------------------
@@ -155,12 +157,14 @@ class Examiner:
         return self.detail(inside, scope, error, None)
 
     def detail(self, point: int, scope: Mapping[str, Any], error: BaseException | None, message: Any) -> dict[str, Any]:
+        stopped = self.candidate.stopped  # to show an object, it is asked for its text
         names = {n: short(scope[n]) for n in self.points[point]["names"] if n in scope and _is_data(scope[n])}
         seen = [
             [call, short(value), {n: short(v) for n, v in inner.items() if _is_data(v)}]
             for call, (value, inner) in self.seen.items()
         ]
         shown = None if message is None else (message if isinstance(message, str) else short(message))[:SHOWN]
+        self.candidate.stopped = stopped
         return {"point": point, "names": names, "seen": seen, "message": shown, "error": self.error_facts(error)}
 
     def error_facts(self, error: BaseException | None) -> list[Any] | None:
@@ -298,7 +302,7 @@ class Examiner:
                 self.called(space[owner] if owner else None, method, function, given)
                 if error := self.stopped():
                     raise error
-            except Forgeable:
+            except (Forgeable, Undecided):
                 raise
             except BaseException as caught:
                 error = self.stopped() or caught
@@ -363,10 +367,13 @@ def examine() -> None:
 
     job = decode(receive())
     candidate = Local() if job["in_process"] else Remote(ask)
+    examiner = Examiner(job, candidate)
     try:
-        report: dict[str, Any] = Examiner(job, candidate).run()
+        report: dict[str, Any] = examiner.run()
     except Forgeable as error:
         report = {"forgeable": str(error)}
+    except Undecided as error:
+        report = {**examiner.report(), "undecided": str(error)}
     send(".")
     send("!" + encode([receive(), report]))
     receive()

@@ -15,6 +15,7 @@ from mulligan.oracle.python.plan import Plan
 from mulligan.text.evidence import evidence_of, expected_by, finding_text
 
 SOURCE = "unit_tests"
+UNDECIDED = "The tests could not judge the code from outside its process"
 FORGEABLE = "in-process: can be forged"
 """The note of a verdict that was computed where the judged code ran."""
 TEXT = 4_000
@@ -43,6 +44,8 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
             broken.append(_failure(plan, shown, good, bad, detail, seconds))
         elif not plan.tests[test].quiet:
             passed.append(Finding(shorter(shown, _LINE), passed=True))
+    if report.get("undecided") and not broken:
+        return Feedback(None, shorter(f"{UNDECIDED}: {report['undecided']}.", _LINE), source=SOURCE, notes=notes)
     rest = [test for n, test in enumerate(plan.tests) if n not in reached and not test.quiet] if broken else []
     broken += [Finding(shorter(test.text, 400), got="not reached") for test in rest]
     if not passed and not broken:

@@ -542,6 +542,7 @@ class Plan:
 
 def read(text: str, name: str = "tests.py") -> Plan:
     """The plan of a tests file. Raises `InvalidInput` with file and line for one that cannot be used."""
+    text = text.removeprefix("\ufeff")
     if len(text) > _LONGEST:  # to parse it takes seconds, and no signal interrupts that
         raise InvalidInput(
             f"{name} is too large: {len(text):,} characters, and at most {_LONGEST:,} are read. {_SMALLER}"
