@@ -79,8 +79,14 @@ class Held:
     def __repr__(self) -> str:
         return f"<object of type {kind_of(self).__name__}>"
 
+    def __copy__(self) -> Any:
+        return self.oracle_remote.copy(self, "copy")
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return self.oracle_remote.copy(self, "deepcopy")
+
     def __reduce_ex__(self, _: Any) -> Any:
-        raise self.oracle_remote.undecided("pickles or copies an object of the code")
+        raise self.oracle_remote.undecided("pickles an object of the code")
 
 
 def new(kind: Any, remote: Remote, token: str, *content: Any) -> Any:

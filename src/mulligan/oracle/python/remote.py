@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CALL = "call"
 SHOWN = 20
 """Items of an iterator that its repr shows."""
-_OPERATES = frozenset({CALL, "operate", "attribute", "next"})
+_OPERATES = frozenset({CALL, "operate", "attribute", "next", "copy"})
 _TEXTUAL = frozenset({"__str__", "__repr__", "__format__", "__eq__", "__hash__"})
 _TAKES_INPUT = frozenset({"__getitem__", "__setitem__", "__delitem__", "__round__", "__exit__", "__setattr__"}) | {
     *("__delattr__", "__instancecheck__", "__subclasscheck__", "__format__", "__missing__"),
@@ -140,6 +140,9 @@ class Remote:
         raise self.undecided(
             f"uses {name} of an object of the code with a plain value, which it could answer as it likes"
         )
+
+    def copy(self, item: Any, how: str) -> Any:
+        return self._judged(item, self._result(self._exchange(["copy", how, item]), {}), "copies")
 
     def _judged(self, item: Any, result: Any, what: str) -> Any:
         """What may come of an object that knows values of the tests: another such object, or nothing."""

@@ -111,6 +111,9 @@ class Server:
                 return ["value", None, {}]
             case "attribute":
                 return self._done(lambda: getattr(*rest), {})
+            case "copy":
+                how, item = rest
+                return self._done(lambda: getattr(__import__("copy"), how)(item), {})
             case "operate":
                 name, item, args = rest
                 if name == "__exit__":
@@ -258,7 +261,7 @@ def facts(kind: Any) -> list[Any]:
     own = kind.__mro__[: kind.__mro__.index(base)] if base else kind.__mro__
     methods: dict[str, Any] = {}
     for one in reversed([one for one in own if one is not object]):
-        methods.update({name: value for name, value in vars(one).items()})
+        methods.update(vars(one))
     special = [name for name, value in methods.items() if name.startswith("__") and value is not None]
     without = [name for name, value in methods.items() if name.startswith("__") and value is None]
     names = [name for name in methods if not name.startswith("__")] if base else []
