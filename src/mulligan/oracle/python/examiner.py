@@ -13,6 +13,7 @@ import sys
 from time import monotonic
 
 from mulligan.oracle.python.remote import Forgeable, ProcessEnded, Refused, Remote, Stopped, TimedOut, Undecided
+from mulligan.oracle.python.runner import Runner
 from mulligan.oracle.python.shim import Skipped, install
 from mulligan.oracle.python.solution import channel, load, place
 from mulligan.oracle.python.wire import decode, encode
@@ -228,6 +229,7 @@ class Examiner:
         install()
         space: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
         self.space = space
+        self.runner = Runner(space)
         # No builtin by its name in what is instrumented: the candidate may be called like one.
         space.update(__oracle_any__=BaseException, __oracle_locals__=locals)
         space.update(__oracle_begin__=self.begin, __oracle_note__=self.note)
@@ -248,7 +250,8 @@ class Examiner:
         exec(marshal.loads(zlib.decompress(self.job["tests"])), space)
         self.point = -1
         for test, name in self.job["functions"]:
-            self.function(test, name, space)
+            self.function(test, name)
+        self.runner.finish()
         return self.report()
 
     def bind(self, space: dict[str, Any]) -> None:
@@ -284,22 +287,16 @@ class Examiner:
             self.missing.append(name)
             raise NameError(f"name {name!r} is not defined", name=name) from None
 
-    def function(self, test: int, name: str, space: dict[str, Any]) -> None:
+    def function(self, test: int, name: str) -> None:
         """Runs a test function, or a method of a test class, once for each row of its parameters."""
         owner, _, method = name.rpartition(".")
-        if name not in space and owner not in space:
+        if name not in self.space and owner not in self.space:
             return
-        function: Any = getattr(space[owner], method) if owner else space[name]
-        if getattr(function, "oracle_skip", False):
-            return
-        rows: list[tuple[str, dict[str, Any]]] = [("", {})]
-        for cases in getattr(function, "oracle_cases", []):
-            rows = [("-".join(filter(None, (a, b))), {**x, **y}) for a, x in rows for b, y in cases]
-        for label, given in rows:
+        for row in self.runner.rows(self.space[owner] if owner else None, method):
             self.point, self.seen = -1, {}
             try:
                 self.arm()
-                self.called(space[owner] if owner else None, method, function, given)
+                row.run()
                 if error := self.stopped():
                     raise error
             except (Forgeable, Undecided):
@@ -310,25 +307,10 @@ class Examiner:
                     continue
                 if not self.blames(error):
                     self.broken = self.broken or f"{name} in the tests: {type(error).__name__}: {error}"
-                detail = self.described(self.job["starts"][str(test)], error, given)
-                self.count(test, label, detail)
+                detail = self.described(self.job["starts"][str(test)], error, row.values)
+                self.count(test, row.label, detail)
             else:
-                self.count(test, label, None)
-
-    def called(self, owner: Any, method: str, function: Any, given: Mapping[str, Any]) -> None:
-        if owner is None:
-            result = function(**given)
-        else:
-            item = owner(method) if hasattr(owner, "assertEqual") else owner()
-            for prepare in ("setUp", "setup_method"):
-                getattr(item, prepare, lambda: None)()
-            result = getattr(item, method)(**given)
-            for tidy in ("tearDown", "teardown_method"):
-                getattr(item, tidy, lambda: None)()
-        if hasattr(result, "__await__"):
-            import asyncio
-
-            asyncio.run(result)
+                self.count(test, row.label, None)
 
     def report(self) -> dict[str, Any]:
         results = [[test, label, *counts] for (test, label), counts in self.results.items()]

@@ -63,6 +63,14 @@ class Undecided(Stopped):
     """What the tests do here cannot be judged from outside. Says why."""
 
 
+def tests_line() -> str:
+    """Where the tests are."""
+    frame: Any = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__") != "tests":
+        frame = frame.f_back
+    return f"line {frame.f_lineno} of the tests" if frame else "a line of the tests"
+
+
 class Remote:
     """Asks the candidate's process through `ask`, one line out and one line back."""
 
@@ -87,12 +95,7 @@ class Remote:
 
     def undecided(self, why: str) -> Stopped:
         """Likewise. why: what the tests do, after 'line 3 of the tests'."""
-        frame: Any = sys._getframe()
-        while frame is not None and frame.f_globals.get("__name__") != "tests":
-            frame = frame.f_back
-        return self.stop(
-            Undecided(f"line {frame.f_lineno} of the tests {why}" if frame else f"a line of the tests {why}")
-        )
+        return self.stop(Undecided(f"{tests_line()} {why}"))
 
     def load(self, code: str) -> list[str]:
         """What the code defines. Raises what loading it raised."""
