@@ -35,10 +35,12 @@ _OTHER = (
     *("__next__", "__reversed__", "__enter__", "__bytes__", "__fspath__", "__bool__", "__missing__"),
     *("__instancecheck__", "__subclasscheck__", "__hash__"),
 )
-_DECIDING = frozenset({"startswith", "endswith", "isdisjoint", "issubset", "issuperset", "difference", "union"}) | {
-    *("symmetric_difference", "intersection", "match", "removeprefix", "removesuffix", "compare"),
+_DECIDING: dict[str, Any] = {
+    **dict.fromkeys(("startswith", "endswith", "isdisjoint", "issubset", "issuperset"), bool),
+    **dict.fromkeys(("difference", "symmetric_difference", "intersection", "union"), (set, frozenset)),
+    **dict.fromkeys(("removeprefix", "removesuffix", "strip", "lstrip", "rstrip", "replace"), str),
 }
-"""Methods of plain values whose result tells by itself whether an argument is the right value."""
+"""Methods of plain values whose result tells by itself whether an argument is the right value, and of what type it is."""
 _ASKED = frozenset({"__dict__", "__name__", "__qualname__", "__doc__", "__wrapped__", "__members__", "__cause__"}) | {
     *("__context__", "__notes__", "__call__", "__self__", "__func__", "__traceback__", "__annotations__"),
 }
@@ -54,8 +56,9 @@ class Held:
     __slots__ = ()
     oracle_remote: Remote
     oracle_token: str
-    oracle_mixed: bool
-    """Whether a value of the tests went into it by an operator: it may know what is expected of it."""
+    oracle_mixed: Any
+    """Whether a value of the tests went into it by an operator, so that it may know what is expected of it; of a method,
+    the type of a result that may know."""
     oracle_own = True
     oracle_near: Any = None
     oracle_plain: Any = None
@@ -63,7 +66,7 @@ class Held:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__") and name not in _ASKED:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self.oracle_remote.attribute(self, name, name in _DECIDING)
+        return self.oracle_remote.attribute(self, name, _DECIDING.get(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.oracle_remote.operate(self, "__setattr__", name, value)
@@ -131,7 +134,7 @@ class _Own:
         self._name = name
 
     def __get__(self, item: Any, kind: Any = None) -> Any:
-        return self if item is None else item.oracle_remote.attribute(item, self._name, self._name in _DECIDING)
+        return self if item is None else item.oracle_remote.attribute(item, self._name, _DECIDING.get(self._name))
 
 
 def _same(self: Any, other: Any) -> Any:

@@ -124,11 +124,11 @@ class Remote:
         result = self._result(reply, {**dict(enumerate(args)), **named})
         return self._judged(function, result, "is called") if isinstance(function, Held) else result
 
-    def attribute(self, item: Any, name: str, deciding: bool) -> Any:
-        """deciding: a method that may know what is expected once it is called."""
+    def attribute(self, item: Any, name: str, deciding: Any) -> Any:
+        """deciding: for a method that may know what is expected once it is called, the type of such a result."""
         result = self._result(self._exchange(["attribute", item, name]), {})
         if deciding and is_own(result):
-            result = mixed(result)
+            result = mixed(result, deciding)
         return self._judged(item, result, f"looks at .{name} of")
 
     def operate(self, item: Any, name: str, *args: Any, trusted: bool = False) -> Any:
@@ -150,6 +150,8 @@ class Remote:
     def _judged(self, item: Any, result: Any, what: str) -> Any:
         """What may come of an object that knows values of the tests: another such object, or nothing."""
         if not item.oracle_mixed or result is None:
+            return result
+        if item.oracle_mixed is not True and not is_own(result) and not isinstance(result, item.oracle_mixed):
             return result
         if is_own(result) and kind_of(result).oracle_plain is None:
             return mixed(result)
@@ -396,10 +398,10 @@ class Stream:
 _GENERATOR = type(_ for _ in ())
 
 
-def mixed(item: Any) -> Any:
+def mixed(item: Any, how: Any = True) -> Any:
     """The stand-in, marked: a value of the tests went into it."""
-    if isinstance(item, Held):
-        object.__setattr__(item, "oracle_mixed", True)
+    if hasattr(item, "oracle_remote"):
+        object.__setattr__(item, "oracle_mixed", how)
     return item
 
 
