@@ -16,7 +16,7 @@ from mulligan.oracle.python.remote import Forgeable, ProcessEnded, Refused, Remo
 from mulligan.oracle.python.runner import Runner
 from mulligan.oracle.python.shim import Skipped, install
 from mulligan.oracle.python.solution import channel, load, place
-from mulligan.oracle.python.wire import decode, encode
+from mulligan.oracle.python.wire import decode, encode, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class MissingFunction:
 
 def short(value: Any) -> str:
     try:
-        text = repr(value)
+        kind = kind_of(value)
+        text = f"<object of type {kind.__name__}>" if getattr(kind, "oracle_silent", False) else repr(value)
     except BaseException as error:
         text = f"<{type(value).__name__}, which cannot be shown: {type(error).__name__}>"
     if len(text) <= SHOWN:
@@ -80,6 +81,7 @@ class Examiner:
         self.loading: list[Any] | None = None
         self.broken: str | None = None
         self.space: dict[str, Any] = {}
+        self.fluid: list[str] = []
         self.missing: list[str] = []
         self.ends = monotonic() + job["seconds"]
 
@@ -89,6 +91,8 @@ class Examiner:
         self.point = point
         self.seen = {}
         self.arm()
+        for name in self.fluid:
+            self.space[name] = self.candidate.get(name)
 
     def note(self, call: int, value: Any, names: Mapping[str, Any]) -> Any:
         self.seen[call] = (value, names)
@@ -258,7 +262,9 @@ class Examiner:
         """Puts the candidate's names where the tests look for them."""
         for name in self.job["wanted"]:
             try:
-                space[name] = self.candidate.get(name)
+                space[name] = value = self.candidate.get(name)
+                if isinstance(value, int | float | str | tuple | None):  # a later value is another object
+                    self.fluid.append(name)
             except KeyError:
                 self.missing.append(name)
                 self.hide(name)

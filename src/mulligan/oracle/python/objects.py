@@ -24,9 +24,11 @@ _TEXT = ("__str__", "__repr__", "__format__")
 _COMPARING = ("__lt__", "__le__", "__gt__", "__ge__")
 _ARITHMETIC = tuple(
     f"__{side}{name}__"
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "and", "or", "xor")
-    + ("lshift", "rshift")
     for side in ("", "r", "i")
+    for name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"),
+        *("and", "or", "xor", "lshift", "rshift"),
+    )
 )
 _OPERATORS = frozenset(_COMPARING + _ARITHMETIC)
 _OTHER = (
@@ -40,7 +42,7 @@ _DECIDING: dict[str, Any] = {
     **dict.fromkeys(("difference", "symmetric_difference", "intersection", "union"), (set, frozenset)),
     **dict.fromkeys(("removeprefix", "removesuffix", "strip", "lstrip", "rstrip", "replace"), str),
 }
-"""Methods of plain values whose result tells by itself whether an argument is the right value, and of what type it is."""
+"""Methods of plain values whose result may tell by itself whether an argument is the right value; and its type."""
 _ASKED = frozenset({"__dict__", "__name__", "__qualname__", "__doc__", "__wrapped__", "__members__", "__cause__"}) | {
     *("__context__", "__notes__", "__call__", "__self__", "__func__", "__traceback__", "__annotations__"),
 }
@@ -57,11 +59,15 @@ class Held:
     oracle_remote: Remote
     oracle_token: str
     oracle_mixed: Any
-    """Whether a value of the tests went into it by an operator, so that it may know what is expected of it; of a method,
-    the type of a result that may know."""
+    """Whether a value of the tests went into it by an operator, so that it may know what is expected of it; for a
+    method, the type of a result that may know."""
     oracle_own = True
     oracle_near: Any = None
     oracle_plain: Any = None
+    oracle_silent = False
+    """Its text is its address."""
+    oracle_inherits = False
+    """Its `==` is that of a class of the standard library, such as `Mapping`."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__") and name not in _ASKED:
@@ -78,9 +84,6 @@ class Held:
     def __class__(self) -> Any:
         kind = kind_of(self)
         return kind.oracle_near or kind
-
-    def __repr__(self) -> str:
-        return f"<object of type {kind_of(self).__name__}>"
 
     def __copy__(self) -> Any:
         return self.oracle_remote.copy(self, "copy")
@@ -110,8 +113,9 @@ def stand_in(facts: list[Any], plain: Any) -> Any:
     if plain is None:
         space["__slots__"] = _SLOTS
         space["oracle_near"] = _NEAR.get(near) or stdlib_class(near)
-        if not {"__str__", "__repr__"}.isdisjoint(special):  # otherwise its text is its address
-            space.update({method: METHODS[method] for method in _TEXT})
+        space.update({method: METHODS[method] for method in _TEXT})
+        space["oracle_silent"] = {"__str__", "__repr__"}.isdisjoint(special)
+        space["oracle_inherits"] = "inherited eq" in special
         space["__eq__"], space["__hash__"] = _same, _by_token
     else:  # most of them have no room for slots
         space["__class__"] = property(kind_of)
@@ -151,6 +155,8 @@ def _equal(self: Any, other: Any) -> Any:
     _comparable(self, other)
     if is_own(other):
         return self.oracle_remote.operate(self, "__eq__", other)
+    if kind_of(self).oracle_inherits and other is not None:
+        raise self.oracle_remote.undecided("compares an object of the code with a plain value")
     plain = kind_of(self).oracle_plain
     return plain.__eq__(self, other) if plain else NotImplemented
 
@@ -218,10 +224,8 @@ def _exit(self: Any, kind: Any, error: Any, trace: Any) -> bool:
     return False
 
 
-METHODS: dict[str, Any] = {
-    **{name: _forwarded(name) for name in (*_TEXT, *_OPERATORS, *_OTHER)},
-    **{"__eq__": _equal, "__contains__": _contains, "__call__": _call, "__exit__": _exit},
-}
+METHODS: dict[str, Any] = {name: _forwarded(name) for name in (*_TEXT, *_OPERATORS, *_OTHER)}
+METHODS.update(__eq__=_equal, __contains__=_contains, __call__=_call, __exit__=_exit)
 _NEAR = {
     f"builtins:{kind.__name__}": kind for kind in (type(_call), type([].append), type(METHODS.get), type(sys), type)
 }

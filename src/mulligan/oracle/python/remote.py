@@ -33,6 +33,9 @@ SHOWN = 20
 """Items of an iterator that its repr shows."""
 _OPERATES = frozenset({CALL, "operate", "attribute", "next", "copy"})
 _TEXTUAL = frozenset({"__str__", "__repr__", "__format__", "__eq__", "__hash__"})
+IN_PLACE = "in place"
+"""How a value of the tests went into an object that changed itself, such as `cart += item`."""
+_LOOKS_INSIDE = frozenset({"__len__", "__iter__", "__next__", "__getitem__", "__reversed__", "__enter__"})
 _TAKES_INPUT = frozenset({"__getitem__", "__setitem__", "__delitem__", "__round__", "__exit__", "__setattr__"}) | {
     *("__delattr__", "__instancecheck__", "__subclasscheck__", "__format__", "__missing__"),
 }
@@ -136,10 +139,16 @@ class Remote:
         result = self._result(self._exchange(["operate", name, item, list(args)]), dict(enumerate(args)))
         if result is NotImplemented or result is None or trusted or name in _TEXTUAL:
             return result
+        if item.oracle_mixed == IN_PLACE and name in _LOOKS_INSIDE:
+            return result
         if name in _TAKES_INPUT or all(map(is_own, args)):
+            if item.oracle_mixed == IN_PLACE and name not in _TAKES_INPUT:
+                if is_own(result) and kind_of(result).oracle_plain is None:
+                    return mixed(result, IN_PLACE)
+                raise self.undecided(f"uses {name} of an object of the code that an operator has given a plain value")
             return self._judged(item, result, f"uses {name} of")
         if is_own(result) and kind_of(result).oracle_plain is None:
-            return mixed(result)
+            return mixed(result, IN_PLACE if result.oracle_token == item.oracle_token else True)
         raise self.undecided(
             f"uses {name} of an object of the code with a plain value, which it could answer as it likes"
         )
@@ -149,9 +158,10 @@ class Remote:
 
     def _judged(self, item: Any, result: Any, what: str) -> Any:
         """What may come of an object that knows values of the tests: another such object, or nothing."""
-        if not item.oracle_mixed or result is None:
+        how = item.oracle_mixed
+        if not how or how == IN_PLACE or result is None:
             return result
-        if item.oracle_mixed is not True and not is_own(result) and not isinstance(result, item.oracle_mixed):
+        if how is not True and not is_own(result) and not isinstance(result, how):
             return result
         if is_own(result) and kind_of(result).oracle_plain is None:
             return mixed(result)
@@ -271,7 +281,7 @@ class Remote:
             return Stream(self, tag + rest)
         if tag == "r":
             return self._rebuilt(content)
-        if tag not in "oFw" or not name or not kind:
+        if tag not in "oqw" or not name or not kind:
             raise NotPlain("is not a value in the expected form")
         plain = kind_of(content) if tag == "w" else None
         token = f"{'o' if tag == 'w' else tag}{rest}"

@@ -26,7 +26,7 @@ class Runner:
     """The test functions of one file. space: its global names."""
 
     def __init__(self, space: dict[str, Any]) -> None:
-        self._space = space
+        self.space = space
         self._set_up: dict[Any, BaseException | None] = {}
         self._ends: list[Callable[[], Any]] = []
         self._made: dict[Any, Any] = {}
@@ -36,11 +36,11 @@ class Runner:
         if hasattr(owner, "assertEqual"):
             yield Row("", {}, lambda: self._case(owner, name))
             return
-        function: Any = getattr(owner, name) if owner else self._space[name]
+        function: Any = getattr(owner, name) if owner else self.space[name]
         module: Any = type(sys)("tests")
-        module.pytestmark = self._space.get("pytestmark", ())
+        module.pytestmark = self.space.get("pytestmark", ())
         marks = marks_of(function, *((owner,) if owner else ()), module)
-        fixtures = {one.name: one for one in self._space.values() if isinstance(one, Fixture)}
+        fixtures = {one.name: one for one in self.space.values() if isinstance(one, Fixture)}
         for kind in reversed(owner.__mro__ if owner else ()):
             fixtures.update({one.name: one for one in vars(kind).values() if isinstance(one, Fixture)})
         wanted = [
@@ -71,7 +71,7 @@ class Runner:
             (None, ("setUpModule", "setup_module"), ("tearDownModule", "teardown_module")),
             *(((owner, ("setUpClass", "setup_class"), ("tearDownClass", "teardown_class")),) if owner else ()),
         ):
-            find: Any = self._space.get if key is None else lambda name, item=key: getattr(item, name, None)
+            find: Any = self.space.get if key is None else lambda name, item=key: getattr(item, name, None)
             if key not in self._set_up:
                 self._set_up[key] = None
                 try:
@@ -89,8 +89,8 @@ class Runner:
         while self._ends:
             try:
                 self._ends.pop()()
-            except Exception:  # noqa: S112  (no test is left that it could belong to)
-                continue
+            except Exception:
+                continue  # no test is left that it could belong to
 
     def _case(self, owner: Any, method: str) -> None:
         """A method of a `unittest.TestCase`, by unittest itself."""
@@ -167,8 +167,7 @@ class _Run:
     def _whole(self) -> None:
         self._runner.prepare(self.owner)
         self.item = self.owner() if self.owner else None
-        space: Any = self._runner._space  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        find: Any = (lambda name: getattr(self.item, name, None)) if self.owner else space.get
+        find: Any = (lambda name: getattr(self.item, name, None)) if self.owner else self._runner.space.get
         function = find(self._name)
         before, after = ("setup_method", "teardown_method") if self.owner else ("setup_function", "teardown_function")
         try:

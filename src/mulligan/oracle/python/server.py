@@ -18,6 +18,7 @@ from mulligan.oracle.python.wire import (
     encode,
     escaped_name,
     kind_of,
+    known_base,
     plain_name,
     stdlib_class,
     stdlib_name,
@@ -207,13 +208,14 @@ class Server:
         return number
 
     def hold(self, value: Any) -> str | None:
-        """The token for what stays here: f function by name, F another named thing, I iterator, o any other object;
+        """The token for what stays here: f function by name, q another named thing, I iterator, o any other object;
         w one that also holds a plain value, r an exception."""
         kind: Any = kind_of(value)
         name = self.names.get(id(value))
         if base_of(kind) is not None:
-            number = f"w{self._number(value)}:{self._number(kind)}" if adds(value, kind) else None
-            return number
+            return f"w{self._number(value)}:{self._number(kind)}" if adds(value, kind) else None
+        if (known := known_base(kind)) is not None and not adds(value, kind):
+            return f"v{known} " + encode(KNOWN[known][0](value), self.hold)
         if isinstance(value, BaseException):
             return "r " + encode(self._failure(value), self.hold)
         if kind in _FUNCTIONS and name is not None:
@@ -221,14 +223,14 @@ class Server:
         if hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools"):
             return f"I{self._number(value)}:{escaped_name(kind.__name__)}"
         if name is not None:
-            return f"F{escaped_name(name)}:{self._number(kind)}"
+            return f"q{escaped_name(name)}:{self._number(kind)}"
         return f"o{self._number(value)}:{self._number(kind)}"
 
     def held(self, tag: str, rest: str, content: Any = None) -> Any:
         if tag == "r":
             return made_again(*content)
         name, _, _ = rest.partition(":")
-        return self.space[plain_name(name)] if tag in "fF" else self.kept[name]
+        return self.space[plain_name(name)] if tag in "fq" else self.kept[name]
 
 
 def made_again(name: str, args: list[Any], attributes: dict[str, Any]) -> BaseException:
@@ -245,9 +247,18 @@ def base_of(kind: Any) -> Any:
     return next((base for base in kind.__mro__ if base in _PLAIN), None)
 
 
+def own_classes(kind: Any) -> list[Any]:
+    """The class and its bases before the plain or well-known type that it is made of."""
+    name = known_base(kind)
+    ends = (
+        at for at, one in enumerate(kind.__mro__) if one in _PLAIN or f"{one.__module__}.{one.__qualname__}" == name
+    )
+    return list(kind.__mro__[: next(ends, None)])
+
+
 def adds(value: Any, kind: Any) -> bool:
     """Whether it is more than the plain value that it holds."""
-    own = kind.__mro__[: kind.__mro__.index(base_of(kind))]
+    own = own_classes(kind)
     fields = getattr(kind, "_fields", ())
     if fields and len(own) == 1:  # a named tuple
         return False
@@ -265,6 +276,9 @@ def facts(kind: Any) -> list[Any]:
     special = [name for name, value in methods.items() if name.startswith("__") and value is not None]
     without = [name for name, value in methods.items() if name.startswith("__") and value is None]
     names = [name for name in methods if not name.startswith("__")] if base else []
+    if "__eq__" in methods and not base:
+        owner = next(one for one in kind.__mro__ if "__eq__" in vars(one))
+        special += ["inherited eq"] if stdlib_name(owner) else []
     near = next((name for one in kind.__mro__ if one is not object and (name := near_name(one))), "")
     return [str(kind.__name__), special, without, near, names]
 

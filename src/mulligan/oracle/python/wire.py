@@ -8,6 +8,7 @@ tests. Runs inside the sandbox: no import that costs.
 from __future__ import annotations
 
 import sys
+from math import nan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ SCALARS: dict[type, Callable[[Any], str]] = {
     type(NotImplemented): lambda value: "U",
     bool: lambda value: "T" if value else "F",
     int: lambda value: f"i{value:x}",
-    float: lambda value: "d" + value.hex(),
+    float: lambda value: "dnan*" if value is nan else "d" + value.hex(),
     complex: lambda value: f"c{value.real.hex()},{value.imag.hex()}",
     str: _text,
     bytes: lambda value: "b" + value.hex(),
@@ -148,7 +149,7 @@ UNSCALARS: dict[str, Callable[[str], Any]] = {
     "T": lambda rest: True,
     "F": lambda rest: False,
     "i": lambda rest: int(rest, 16),
-    "d": float.fromhex,
+    "d": lambda rest: nan if rest == "nan*" else float.fromhex(rest),  # which equals itself in a list
     "c": lambda rest: complex(*map(float.fromhex, rest.split(","))),
     "s": plain_name,
     "b": bytes.fromhex,
@@ -299,6 +300,12 @@ def _put(value: Any, out: list[str], special: Callable[[Any], str | None], depth
         out.append(token)
     else:
         raise NotPlain(f"is an object of type {kind.__name__}")
+
+
+def known_base(kind: Any) -> str | None:
+    """The well-known type that a class is made of."""
+    names = (f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)
+    return next((name for name in names if name in KNOWN), None)
 
 
 def _type_name(value: Any) -> str | None:
