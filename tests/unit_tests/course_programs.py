@@ -27,10 +27,10 @@ class Program:
     mistaken: str
 
 
-def programs() -> list[Program]:
+def programs(folder: Path = COURSE, pattern: str = "*.txt") -> list[Program]:
     """Each begins with a line `# name`; then the code, `-- tests`, the tests, and `-- mistake: old ==> new`."""
     found: list[Program] = []
-    for file in sorted(COURSE.glob("*.txt")):
+    for file in sorted(folder.glob(pattern)):
         for part in ("\n" + file.read_text(encoding="utf-8")).split("\n# ")[1:]:
             name, _, rest = part.partition("\n")
             code, _, rest = rest.partition("\n-- tests\n")

@@ -92,7 +92,7 @@ def stdlib_class(name: str) -> Any:
     module, _, path = name.partition(":")
     if module.partition(".")[0] not in sys.stdlib_module_names | {"numpy"}:
         return None
-    found: Any = sys.modules.get(module)
+    found: Any = sys.modules.get(module) or sys.modules.get("_" + module.replace(".", "_"))  # as _collections_abc
     for part in path.split("."):
         found = getattr(found, part, None)
     return found if isinstance(found, type) else None
