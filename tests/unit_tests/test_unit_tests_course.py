@@ -69,6 +69,7 @@ def benchmark(name: str, step: int) -> list[tuple[str, str, str]]:
         calls = [f"{row['test']}\n\ncheck({row['entry_point']})\n" for row in rows]
         texts = [(row["prompt"] + row["canonical_solution"], row["prompt"] + "    pass\n") for row in rows]
         return [(*pair, tests) for pair, tests in zip(texts, calls, strict=True) if "find_zero" not in tests]
+    rows = [row for row in rows if "assert " in row["test"]]  # the tests of three judge nothing
     asked = [next(n for n in re.findall(r"def (\w+)", row["code"]) if n in row["test_list"][0]) for row in rows]
     return [
         (row["code"], f"def {name}(*_): pass\n", meaning_solution(row["test"], name))
