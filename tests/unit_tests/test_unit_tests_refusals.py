@@ -19,7 +19,7 @@ GARBAGE = (
     "        except OSError: pass\n    return x"
 )
 REFUSED = {
-    "too large": ("def check_pos(x): return 'x' * 3_000_000", "is too large"),
+    "too large": ("def check_pos(x): return 'x' * 50_000_000", "is too large"),
     "too deep": (DEEP, "nested more than 200 deep"),
     "unreadable": (UNREADABLE, "cannot be read"),
     "a garbage line": (GARBAGE.format(line=b"l3 svalue nothing\n"), "what came back"),
@@ -29,7 +29,7 @@ REFUSED = {
     "it ends": ("import os\ndef check_pos(x): os._exit(0)", "the process ended by itself"),
     "it hangs": ("def check_pos(x):\n    while True: pass", "timed out"),
     "an iterator of too large": (
-        "def check_pos(x):\n    def items():\n        yield 'x' * 3_000_000\n    return items()",
+        "def check_pos(x):\n    def items():\n        yield 'x' * 50_000_000\n    return items()",
         "is too large",
     ),
 }
@@ -85,7 +85,7 @@ async def test_an_exception_of_the_attempt_is_caught_as_ever(judge: Judge, how: 
 
 
 async def test_one_refusal_fails_one_test(judge: Judge) -> None:
-    code = "def f(x):\n    if x == 1: return 'x' * 3_000_000\n    raise ValueError"
+    code = "def f(x):\n    if x == 1: return 'x' * 50_000_000\n    raise ValueError"
     rows = "".join(f"with pytest.raises(Exception):\n    f({n})\n" for n in range(4))
     feedback = await judge(code, f"{PYTEST}{rows}")
     assert (feedback.passed, feedback.score) == (False, 0.75)

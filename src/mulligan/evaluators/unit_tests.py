@@ -25,7 +25,7 @@ from mulligan.oracle.python.remote import CALL
 
 _GRACE = 2.0
 """Seconds that the examiner gets to finish by itself when the time for the tests is over."""
-_LINE = 2 * wire.LIMIT
+_LINE = 2 * wire.MOST
 _CALL = wire.encode(CALL)
 
 

@@ -5,6 +5,9 @@ it with: `==` with a plain value is false without a question. Where an operator'
 value of the tests went into it, there is no verdict. Runs inside the sandbox, in the examiner.
 """
 
+# Values of any kind: nothing here is known to a type checker.
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 from __future__ import annotations
 
 import sys
@@ -81,7 +84,7 @@ class Held:
         self.oracle_remote.operate(self, "__delattr__", name)
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
         kind = kind_of(self)
         return kind.oracle_near or kind
 
@@ -163,8 +166,9 @@ def _equal(self: Any, other: Any) -> Any:
 
 def _comparable(self: Any, other: Any) -> None:
     """A function or class of Python's may be the very object: that cannot be told from here."""
-    if callable(other) and callable(self) and not is_own(other):
-        raise self.oracle_remote.undecided("compares a function or class of the code with one of Python's")
+    if callable(other) and not is_own(other) and callable(self):
+        remote: Any = self.oracle_remote  # pyright: ignore[reportFunctionMemberAccess]
+        raise remote.undecided("compares a function or class of the code with one of Python's")
 
 
 def is_own(value: Any) -> bool:

@@ -10,6 +10,7 @@ import sys
 
 from mulligan.oracle.python.objects import MATERIALIZE, Held, is_own, new, stand_in
 from mulligan.oracle.python.wire import (
+    MOST,
     NotPlain,
     TooMuch,
     change,
@@ -68,7 +69,7 @@ class Undecided(Stopped):
 
 def tests_line() -> str:
     """Where the tests are."""
-    frame: Any = sys._getframe()
+    frame: Any = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None and frame.f_globals.get("__name__") != "tests":
         frame = frame.f_back
     return f"line {frame.f_lineno} of the tests" if frame else "a line of the tests"
@@ -183,14 +184,14 @@ class Remote:
         if self._shared and request[0] in _OPERATES:
             self._share()
         try:
-            line = encode(request, self._hold)
+            line = encode(request, self._hold, MOST)
         except TooMuch as error:  # no reason to change the path: the candidate could have made it so
-            raise self.stop(Refused(f"an argument {error}")) from None
+            raise self.undecided(f"hands over an argument that {error}") from None
         except NotPlain as error:
             raise self.stop(Forgeable(f"an argument {error}")) from None
         self.asked = self.asked or request[0] in _OPERATES
         try:
-            reply = decode(self._ask(line), self._held)
+            reply = decode(self._ask(line), self._held, MOST)
             if not isinstance(reply, list) or not reply:
                 raise NotPlain("is not a reply")
         except NotPlain as error:
@@ -200,7 +201,7 @@ class Remote:
     def _share(self) -> None:
         """Sends what the tests have changed in containers that both sides hold."""
         for number, entry in self._shared.items():
-            now = encode(entry[0], self._hold)
+            now = encode(entry[0], self._hold, MOST)
             if now != entry[1]:
                 entry[1] = now
                 self._exchange(["share", number, entry[0]])
@@ -244,16 +245,16 @@ class Remote:
             if number in self._shared:
                 entry = self._shared[number]
                 change(entry[0], after)
-                entry[1] = encode(entry[0], self._hold)
+                entry[1] = encode(entry[0], self._hold, MOST)
         if same in given:
             value = given[same]
         for place, number in (fresh or {}).items():
             if place in given:
-                self._shared[number] = [given[place], encode(given[place], self._hold)]
+                self._shared[number] = [given[place], encode(given[place], self._hold, MOST)]
             elif number in self._shared:
                 value = self._shared[number][0]
             else:
-                self._shared[number] = [value, encode(value, self._hold)]
+                self._shared[number] = [value, encode(value, self._hold, MOST)]
         return value
 
     # --- what stays with the candidate --------------------------------------------------------------------------
@@ -271,7 +272,7 @@ class Remote:
         items = [item for _, item in zip(range(MATERIALIZE + 1), value, strict=False)]
         if len(items) > MATERIALIZE:  # the candidate may have made it long, so that it does not choose the path
             raise self.undecided(f"hands over an iterator over more than {MATERIALIZE:,} items")
-        return " ".join((f"x{len(items)}", *(encode(item, self._hold) for item in items)))
+        return " ".join((f"x{len(items)}", *(encode(item, self._hold, MOST) for item in items)))
 
     def _held(self, tag: str, rest: str, content: Any = None) -> Any:
         name, _, kind = rest.partition(":")
@@ -330,10 +331,10 @@ class Remote:
         kind = self._exception(line) or Exception
         try:
             values = decode(args, self._held)
-            error = kind.__new__(kind, *values)
+            error: Any = kind.__new__(kind, *values)
             if type(init := _init(kind)) is type(object.__init__):
                 init(error, *values)
-            vars(error).update(decode(attributes, self._held))
+            error.__dict__.update(decode(attributes, self._held))
         except Exception:
             error = kind.__new__(kind, message)
         if number:
@@ -398,7 +399,7 @@ class Stream:
         return item
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
         return _GENERATOR if self.oracle_token.endswith(":generator") else kind_of(self)
 
     def __repr__(self) -> str:
@@ -421,9 +422,11 @@ def _message(error: Any) -> str:
 
 def _init(kind: Any) -> Any:
     """What sets up an exception of this class: of one of the candidate's, what its base does."""
-    return next(
-        vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base) and base.__module__ != "solution"
-    )
+    for base in kind.__mro__:
+        own: dict[str, Any] = dict(vars(base))
+        if "__init__" in own and base.__module__ != "solution":
+            return own["__init__"]
+    return None
 
 
 def _exception_token(error: BaseException, hold: Callable[[Any], str | None]) -> str | None:

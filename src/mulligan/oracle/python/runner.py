@@ -3,6 +3,9 @@
 Runs inside the sandbox, in the examiner.
 """
 
+# Values of any kind: nothing here is known to a type checker.
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 from __future__ import annotations
 
 import sys
@@ -67,10 +70,11 @@ class Runner:
 
     def prepare(self, owner: Any) -> None:
         """What a module and a class do once, before their first test. Raises what that raised each time."""
-        for key, before, after in (
+        stages: list[tuple[Any, tuple[str, ...], tuple[str, ...]]] = [
             (None, ("setUpModule", "setup_module"), ("tearDownModule", "teardown_module")),
-            *(((owner, ("setUpClass", "setup_class"), ("tearDownClass", "teardown_class")),) if owner else ()),
-        ):
+            (owner, ("setUpClass", "setup_class"), ("tearDownClass", "teardown_class")),
+        ]
+        for key, before, after in stages if owner else stages[:1]:
             find: Any = self.space.get if key is None else lambda name, item=key: getattr(item, name, None)
             if key not in self._set_up:
                 self._set_up[key] = None
@@ -80,7 +84,7 @@ class Runner:
                 except BaseException as error:
                     self._set_up[key] = error
                 self._ends += [lambda name=name, find=find: _call(find(name), type(sys)("tests")) for name in after]
-                self._ends += [item.doClassCleanups for item in (key,) if hasattr(item, "doClassCleanups")]
+                self._ends += [cleanups for cleanups in (getattr(key, "doClassCleanups", None),) if cleanups]
             if (error := self._set_up[key]) is not None:
                 raise error
 

@@ -4,6 +4,9 @@ It shares its process with hostile code, so nothing here is trusted: whatever it
 examiner. It knows nothing of the tests. Runs inside the sandbox: no import that costs.
 """
 
+# Values of any kind: nothing here is known to a type checker.
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 from __future__ import annotations
 
 import sys
@@ -12,6 +15,7 @@ from mulligan.oracle.python.solution import channel, defined, failure, lineage, 
 from mulligan.oracle.python.wire import (
     BASES,
     KNOWN,
+    MOST,
     NotPlain,
     change,
     decode,
@@ -73,11 +77,11 @@ class Server:
 
     def answer(self, line: str) -> str:
         try:
-            reply = self._answer(decode(line, self.held))
+            reply = self._answer(decode(line, self.held, MOST))
         except BaseException as error:
             reply = self._raised(error)
         try:
-            return encode(reply, self.hold)
+            return encode(reply, self.hold, MOST)
         except NotPlain as error:
             return encode(["unsupported", str(error)])
         except BaseException as error:
@@ -108,7 +112,7 @@ class Server:
             case "share":
                 number, value = rest
                 change(self.shared[number][0], value)
-                self.shared[number] = (self.shared[number][0], encode(value, self.hold))
+                self.shared[number] = (self.shared[number][0], encode(value, self.hold, MOST))
                 return ["value", None, {}]
             case "attribute":
                 return self._done(lambda: getattr(*rest), {})
@@ -141,7 +145,7 @@ class Server:
         given = {
             place: value for place, value in args.items() if type(value).__name__ in MUTABLE or type(value) is tuple
         }
-        before = {place: encode(value, self.hold) for place, value in given.items()}
+        before = {place: encode(value, self.hold, MOST) for place, value in given.items()}
         counts = {place: sys.getrefcount(value) for place, value in given.items()}
         result = None
         fresh: dict[int | str, str] = {}
@@ -160,7 +164,7 @@ class Server:
                     self._share(place, value, fresh)
             if retained and same is None:
                 self._share("", result, fresh)
-        changed = {place: value for place, value in given.items() if encode(value, self.hold) != before[place]}
+        changed = {place: value for place, value in given.items() if encode(value, self.hold, MOST) != before[place]}
         updates = self._updates() if self.shared else {}
         return [*reply, changed, updates, fresh, same] if updates or fresh or same is not None else [*reply, changed]
 
@@ -168,7 +172,7 @@ class Server:
         if type(value).__name__ in MUTABLE:
             number = self._number(value)
             self.shared.pop(number, None)
-            self.shared[number] = (value, encode(value, self.hold))
+            self.shared[number] = (value, encode(value, self.hold, MOST))
             if len(self.shared) > SHARED:
                 del self.shared[next(iter(self.shared))]
             fresh[place] = number
@@ -176,7 +180,7 @@ class Server:
     def _updates(self) -> dict[str, Any]:
         updates: dict[str, Any] = {}
         for number, (value, last) in self.shared.items():
-            now = encode(value, self.hold)
+            now = encode(value, self.hold, MOST)
             if now != last:
                 updates[number] = value
                 self.shared[number] = (value, now)

@@ -165,7 +165,7 @@ def _marking(name: str, value: Any) -> Callable[[Any], Any]:
     """A decorator that adds a mark. A class or function that inherits marks keeps those to itself."""
 
     def decorate(item: Any) -> Any:
-        setattr(item, name, [*vars(item).get(name, ()), value])
+        setattr(item, name, [*item.__dict__.get(name, ()), value])
         return item
 
     return decorate
@@ -218,7 +218,11 @@ def fixture(
     ids: Any = None,
 ) -> Any:
     if make is None:
-        return lambda function: Fixture(function, name, scope, params, autouse, ids)
+
+        def decorate(function: Any) -> Fixture:
+            return Fixture(function, name, scope, params, autouse, ids)
+
+        return decorate
     return Fixture(make, name, scope, params, autouse, ids)
 
 

@@ -66,7 +66,8 @@ def failure(error: BaseException, code: str, hold: Callable[[Any], str | None], 
         message = "(its message cannot be shown)"
     line, text = place(error, code)
     parts: list[str] = []
-    for part, other in ((list(error.args), [message]), (dict(vars(error)), {})):
+    given: list[tuple[Any, Any]] = [(list(error.args), [message]), (dict(vars(error)), {})]
+    for part, other in given:
         try:
             parts.append(encode(part, hold))
         except BaseException:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LIMIT = 1_000_000
 """Characters of one value on the wire."""
+MOST = 32_000_000
+"""Characters of a request to the candidate and of its reply: what a test of a large input compares."""
 DEPTH = 200
 
 
@@ -39,23 +41,23 @@ class TooMuch(NotPlain):
     """A plain value that is too large or too deep."""
 
 
-def encode(value: Any, special: Callable[[Any], str | None] = lambda value: None) -> str:
+def encode(value: Any, special: Callable[[Any], str | None] = lambda value: None, limit: int = LIMIT) -> str:
     """The value in tokens. `special` gives the token for what only one side can hold, or None for anything else.
 
     Raises `NotPlain`.
     """
     out: list[str] = []
-    _put(value, out, special, 0)
+    _put(value, out, special, 0, limit // 2)
     text = " ".join(out)
-    if len(text) > LIMIT:
-        raise TooMuch(f"is too large: over {LIMIT:,} characters")
+    if len(text) > limit:
+        raise TooMuch(f"is too large: over {limit:,} characters")
     return text
 
 
-def decode(text: str, special: Callable[..., Any] | None = None) -> Any:
+def decode(text: str, special: Callable[..., Any] | None = None, limit: int = LIMIT) -> Any:
     """The value again; `special` gets the tag and the rest of a token that its other side made. Raises `NotPlain`."""
-    if len(text) > LIMIT:
-        raise TooMuch(f"is too large: over {LIMIT:,} characters")
+    if len(text) > limit:
+        raise TooMuch(f"is too large: over {limit:,} characters")
     tokens = iter(text.split(" "))
     try:
         value = _take(tokens, special, 0)
@@ -127,7 +129,12 @@ def change(old: Any, new: Any) -> None:
 
 def _inside(before: Any, after: Any) -> bool:
     """Whether the two are containers that can be brought in line without replacing one by the other."""
-    return type(before) is type(after) and isinstance(before, list | dict | set | tuple | bytearray)
+    if type(before) is not type(after):
+        return False
+    if is_a(before, tuple):
+        pairs = zip(before, after, strict=False)
+        return len(before) == len(after) and all(x == y or _inside(x, y) for x, y in pairs)
+    return isinstance(before, list | dict | set | bytearray)
 
 
 SCALARS: dict[type, Callable[[Any], str]] = {
@@ -259,43 +266,44 @@ _ENUMS = ("http", "signal", "re", "uuid", "calendar", "socket", "decimal", "enum
 """Modules that are imported for a member of their enumerations."""
 
 
-def _put(value: Any, out: list[str], special: Callable[[Any], str | None], depth: int) -> None:
+def _put(value: Any, out: list[str], special: Callable[[Any], str | None], depth: int, room: int) -> None:
     if depth > DEPTH:
         raise TooMuch(f"is nested more than {DEPTH} deep")
-    if len(out) > LIMIT // 2:
-        raise TooMuch(f"is too large: over {LIMIT // 2:,} parts")
+    if len(out) > room:
+        raise TooMuch(f"is too large: over {room:,} parts")
     kind: Any = kind_of(value)
     if kind in SCALARS:
         out.append(SCALARS[kind](value))
     elif kind in SEQUENCES:
         out.append(f"{SEQUENCES[kind]}{len(value)}")
         for part in value:
-            _put(part, out, special, depth + 1)
+            _put(part, out, special, depth + 1, room)
     elif kind is dict:
         out.append(f"D{len(value)}")
         for key, part in value.items():
-            _put(key, out, special, depth + 1)
-            _put(part, out, special, depth + 1)
+            _put(key, out, special, depth + 1, room)
+            _put(part, out, special, depth + 1, room)
     elif (name := f"{kind.__module__}.{kind.__qualname__}") in KNOWN:
         out.append("v" + name)
-        _put(KNOWN[name][0](value), out, special, depth + 1)
+        _put(KNOWN[name][0](value), out, special, depth + 1, room)
     elif hasattr(kind, "_member_map_") and (name := stdlib_name(kind)) is not None:
         out.append("e" + name)
-        _put(value.value, out, special, depth + 1)
+        _put(value.value, out, special, depth + 1, room)
     elif kind is type and (name := _type_name(value)) is not None:
         out.append("k" + name)
     elif kind.__module__ == "numpy" and hasattr(value, "item") and not getattr(value, "ndim", 1):
-        _put(value.item(), out, special, depth + 1)
+        _put(value.item(), out, special, depth + 1, room)
     elif plain := next((make for base, make in BASES if issubclass(kind, base)), None):
         if (token := special(value)) is not None:
             out.append(token)
             if token[0] != "w":
                 return
-        if plain is tuple and is_a(getattr(kind, "_fields", None), tuple):
+        fields: Any = getattr(kind, "_fields", None)
+        if plain is tuple and is_a(fields, tuple):
             out.append("n")
-            _put([kind.__name__, list(kind._fields), list(value)], out, special, depth + 1)
+            _put([kind.__name__, list(fields), list(value)], out, special, depth + 1, room)
         else:
-            _put(plain(value), out, special, depth + 1)
+            _put(plain(value), out, special, depth + 1, room)
     elif (token := special(value)) is not None:
         out.append(token)
     else:
