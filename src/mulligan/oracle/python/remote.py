@@ -422,10 +422,10 @@ def _message(error: Any) -> str:
 
 def _init(kind: Any) -> Any:
     """What sets up an exception of this class: of one of the candidate's, what its base does."""
+    base: Any
     for base in kind.__mro__:
-        own: dict[str, Any] = dict(vars(base))
-        if "__init__" in own and base.__module__ != "solution":
-            return own["__init__"]
+        if "__init__" in base.__dict__ and base.__module__ != "solution":
+            return base.__init__
     return None
 
 
