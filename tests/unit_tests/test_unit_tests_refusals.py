@@ -19,7 +19,7 @@ GARBAGE = (
     "        except OSError: pass\n    return x"
 )
 REFUSED = {
-    "too large": ("def check_pos(x): return 'x' * 3_000_000", "is too large"),
+    "too large": ("def check_pos(x): return 'x' * 50_000_000", "is too large"),
     "too deep": (DEEP, "nested more than 200 deep"),
     "unreadable": (UNREADABLE, "cannot be read"),
     "a garbage line": (GARBAGE.format(line=b"l3 svalue nothing\n"), "what came back"),
@@ -29,7 +29,7 @@ REFUSED = {
     "it ends": ("import os\ndef check_pos(x): os._exit(0)", "the process ended by itself"),
     "it hangs": ("def check_pos(x):\n    while True: pass", "timed out"),
     "an iterator of too large": (
-        "def check_pos(x):\n    def items():\n        yield 'x' * 3_000_000\n    return items()",
+        "def check_pos(x):\n    def items():\n        yield 'x' * 50_000_000\n    return items()",
         "is too large",
     ),
 }
@@ -85,18 +85,18 @@ async def test_an_exception_of_the_attempt_is_caught_as_ever(judge: Judge, how: 
 
 
 async def test_one_refusal_fails_one_test(judge: Judge) -> None:
-    code = "def f(x):\n    if x == 1: return 'x' * 3_000_000\n    raise ValueError"
+    code = "def f(x):\n    if x == 1: return 'x' * 50_000_000\n    raise ValueError"
     rows = "".join(f"with pytest.raises(Exception):\n    f({n})\n" for n in range(4))
     feedback = await judge(code, f"{PYTEST}{rows}")
     assert (feedback.passed, feedback.score) == (False, 0.75)
 
 
-async def test_an_attribute_of_what_stays_behind_is_no_exception_to_wait_for(judge: Judge) -> None:
+async def test_a_method_of_what_stays_behind_is_called_there(judge: Judge) -> None:
     tests = f"{PYTEST}with pytest.raises(AttributeError):\n    f(1).append(2)"
     assert (await judge("def f(x): return (x,)", tests)).passed is True
     feedback = await judge("class A:\n    def append(self, x): pass\ndef f(x): return A()", tests)
     assert feedback.passed is False
-    assert "stays in its own process" in feedback.text
+    assert "nothing was raised" in feedback.text
 
 
 async def test_a_caught_need_for_one_process_still_chooses_it(judge: Judge) -> None:

@@ -49,6 +49,11 @@ PASSED_ON = (
 @click.option("--kind", metavar="KIND", help="The kind of task, in free words; lessons of it are recalled first.")
 @click.option("--tests", "-t", metavar="FILE", help="A Python file of tests judges: plain asserts or pytest style.")
 @click.option(
+    "--tests-run",
+    type=click.Choice(["apart", "beside"]),
+    help="The tests run apart from the attempt (default), or beside it in one process, where it can forge the verdict.",
+)
+@click.option(
     "--check", metavar="COMMAND", help="A command judges: exit status 0 passes. {attempt} is the attempt's file."
 )
 @click.option("--evaluator", "-e", metavar="NAME[:ARG]", help="Another judge: exact_match:42, human, ./mine.py, …")
@@ -140,6 +145,7 @@ def _settings(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     examples = str(Path(given["examples"]).expanduser().resolve()) if given["examples"] else None
     short = {
         "actor": {"temperatures": given["temperatures"], "examples": examples, "fresh": given["fresh"] or None},
+        "evaluator": {"tests_run": given["tests_run"]},
         "strategy": {
             "window": given["window"],
             "tokens": given["lesson_tokens"],

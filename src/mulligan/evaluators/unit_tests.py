@@ -26,7 +26,7 @@ from mulligan.text.thoughts import output_of
 
 _GRACE = 2.0
 """Seconds that the examiner gets to finish by itself when the time for the tests is over."""
-_LINE = 2 * wire.LIMIT
+_LINE = 2 * wire.MOST
 _CALL = wire.encode(CALL)
 
 
@@ -42,9 +42,12 @@ class UnitTests:
         longest: seconds that one test may take. None means a fourth of `seconds` if there are four tests or more.
         memory: MB for each process.
         name: what errors call the file.
+        tests_run: "apart" from the attempt wherever that is possible, or "beside" it in one process, where the attempt
+            can forge the verdict.
 
     Raises:
-        InvalidInput: the file cannot be used: it is broken, holds no test, or asks for a fixture.
+        InvalidInput: the file cannot be used: it is broken, holds no test, or asks for a fixture that it does not
+            define.
     """
 
     expects: Literal["text", "code", "workspace"] = "code"
@@ -58,7 +61,10 @@ class UnitTests:
         longest: float | None = None,
         memory: int = 1024,
         name: str = "tests.py",
+        tests_run: Literal["apart", "beside"] = "apart",
     ) -> None:
+        if tests_run not in ("apart", "beside"):
+            raise InvalidInput(f"tests_run is apart or beside, not {tests_run!r}.")
         for what, value in (("seconds", seconds), ("longest", longest)):
             if value is not None and value <= 0:
                 raise InvalidInput(f"{what} must be above 0, not {value}.")
@@ -72,6 +78,7 @@ class UnitTests:
         self._seconds = seconds
         self._longest = min(longest or self._plan.share(seconds), seconds)
         self._memory = memory
+        self._beside = tests_run == "beside"
 
     @classmethod
     def check(cls, tests: str, name: str = "tests.py") -> None:
@@ -90,7 +97,8 @@ class UnitTests:
 
     async def _judged(self, code: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The report, and what qualifies it."""
-        why = self._plan.why  # design/005: the tests choose the path, never the attempt
+        # design/005: the tests or the user choose the path, never the attempt
+        why = self._plan.why or ("as you chose" if self._beside else None)
         if why is None:
             report = await self._ask(code, in_process=False)
             if "forgeable" not in report:

@@ -42,9 +42,8 @@ def enter(spec: Spec, *, scoped: bool) -> None:
     if sys.platform == "linux":
         kernel.no_new_privileges()
     if spec["landlock"]:
-        landlock.restrict(
-            spec["landlock"], readable=spec["readable"], writable=spec["writable"], network=spec["network"]
-        )
+        writable = [*spec["writable"], *([mounts.SHARED_MEMORY] if spec["namespaces"] else [])]
+        landlock.restrict(spec["landlock"], readable=spec["readable"], writable=writable, network=spec["network"])
     if spec["seccomp"] and not spec["bwrap"]:
         kernel.seccomp(_filter(spec, own=own, scoped=scoped))
 
@@ -69,7 +68,7 @@ def command(spec: Spec) -> list[str]:
     os.set_inheritable(read, True)
     around = [spec["bwrap"], "--unshare-all", "--die-with-parent", "--new-session", "--seccomp", str(read)]
     around += ["--share-net"] if spec["network"] else []
-    around += ["--dev", "/dev"]
+    around += ["--dev", "/dev", "--tmpfs", mounts.SHARED_MEMORY]
     for path in spec["readable"]:
         if path.startswith("/dev/") or not os.path.lexists(path):
             continue

@@ -17,6 +17,8 @@ from mulligan.sandbox.spec import Spec
 # The scratch folder holds this many files of the largest size.
 _SCRATCH_FILES = 4
 _SCRATCH_ENTRIES = 16_384
+SHARED_MEMORY = "/dev/shm"
+"""Where semaphores of `multiprocessing` are: the job has its own, empty and small."""
 
 
 def private_files(spec: Spec, uid: int | None) -> None:
@@ -49,6 +51,8 @@ def private_files(spec: Spec, uid: int | None) -> None:
     os.makedirs(spec["scratch"], exist_ok=True)
     room = f"size={spec['file_size'] * _SCRATCH_FILES},nr_inodes={_SCRATCH_ENTRIES}"
     kernel.mount_tmpfs(spec["scratch"], f"{room},mode=0700,uid={inside},gid={group}")
+    if os.path.isdir(SHARED_MEMORY):
+        kernel.mount_tmpfs(SHARED_MEMORY, f"size=16m,nr_inodes=1024,mode=0700,uid={inside},gid={group}")
 
 
 def _map_myself(uid: int, gid: int) -> None:

@@ -12,10 +12,11 @@ import posix
 import sys
 from time import monotonic
 
-from mulligan.oracle.python.remote import Forgeable, ProcessEnded, Refused, Remote, Stopped, TimedOut
+from mulligan.oracle.python.remote import Forgeable, ProcessEnded, Refused, Remote, Stopped, TimedOut, Undecided
+from mulligan.oracle.python.runner import Runner
 from mulligan.oracle.python.shim import Skipped, install
 from mulligan.oracle.python.solution import channel, load, place
-from mulligan.oracle.python.wire import decode, encode
+from mulligan.oracle.python.wire import decode, encode, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class MissingFunction:
 
 def short(value: Any) -> str:
     try:
-        text = repr(value)
+        kind = kind_of(value)
+        text = f"<object of type {kind.__name__}>" if getattr(kind, "oracle_silent", False) else repr(value)
     except BaseException as error:
         text = f"<{type(value).__name__}, which cannot be shown: {type(error).__name__}>"
     if len(text) <= SHOWN:
@@ -79,6 +81,7 @@ class Examiner:
         self.loading: list[Any] | None = None
         self.broken: str | None = None
         self.space: dict[str, Any] = {}
+        self.fluid: list[str] = []
         self.missing: list[str] = []
         self.ends = monotonic() + job["seconds"]
 
@@ -88,6 +91,8 @@ class Examiner:
         self.point = point
         self.seen = {}
         self.arm()
+        for name in self.fluid:
+            self.space[name] = self.candidate.get(name)
 
     def note(self, call: int, value: Any, names: Mapping[str, Any]) -> Any:
         self.seen[call] = (value, names)
@@ -119,7 +124,7 @@ class Examiner:
     def raised(self, point: int, error: BaseException, scope: Mapping[str, Any]) -> None:
         """A statement, or the test of an assert, raised."""
         error = self.stopped() or error
-        if isinstance(error, Forgeable):
+        if isinstance(error, Forgeable | Undecided):
             raise error
         if isinstance(error, Skipped) and not self.where(error)[0]:
             return
@@ -134,10 +139,12 @@ class Examiner:
         self.count(self.points[point]["test"], "", detail)
 
     def stopped(self) -> Stopped | None:
-        """What has ended the test that runs. A test that caught it has not passed: design/005."""
-        error, self.candidate.stopped = self.candidate.stopped, None
-        if isinstance(error, Forgeable):
+        """What has ended the test that runs. A test that caught it has not passed: design/005. What chooses the path,
+        or leaves the rest undecided, ends the run."""
+        error = self.candidate.stopped
+        if isinstance(error, Forgeable | Undecided):
             raise error
+        self.candidate.stopped = None
         return error
 
     # --- what they add up to ------------------------------------------------------------------------------------
@@ -155,12 +162,14 @@ class Examiner:
         return self.detail(inside, scope, error, None)
 
     def detail(self, point: int, scope: Mapping[str, Any], error: BaseException | None, message: Any) -> dict[str, Any]:
+        stopped = self.candidate.stopped  # to show an object, it is asked for its text
         names = {n: short(scope[n]) for n in self.points[point]["names"] if n in scope and _is_data(scope[n])}
         seen = [
             [call, short(value), {n: short(v) for n, v in inner.items() if _is_data(v)}]
             for call, (value, inner) in self.seen.items()
         ]
         shown = None if message is None else (message if isinstance(message, str) else short(message))[:SHOWN]
+        self.candidate.stopped = stopped
         return {"point": point, "names": names, "seen": seen, "message": shown, "error": self.error_facts(error)}
 
     def error_facts(self, error: BaseException | None) -> list[Any] | None:
@@ -224,6 +233,7 @@ class Examiner:
         install()
         space: dict[str, Any] = {"__name__": "tests", "__builtins__": builtins}
         self.space = space
+        self.runner = Runner(space)
         # No builtin by its name in what is instrumented: the candidate may be called like one.
         space.update(__oracle_any__=BaseException, __oracle_locals__=locals)
         space.update(__oracle_begin__=self.begin, __oracle_note__=self.note)
@@ -244,14 +254,17 @@ class Examiner:
         exec(marshal.loads(zlib.decompress(self.job["tests"])), space)
         self.point = -1
         for test, name in self.job["functions"]:
-            self.function(test, name, space)
+            self.function(test, name)
+        self.runner.finish()
         return self.report()
 
     def bind(self, space: dict[str, Any]) -> None:
         """Puts the candidate's names where the tests look for them."""
         for name in self.job["wanted"]:
             try:
-                space[name] = self.candidate.get(name)
+                space[name] = value = self.candidate.get(name)
+                if isinstance(value, int | float | str | tuple | None):  # a later value is another object
+                    self.fluid.append(name)
             except KeyError:
                 self.missing.append(name)
                 self.hide(name)
@@ -280,25 +293,19 @@ class Examiner:
             self.missing.append(name)
             raise NameError(f"name {name!r} is not defined", name=name) from None
 
-    def function(self, test: int, name: str, space: dict[str, Any]) -> None:
+    def function(self, test: int, name: str) -> None:
         """Runs a test function, or a method of a test class, once for each row of its parameters."""
         owner, _, method = name.rpartition(".")
-        if name not in space and owner not in space:
+        if name not in self.space and owner not in self.space:
             return
-        function: Any = getattr(space[owner], method) if owner else space[name]
-        if getattr(function, "oracle_skip", False):
-            return
-        rows: list[tuple[str, dict[str, Any]]] = [("", {})]
-        for cases in getattr(function, "oracle_cases", []):
-            rows = [("-".join(filter(None, (a, b))), {**x, **y}) for a, x in rows for b, y in cases]
-        for label, given in rows:
+        for row in self.runner.rows(self.space[owner] if owner else None, method):
             self.point, self.seen = -1, {}
             try:
                 self.arm()
-                self.called(space[owner] if owner else None, method, function, given)
+                row.run()
                 if error := self.stopped():
                     raise error
-            except Forgeable:
+            except (Forgeable, Undecided):
                 raise
             except BaseException as caught:
                 error = self.stopped() or caught
@@ -306,25 +313,10 @@ class Examiner:
                     continue
                 if not self.blames(error):
                     self.broken = self.broken or f"{name} in the tests: {type(error).__name__}: {error}"
-                detail = self.described(self.job["starts"][str(test)], error, given)
-                self.count(test, label, detail)
+                detail = self.described(self.job["starts"][str(test)], error, row.values)
+                self.count(test, row.label, detail)
             else:
-                self.count(test, label, None)
-
-    def called(self, owner: Any, method: str, function: Any, given: Mapping[str, Any]) -> None:
-        if owner is None:
-            result = function(**given)
-        else:
-            item = owner(method) if hasattr(owner, "assertEqual") else owner()
-            for prepare in ("setUp", "setup_method"):
-                getattr(item, prepare, lambda: None)()
-            result = getattr(item, method)(**given)
-            for tidy in ("tearDown", "teardown_method"):
-                getattr(item, tidy, lambda: None)()
-        if hasattr(result, "__await__"):
-            import asyncio
-
-            asyncio.run(result)
+                self.count(test, row.label, None)
 
     def report(self) -> dict[str, Any]:
         results = [[test, label, *counts] for (test, label), counts in self.results.items()]
@@ -363,10 +355,13 @@ def examine() -> None:
 
     job = decode(receive())
     candidate = Local() if job["in_process"] else Remote(ask)
+    examiner = Examiner(job, candidate)
     try:
-        report: dict[str, Any] = Examiner(job, candidate).run()
+        report: dict[str, Any] = examiner.run()
     except Forgeable as error:
         report = {"forgeable": str(error)}
+    except Undecided as error:
+        report = {**examiner.report(), "undecided": str(error)}
     send(".")
     send("!" + encode([receive(), report]))
     receive()

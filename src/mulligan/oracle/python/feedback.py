@@ -15,6 +15,8 @@ from mulligan.oracle.python.plan import Plan
 from mulligan.text.evidence import evidence_of, expected_by, finding_text
 
 SOURCE = "unit_tests"
+UNDECIDED = "The tests could not judge the code"
+BESIDE = " To run the tests in one process with the code, which can then forge the verdict: --tests-run beside"
 FORGEABLE = "in-process: can be forged"
 """The note of a verdict that was computed where the judged code ran."""
 TEXT = 4_000
@@ -43,6 +45,9 @@ def feedback(plan: Plan, report: Mapping[str, Any], seconds: float, notes: tuple
             broken.append(_failure(plan, shown, good, bad, detail, seconds))
         elif not plan.tests[test].quiet:
             passed.append(Finding(shorter(shown, _LINE), passed=True))
+    if report.get("undecided") and not broken:
+        text = f"{UNDECIDED}: {report['undecided']}.{'' if notes else BESIDE}"
+        return Feedback(None, shorter(text, _LINE), source=SOURCE, notes=notes)
     rest = [test for n, test in enumerate(plan.tests) if n not in reached and not test.quiet] if broken else []
     broken += [Finding(shorter(test.text, 400), got="not reached") for test in rest]
     if not passed and not broken:

@@ -15,8 +15,21 @@ from dataclasses import dataclass
 
 SOLUTION = "solution"
 _CLASS = re.compile(r"_*[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
-_TOUCHY = frozenset({"inspect", "asyncio", "unittest", "threading", "gc", "weakref", "dis", "tracemalloc"})
-_CAPTURES = frozenset({"redirect_stdout", "redirect_stderr", "stdout", "stderr", "stdin", "settrace", "_getframe"})
+_TOUCHY = frozenset({"inspect", "asyncio", "unittest", "threading", "gc", "weakref", "dis", "tracemalloc"}) | {
+    *("tempfile", "shutil", "logging", "warnings", "locale", "signal", "socket", "multiprocessing", "concurrent"),
+    *("contextvars", "importlib", "builtins", "sqlite3", "doctest", "pickle", "atexit", "resource", "fileinput"),
+}
+_CAPTURES = frozenset({"redirect_stdout", "redirect_stderr", "stdout", "stderr", "stdin", "settrace", "_getframe"}) | {
+    *("get_type_hints", "signature", "wraps", "singledispatch", "warns", "deprecated_call"),
+}
+_STATE = frozenset({"seed", "setstate", "getcontext", "setcontext", "localcontext", "setrecursionlimit", "environ"}) | {
+    *("putenv", "unsetenv", "chdir", "getcwd", "listdir", "scandir", "remove", "rename", "makedirs"),
+    *("mkdir", "rmdir", "unlink", "touch", "walk", "stat", "isfile", "isdir", "getsize", "abspath", "realpath"),
+    *("exists", "is_file", "is_dir", "iterdir", "glob", "rglob", "resolve", "absolute", "cwd", "home", "tzset"),
+    *("read_text", "read_bytes", "write_text", "write_bytes", "set_int_max_str_digits", "getenv", "system", "popen"),
+}
+"""Names of modules that lead to what a process has for itself: its files, its settings, its random numbers."""
+_ENDLESS = frozenset({"count", "cycle", "repeat"})
 _METHODS = frozenset(
     name
     for kind in (str, bytes, bytearray, list, tuple, dict, set, frozenset, int, float, complex, range, BaseException)
@@ -181,10 +194,62 @@ def needs_process(tree: ast.Module, names: Names) -> str | None:
     assigned = _assigned(tree)
     own |= {name for name, value in assigned.items() if _from_module(value, own) and not _mentions(value, candidate)}
     plain = _METHODS | _OF_ARRAYS if "numpy" in modules else _METHODS
+    if why := _state(tree, candidate, imported | _aliases(tree), modules):
+        return why
     for node in ast.walk(tree):
         if why := _reason(node, candidate, own, assigned, plain):
             return f"line {node.lineno} of the tests {why}"  # type: ignore[attr-defined]
     return None
+
+
+def _state(tree: ast.Module, candidate: set[str], imported: set[str], modules: set[str]) -> str | None:
+    """Why these tests depend on the state of the candidate's process, or of an iterator that both read."""
+    read, handed = dict[str, int](), set[str]()
+    for node in ast.walk(tree):
+        why = None
+        match node:
+            case ast.Attribute(value=value, attr=attr, ctx=ctx) if _from_module(value, imported):
+                if not isinstance(ctx, ast.Load):
+                    why = f"sets {ast.unparse(node)}"
+                elif attr in _STATE:
+                    why = f"uses {ast.unparse(node)}"
+                elif attr in _ENDLESS and "itertools" in modules:
+                    why = "makes an endless iterator"
+            case ast.Name(name, ctx=ast.Load()) if name in imported and name in _STATE | _CAPTURES:
+                why = f"uses {name}"
+            case ast.Name(name, ctx=ast.Load()) if name in imported & _ENDLESS and "itertools" in modules:
+                why = "makes an endless iterator"
+            case ast.Call(func=ast.Name("open")) if "open" not in candidate:
+                why = "opens a file"
+            case ast.While(test=ast.Constant(True)) if any(isinstance(part, ast.Yield) for part in ast.walk(node)):
+                why = "makes an endless iterator"
+            case ast.ClassDef(bases=bases) if any(
+                isinstance(base, ast.Name) and base.id in candidate for base in bases
+            ):
+                why = "makes a subclass of a class of the candidate's"
+            case ast.Call(func=ast.Name("next" | "list" | "tuple" | "sum"), args=[ast.Name(name), *_]):
+                read[name] = node.lineno
+            case ast.Call(func=ast.Name(function), args=args) if function in candidate:
+                handed |= {part.id for part in args if isinstance(part, ast.Name)}
+            case _:
+                pass
+        if why:
+            return f"line {node.lineno} of the tests {why}"  # type: ignore[attr-defined]
+    made = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _makes_iterator(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    both = sorted(made & handed & set(read))
+    return f"line {read[both[0]]} of the tests reads {both[0]}, which it also hands over" if both else None
+
+
+def _makes_iterator(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in ("iter", "map", "filter", "zip", "enumerate", "reversed")
+    return isinstance(value, ast.GeneratorExp)
 
 
 def _reason(

@@ -90,6 +90,8 @@ class Instrument:
         self._called = {
             part.func.id for part in ast.walk(tree) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
         }
+        self._fixtures = _fixtures(tree)
+        self._classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         body = _inlined(tree.body, self._helpers)
         self._checks = _called_once(body, self._helpers)
         out: list[ast.stmt] = []
@@ -113,15 +115,31 @@ class Instrument:
                 node.body = self._block(node.body, where)
                 return [self._unit(node, quiet=True)] if node.decorator_list else [node]
             case ast.ClassDef():
-                tested = _runs_anyhow(node)
+                self._tests_of(node)
                 for item in node.body:
                     if isinstance(item, _FUNCTION):
-                        if tested and item.name.startswith("test"):
-                            self._register(item, f"{node.name}.{item.name}")
                         item.body = self._block(item.body, _Where(True))
                 return [self._unit(node, quiet=True)]
             case _:
                 return self._block([node], _Where(False))
+
+    def _tests_of(self, node: ast.ClassDef) -> None:
+        """Registers the methods that are tests, those that it inherits from classes of the file too."""
+        lineage = [node]
+        for one in lineage:
+            names = [base.id for base in one.bases if isinstance(base, ast.Name)]
+            lineage += [self._classes[name] for name in names if name in self._classes and len(lineage) < 50]
+        case = any("TestCase" in ast.unparse(base) for one in lineage for base in one.bases)
+        if not case and not node.name.startswith("Test"):
+            return
+        found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        for one in lineage:
+            for item in one.body:
+                if isinstance(item, _FUNCTION) and item.name.startswith("test"):
+                    found.setdefault(item.name, item)
+        for name, item in found.items():
+            if case or self._takes_nothing(item, node):
+                self._register(item, f"{node.name}.{name}")
 
     def _block(self, body: Sequence[ast.stmt], where: _Where) -> list[ast.stmt]:
         out: list[ast.stmt] = []
@@ -290,18 +308,25 @@ class Instrument:
         names = (name for value in given for name in self._data(value))
         return [name for name in dict.fromkeys(names) if not hasattr(builtins, name)]
 
-    def _takes_nothing(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        """Whether a test function can be run by itself. Raises `InvalidInput` for one that waits for a fixture."""
+    def _takes_nothing(self, node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ast.ClassDef | None = None) -> bool:
+        """Whether a test function can be run by itself. Raises `InvalidInput` for one that waits for a fixture that the
+        file does not define."""
+        decorators = [*node.decorator_list, *(owner.decorator_list if owner else ())]
+        if any("pytest" not in ast.unparse(one) and "mark" not in ast.unparse(one) for one in decorators):
+            return True  # a decorator may hand it over
         arguments = node.args.posonlyargs + node.args.args
-        needed = {a.arg for a in arguments[: len(arguments) - len(node.args.defaults)]}
-        rows = [d for d in node.decorator_list if isinstance(d, ast.Call) and "parametrize" in ast.unparse(d.func)]
+        needed = {a.arg for a in arguments[: len(arguments) - len(node.args.defaults)]} - self._fixtures
+        if owner:
+            needed -= {a.arg for a in arguments[:1]}
+        rows = [d for d in decorators if isinstance(d, ast.Call) and "parametrize" in ast.unparse(d.func)]
         for row in rows:
             if row.args:
                 needed -= set(ast.unparse(row.args[0]).strip("'\"()[] ").replace("'", "").replace(" ", "").split(","))
-        if needed and node.name not in self._called:
+        if needed and (owner or node.name not in self._called):
             raise InvalidInput(
                 f"{self._file}, line {node.lineno}: {node.name} takes {sorted(needed)[0]!r}, and fixtures are not "
-                "supported: make the value inside the test, or give rows with @pytest.mark.parametrize."
+                "supported unless this file defines them: make the value inside the test, or give rows with "
+                "@pytest.mark.parametrize."
             )
         return not needed
 
@@ -397,6 +422,18 @@ def _is_check(call: ast.Call) -> bool:
     """`pytest.raises(...)`, `np.testing.assert_equal(...)`. A function of the file's own has to assert: `helpers`."""
     name = ast.unparse(call.func).rpartition(".")[2]
     return name == "raises" or (name.startswith("assert") and isinstance(call.func, ast.Attribute))
+
+
+def _fixtures(tree: ast.Module) -> set[str]:
+    """The names of the fixtures that a file defines."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        for one in node.decorator_list if isinstance(node, _FUNCTION) else ():
+            if "fixture" in ast.unparse(one):
+                given = one.keywords if isinstance(one, ast.Call) else []
+                other = [k.value.value for k in given if k.arg == "name" and isinstance(k.value, ast.Constant)]
+                names.add(str(other[0]) if other else node.name)  # type: ignore[attr-defined]
+    return names
 
 
 def _bound(node: ast.stmt) -> Iterable[str]:
@@ -542,6 +579,7 @@ class Plan:
 
 def read(text: str, name: str = "tests.py") -> Plan:
     """The plan of a tests file. Raises `InvalidInput` with file and line for one that cannot be used."""
+    text = text.removeprefix("\ufeff")
     if len(text) > _LONGEST:  # to parse it takes seconds, and no signal interrupts that
         raise InvalidInput(
             f"{name} is too large: {len(text):,} characters, and at most {_LONGEST:,} are read. {_SMALLER}"

@@ -11,8 +11,8 @@ from typing import Any
 START = "import marshal\nfor code in marshal.loads(bytes.fromhex(open('program').read())): exec(code)"
 """Runs the file `program` that holds one."""
 _PROGRAMS = {
-    "candidate": (("wire", "solution"), "serve()"),
-    "examiner": (("wire", "solution", "shim", "remote", "examiner"), "examine()"),
+    "candidate": (("wire", "solution", "server"), "serve()"),
+    "examiner": (("wire", "solution", "objects", "remote", "shim", "runner", "examiner"), "examine()"),
     "caller": (("wire", "solution", "caller"), "answer_calls()"),
 }
 

@@ -1,28 +1,50 @@
 """The candidate as the examiner sees it: stand-ins that ask over the wire, and plain values that come back.
 
-What cannot cross is an `Opaque` that equals only itself and has no attributes, so an object that claims to equal
-everything is just an unknown object here. Runs inside the sandbox, in the examiner, where no model code runs.
+What cannot cross is a stand-in that equals no plain value, so an object that claims to equal everything is just an
+unknown object here (`objects`). Runs inside the sandbox, in the examiner, where no model code runs.
 """
 
 from __future__ import annotations
 
-import builtins
+import sys
 
-from mulligan.oracle.python.wire import NotPlain, TooMuch, decode, encode, is_a, kind_of
+from mulligan.oracle.python.objects import MATERIALIZE, Held, is_own, new, stand_in
+from mulligan.oracle.python.wire import (
+    MOST,
+    NotPlain,
+    TooMuch,
+    change,
+    decode,
+    encode,
+    escaped_name,
+    is_a,
+    kind_of,
+    plain_name,
+    stdlib_class,
+    stdlib_name,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-MATERIALIZE = 10_000
 CALL = "call"
 SHOWN = 20
 """Items of an iterator that its repr shows."""
+_OPERATES = frozenset({CALL, "operate", "attribute", "next", "copy"})
+_TEXTUAL = frozenset({"__str__", "__repr__", "__format__", "__eq__", "__hash__"})
+IN_PLACE = "in place"
+"""How a value of the tests went into an object that changed itself, such as `cart += item`."""
+_LOOKS_INSIDE = frozenset({"__len__", "__iter__", "__next__", "__getitem__", "__reversed__", "__enter__"})
+_TAKES_INPUT = frozenset({"__getitem__", "__setitem__", "__delitem__", "__round__", "__exit__", "__setattr__"}) | {
+    *("__delattr__", "__instancecheck__", "__subclasscheck__", "__format__", "__missing__"),
+}
+"""Special methods whose arguments are no values to compare with."""
 
 
 class Stopped(BaseException):
-    """Ends the test that runs. `Remote.stop` keeps it, so that a test which catches it fails all the same."""
+    """Ends the test that runs. `Remote.stop` keeps it, so that a test which catches it does not pass all the same."""
 
 
 class TimedOut(Stopped):
@@ -41,27 +63,16 @@ class Refused(Stopped):
     """The candidate gave what cannot leave its process."""
 
 
-class Opaque:
-    """An object that stays with the candidate: it can be handed back to the remote, and nothing else."""
+class Undecided(Stopped):
+    """What the tests do here cannot be judged from outside. Says why."""
 
-    def __init__(self, token: str, remote: Remote) -> None:
-        self.oracle_token = token
-        self._remote = remote
 
-    def __getattr__(self, name: str) -> Any:
-        message = f"{self!r} stays in its own process: return plain values instead (asked for .{name})"
-        if not name.startswith("__"):  # Python's own protocols ask for these of any object
-            self._remote.stop(Refused(message))
-        raise AttributeError(message)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Opaque) and other.oracle_token == self.oracle_token
-
-    def __hash__(self) -> int:
-        return hash(self.oracle_token)
-
-    def __repr__(self) -> str:
-        return f"<object of type {self.oracle_token.partition(':')[2]}>"
+def tests_line() -> str:
+    """Where the tests are."""
+    frame: Any = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_globals.get("__name__") != "tests":
+        frame = frame.f_back
+    return f"line {frame.f_lineno} of the tests" if frame else "a line of the tests"
 
 
 class Remote:
@@ -75,6 +86,9 @@ class Remote:
     def __init__(self, ask: Callable[[str], str]) -> None:
         self._ask = ask
         self._known: dict[str, Any] = {}
+        self._kinds: dict[str, Any] = {}
+        self._lines: dict[str, Any] = {}
+        self._shared: dict[str, list[Any]] = {}
         self.asked = False
         self.stopped = None
 
@@ -83,9 +97,13 @@ class Remote:
         self.stopped = self.stopped or error
         return error
 
+    def undecided(self, why: str) -> Stopped:
+        """Likewise. why: what the tests do, after 'line 3 of the tests'."""
+        return self.stop(Undecided(f"{tests_line()} {why}"))
+
     def load(self, code: str) -> list[str]:
         """What the code defines. Raises what loading it raised."""
-        return self._result(self._exchange(["load", code]), None)
+        return self._result(self._exchange(["load", code]), {})
 
     def get(self, name: str) -> Any:
         """The function or value of this name. Raises `KeyError` when the code has none."""
@@ -95,55 +113,108 @@ class Remote:
                 raise KeyError(name)
             if reply[0] == "function":
                 self._known[name] = Function(self, name)
+            elif reply[0] == "exception":
+                self._known[name] = self._exception(reply[1])
             else:
-                self._known[name] = self._result(reply, None)
                 self.asked = True
+                value = self._result(reply, {})
+                if not is_own(value):  # its value may be another one later
+                    return value
+                self._known[name] = value
         return self._known[name]
 
-    def call(self, function: Function, args: list[Any], named: dict[str, Any]) -> Any:
+    def call(self, function: Any, args: list[Any], named: dict[str, Any]) -> Any:
         reply = self._exchange([CALL, function, args, named])
-        return self._result(reply, {**dict(enumerate(args)), **named})
+        result = self._result(reply, {**dict(enumerate(args)), **named})
+        return self._judged(function, result, "is called") if isinstance(function, Held) else result
+
+    def attribute(self, item: Any, name: str, deciding: Any) -> Any:
+        """deciding: for a method that may know what is expected once it is called, the type of such a result."""
+        result = self._result(self._exchange(["attribute", item, name]), {})
+        if deciding and is_own(result):
+            result = mixed(result, deciding)
+        return self._judged(item, result, f"looks at .{name} of")
+
+    def operate(self, item: Any, name: str, *args: Any, trusted: bool = False) -> Any:
+        """A special method. trusted: the caller judges what comes back."""
+        result = self._result(self._exchange(["operate", name, item, list(args)]), dict(enumerate(args)))
+        if result is NotImplemented or result is None or trusted or name in _TEXTUAL:
+            return result
+        if item.oracle_mixed == IN_PLACE and name in _LOOKS_INSIDE:
+            return result
+        if name in _TAKES_INPUT or all(map(is_own, args)):
+            if item.oracle_mixed == IN_PLACE and name not in _TAKES_INPUT:
+                if is_own(result) and kind_of(result).oracle_plain is None:
+                    return mixed(result, IN_PLACE)
+                raise self.undecided(f"uses {name} of an object of the code that an operator has given a plain value")
+            return self._judged(item, result, f"uses {name} of")
+        if is_own(result) and kind_of(result).oracle_plain is None:
+            return mixed(result, IN_PLACE if result.oracle_token == item.oracle_token else True)
+        raise self.undecided(
+            f"uses {name} of an object of the code with a plain value, which it could answer as it likes"
+        )
+
+    def copy(self, item: Any, how: str) -> Any:
+        return self._judged(item, self._result(self._exchange(["copy", how, item]), {}), "copies")
+
+    def _judged(self, item: Any, result: Any, what: str) -> Any:
+        """What may come of an object that knows values of the tests: another such object, or nothing."""
+        how = item.oracle_mixed
+        if not how or how == IN_PLACE or result is None:
+            return result
+        if how is not True and not is_own(result) and not isinstance(result, how):
+            return result
+        if is_own(result) and kind_of(result).oracle_plain is None:
+            return mixed(result)
+        raise self.undecided(f"{what} an object of the code that an operator has given a plain value")
 
     def pull(self, token: str) -> Iterator[Any]:
         """The items of an iterator that the candidate holds."""
         more = True
         while more:
-            reply = self._exchange(["next", Opaque(token, self)])
+            reply = self._exchange(["next", Opaque(token)])
             if reply[0] != "items":
-                self._result(reply, None)
+                self._result(reply, {})
             if len(reply) != 3 or not is_a(reply[1], list):
                 raise self.stop(Refused("what came back is not a reply"))
             _, items, more = reply
             yield from items
 
     def _exchange(self, request: list[Any]) -> list[Any]:
+        if self._shared and request[0] in _OPERATES:
+            self._share()
         try:
-            line = encode(request, self._hold)
+            line = encode(request, self._hold, MOST)
         except TooMuch as error:  # no reason to change the path: the candidate could have made it so
-            raise self.stop(Refused(f"an argument {error}")) from None
+            raise self.undecided(f"hands over an argument that {error}") from None
         except NotPlain as error:
             raise self.stop(Forgeable(f"an argument {error}")) from None
-        self.asked = self.asked or request[0] == CALL
+        self.asked = self.asked or request[0] in _OPERATES
         try:
-            reply = decode(self._ask(line), self._held)
+            reply = decode(self._ask(line), self._held, MOST)
             if not isinstance(reply, list) or not reply:
                 raise NotPlain("is not a reply")
         except NotPlain as error:
             raise self.stop(Refused(f"what came back {error}")) from None
         return reply  # pyright: ignore[reportUnknownVariableType]
 
-    def _result(self, reply: list[Any], given: dict[int | str, Any] | None) -> Any:
+    def _share(self) -> None:
+        """Sends what the tests have changed in containers that both sides hold."""
+        for number, entry in self._shared.items():
+            now = encode(entry[0], self._hold, MOST)
+            if now != entry[1]:
+                entry[1] = now
+                self._exchange(["share", number, entry[0]])
+
+    def _result(self, reply: list[Any], given: dict[int | str, Any]) -> Any:
         what, *rest = reply
         raised: BaseException | None = None
         try:
-            if what == "value" and len(rest) == 2 and is_a(rest[1], dict):
-                changed: dict[Any, Any] = rest[1]
-                for place, value in changed.items():
-                    if given is not None and place in given:
-                        change(given[place], value)
-                return rest[0]
-            if what == "raise" and len(rest) == 5:
-                raised = rebuilt(*rest)
+            if what in ("value", "raise"):
+                value = self._effects(*rest, given=given)
+                if what == "value":
+                    return value
+                raised = self._rebuilt(rest[0])
         except Exception:  # the reply is of the right form, and what it holds is not
             raised = None
         if raised is not None:
@@ -156,32 +227,155 @@ class Remote:
             raise self.stop(Refused(f"the value that came back {rest[0] if rest else 'cannot be read'}"))
         raise self.stop(Refused("what came back is not a reply"))
 
+    def _effects(
+        self,
+        value: Any,
+        changed: dict[Any, Any] | None = None,
+        updates: dict[str, Any] | None = None,
+        fresh: dict[Any, str] | None = None,
+        same: Any = None,
+        *,
+        given: dict[int | str, Any],
+    ) -> Any:
+        """The value, after the tests' own containers have become what the candidate made of them."""
+        for place, after in (changed or {}).items():
+            if place in given:
+                change(given[place], after)
+        for number, after in (updates or {}).items():
+            if number in self._shared:
+                entry = self._shared[number]
+                change(entry[0], after)
+                entry[1] = encode(entry[0], self._hold, MOST)
+        if same in given:
+            value = given[same]
+        for place, number in (fresh or {}).items():
+            if place in given:
+                self._shared[number] = [given[place], encode(given[place], self._hold, MOST)]
+            elif number in self._shared:
+                value = self._shared[number][0]
+            else:
+                self._shared[number] = [value, encode(value, self._hold, MOST)]
+        return value
+
+    # --- what stays with the candidate --------------------------------------------------------------------------
+
     def _hold(self, value: Any) -> str | None:
-        if isinstance(value, Opaque | Function | Stream):
+        if is_own(value) or isinstance(value, Stream | Opaque):
             return value.oracle_token
+        if isinstance(value, BaseException):
+            return _exception_token(value, self._hold)
         if hasattr(kind_of(value), "__next__"):
-            items = [item for _, item in zip(range(MATERIALIZE + 1), value, strict=False)]
-            if len(items) > MATERIALIZE:
-                raise TooMuch(f"is an iterator over more than {MATERIALIZE:,} items")
-            return " ".join((f"x{len(items)}", *(encode(item, self._hold) for item in items)))
+            return self._materialized(value)
         return None
 
-    def _held(self, tag: str, rest: str) -> Any:
+    def _materialized(self, value: Any) -> str:
+        items = [item for _, item in zip(range(MATERIALIZE + 1), value, strict=False)]
+        if len(items) > MATERIALIZE:  # the candidate may have made it long, so that it does not choose the path
+            raise self.undecided(f"hands over an iterator over more than {MATERIALIZE:,} items")
+        return " ".join((f"x{len(items)}", *(encode(item, self._hold, MOST) for item in items)))
+
+    def _held(self, tag: str, rest: str, content: Any = None) -> Any:
+        name, _, kind = rest.partition(":")
         if tag == "f":
-            return Function(self, rest)
-        return Stream(self, tag + rest) if tag == "I" else Opaque(tag + rest, self)
+            return Function(self, plain_name(rest))
+        if tag == "I":
+            return Stream(self, tag + rest)
+        if tag == "r":
+            return self._rebuilt(content)
+        if tag not in "oqw" or not name or not kind:
+            raise NotPlain("is not a value in the expected form")
+        plain = kind_of(content) if tag == "w" else None
+        token = f"{'o' if tag == 'w' else tag}{rest}"
+        return new(self._kind(kind, plain), self, token, *(() if plain is None else (content,)))
+
+    def _kind(self, number: str, plain: Any) -> Any:
+        if number not in self._kinds:
+            known = self._result(self._exchange(["kind", Opaque(f"o{number}:")]), {})
+            if not is_a(known, list) or len(known) != 5:
+                raise NotPlain("is of no known class")
+            self._kinds.setdefault(number, stand_in(known, plain))
+        kind = self._kinds[number]
+        if kind.oracle_plain is not plain:
+            raise NotPlain("is of another class than before")
+        return kind
+
+    # --- exceptions ---------------------------------------------------------------------------------------------
+
+    def _exception(self, line: Any) -> Any:
+        """The class here for a lineage: the standard library's, the nearest one that is imported, or a new one."""
+        if is_a(line, str):
+            found = stdlib_class(line)
+            return found if isinstance(found, type) and issubclass(found, BaseException) else None
+        number, name, bases = line
+        if number not in self._lines:
+            kinds = [kind for kind in map(self._exception, bases) if kind is not None]
+            self._lines[number] = type(str(name), tuple(kinds) or (Exception,), self._methods())
+        return self._lines[number]
+
+    def _methods(self) -> dict[str, Any]:
+        """Of a class of exceptions of the candidate's: only what it sent is known of one that it raised."""
+
+        def init(item: Any, *_: Any, **__: Any) -> None:
+            raise self.undecided("makes an exception of the code's own class")
+
+        def lacks(item: Any, name: str) -> Any:
+            if name.startswith(("__", "oracle_")):
+                raise AttributeError(name)
+            raise self.undecided(f"looks at .{name} of an exception of the code's own class")
+
+        return {"__module__": "solution", "__init__": init, "__getattr__": lacks, "__str__": _message}
+
+    def _rebuilt(self, failure: list[Any]) -> BaseException:
+        """The exception that rose, with its arguments, marked with where it rose."""
+        line, args, attributes, message, at, text, cause, context, *number = failure
+        kind = self._exception(line) or Exception
+        try:
+            values = decode(args, self._held)
+            error: Any = kind.__new__(kind, *values)
+            if type(init := _init(kind)) is type(object.__init__):
+                init(error, *values)
+            error.__dict__.update(decode(attributes, self._held))
+        except Exception:
+            error = kind.__new__(kind, message)
+        if number:
+            error.oracle_token = f"o{int(number[0])}:"
+        error.oracle_message = str(message)
+        name = line.rpartition(":")[2].rpartition(".")[2] if is_a(line, str) else line[1]
+        error.oracle_place = [str(name), str(message), int(at), str(text)]
+        if cause is not None:
+            error.__cause__ = self._rebuilt(cause)
+        if context is not None:
+            error.__context__ = self._rebuilt(context)
+        return error
+
+
+class Opaque:
+    """A token that is sent as it is."""
+
+    def __init__(self, token: str) -> None:
+        self.oracle_token = token
 
 
 class Function:
-    """A function or class of the candidate's, by name."""
+    """A function of the candidate's, by name."""
+
+    oracle_own = True
+    oracle_plain = None
+    oracle_mixed = False
 
     def __init__(self, remote: Remote, name: str) -> None:
         self._remote = remote
         self.__name__ = self.__qualname__ = name
-        self.oracle_token = "f" + name
+        self.oracle_token = "f" + escaped_name(name)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self._remote.call(self, list(args), named)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Function) and self.oracle_token == other.oracle_token
+
+    def __hash__(self) -> int:
+        return hash(self.oracle_token)
 
     def __repr__(self) -> str:
         return f"<function {self.__name__}>"
@@ -204,49 +398,41 @@ class Stream:
             self._given.append(item)
         return item
 
+    @property
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
+        return _GENERATOR if self.oracle_token.endswith(":generator") else kind_of(self)
+
     def __repr__(self) -> str:
         return f"<{self.oracle_token.partition(':')[2]} that gave {', '.join(map(repr, self._given)) or 'nothing yet'}>"
 
 
-def rebuilt(names: list[str], args: str, message: str, line: int, text: str) -> BaseException:
-    """The builtin exception nearest to the one that rose, with its arguments, marked with where it rose."""
-    kinds = (getattr(builtins, str(name), None) for name in names)
-    kind = next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseException)), Exception)
-    try:
-        error = kind(*decode(args))
-    except Exception:
-        error = Exception(message)
-    error.oracle_place = [str(names[0]), str(message), int(line), str(text)]  # type: ignore[attr-defined]
-    return error
+_GENERATOR = type(_ for _ in ())
 
 
-def change(old: Any, new: Any) -> None:
-    """Makes `old` what the candidate made of it, in place and inside as far as the shapes agree."""
-    if type(old) is not type(new):
-        return
-    if is_a(old, list | tuple) and len(old) == len(new):
-        for place, (before, after) in enumerate(zip(old, new, strict=True)):
-            if _inside(before, after):
-                change(before, after)
-            elif is_a(old, list):
-                old[place] = after
-    elif is_a(old, list | bytearray) or (hasattr(old, "dtype") and old.shape == new.shape):
-        old[:] = new
-    elif is_a(old, dict):
-        kept = {key: old[key] for key in new if key in old and _inside(old[key], new[key])}
-        for key, value in kept.items():
-            change(value, new[key])
-        merged = {**new, **kept}
-        old.clear()
-        old.update(merged)
-    elif is_a(old, set):
-        old.clear()
-        old.update(new)
-    elif hasattr(old, "extend"):
-        old.clear()
-        old.extend(new)
+def mixed(item: Any, how: Any = True) -> Any:
+    """The stand-in, marked: a value of the tests went into it."""
+    if hasattr(item, "oracle_remote"):
+        object.__setattr__(item, "oracle_mixed", how)
+    return item
 
 
-def _inside(before: Any, after: Any) -> bool:
-    """Whether the two are containers that can be brought in line without replacing one by the other."""
-    return type(before) is type(after) and isinstance(before, list | dict | set | tuple | bytearray)
+def _message(error: Any) -> str:
+    return error.oracle_message
+
+
+def _init(kind: Any) -> Any:
+    """What sets up an exception of this class: of one of the candidate's, what its base does."""
+    base: Any
+    for base in kind.__mro__:
+        if "__init__" in base.__dict__ and base.__module__ != "solution":
+            return base.__init__
+    return None
+
+
+def _exception_token(error: BaseException, hold: Callable[[Any], str | None]) -> str | None:
+    """The token for an exception: one that the candidate raised, or one of the standard library's."""
+    if (token := getattr(error, "oracle_token", None)) is not None:
+        return token
+    name = stdlib_name(type(error))
+    attributes = {key: value for key, value in vars(error).items() if not key.startswith("oracle_")}
+    return name and "r " + encode([name, list(error.args), attributes], hold)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from mulligan.oracle.python.remote import Undecided, tests_line
 from mulligan.oracle.python.wire import is_a
 
 TYPE_CHECKING = False
@@ -112,39 +113,46 @@ class Param:
     """One row of `parametrize`, with an id of its own."""
 
     def __init__(self, *values: Any, id: str | None = None, marks: Any = ()) -> None:
-        self.values, self.id, self.marks = values, id, marks
+        self.values, self.id = values, id
+        self.marks = marks if is_a(marks, list | tuple) else (marks,)
 
 
 class Mark:
-    """`mark.parametrize`, `mark.skip`, `mark.skipif`; any other mark changes nothing."""
+    """The marks that change how a test is run; any other changes nothing. Each decorates a function or class with what
+    `marks_of` reads."""
 
-    def parametrize(self, names: str | Iterable[str], rows: Iterable[Any], ids: Any = None, **_: Any) -> Any:
+    def parametrize(
+        self, names: str | Iterable[str], rows: Iterable[Any], ids: Any = None, indirect: Any = False, **_: Any
+    ) -> Any:
+        if indirect:
+            raise unsupported("pytest.mark.parametrize with indirect")
         keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-        cases: list[tuple[str, dict[str, Any]]] = []
+        cases: list[tuple[str, dict[str, Any], Any]] = []
         for number, row in enumerate(rows):
             values = row.values if isinstance(row, Param) else (row if len(keys) > 1 else (row,))
             own = row.id if isinstance(row, Param) else None
             given = ids[number] if is_a(ids, list | tuple) else None
             label = own or given or "-".join(_label(key, value) for key, value in zip(keys, values, strict=True))
-            cases.append((str(label), dict(zip(keys, values, strict=True))))
+            cases.append((str(label), dict(zip(keys, values, strict=True)), getattr(row, "marks", ())))
+        return _marking("oracle_cases", cases)
 
-        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-            function.__dict__.setdefault("oracle_cases", []).append(cases)
-            return function
-
-        return decorate
+    def usefixtures(self, *names: str) -> Any:
+        return _marking("oracle_uses", names)
 
     def skip(self, reason: Any = "", **_: Any) -> Any:
-        if callable(reason):
-            return self.skipif(True)(reason)
-        return self.skipif(True)
+        return self.skipif(True)(reason) if callable(reason) else self.skipif(True)
 
-    def skipif(self, condition: Any, **_: Any) -> Any:
-        def decorate(function: Any) -> Any:
-            function.oracle_skip = bool(condition) or getattr(function, "oracle_skip", False)
-            return function
+    def skipif(self, *conditions: Any, **_: Any) -> Any:
+        if any(isinstance(condition, str) for condition in conditions):
+            raise unsupported("pytest.mark.skipif with a text")
+        return _marking("oracle_skip", any(conditions))
 
-        return decorate
+    def xfail(self, *conditions: Any, raises: Any = None, run: bool = True, strict: bool = False, **_: Any) -> Any:
+        if conditions and callable(conditions[0]):
+            return self.xfail()(conditions[0])
+        if not run:
+            return self.skipif(all(conditions))
+        return _marking("oracle_xfail", (raises or BaseException, strict) if all(conditions) else None)
 
     def __getattr__(self, name: str) -> Any:
         def decorate(*args: Any, **_: Any) -> Any:
@@ -153,13 +161,114 @@ class Mark:
         return decorate
 
 
+def _marking(name: str, value: Any) -> Callable[[Any], Any]:
+    """A decorator that adds a mark. A class or function that inherits marks keeps those to itself."""
+
+    def decorate(item: Any) -> Any:
+        setattr(item, name, [*item.__dict__.get(name, ()), value])
+        return item
+
+    return decorate
+
+
+def marks_of(*items: Any) -> dict[str, list[Any]]:
+    """All marks of a test: of its function, class and module."""
+    found: dict[str, list[Any]] = {}
+    for item in items:
+        listed = getattr(item, "pytestmark", ())
+        bearer: Any = bearer_of(listed if is_a(listed, list | tuple) else (listed,))
+        for one in (bearer, *(reversed(item.__mro__) if isinstance(item, type) else (item,))):
+            for name in ("oracle_cases", "oracle_skip", "oracle_xfail", "oracle_uses"):
+                found.setdefault(name, []).extend(vars(one).get(name, ()))
+    return found
+
+
+def bearer_of(marks: Iterable[Any]) -> Any:
+    """Something with these marks."""
+
+    def bearer() -> None: ...
+
+    for mark in marks:
+        mark(bearer)
+    return bearer
+
+
+class Fixture:
+    """A function that makes a value for tests. `pytest.fixture` replaces it by this."""
+
+    def __init__(self, make: Any, name: str | None, scope: Any, params: Any, autouse: bool, ids: Any) -> None:
+        self.make, self.autouse, self.scope = make, autouse, scope
+        self.name: str = name or make.__name__
+        self.rows = [
+            (str(ids[n]) if is_a(ids, list | tuple) else _label(self.name, value), value)
+            for n, value in enumerate(params or ())
+        ]
+
+    def __get__(self, item: Any, kind: Any = None) -> Fixture:
+        return self
+
+
+def fixture(
+    make: Any = None,
+    *,
+    name: str | None = None,
+    scope: Any = "function",
+    params: Any = None,
+    autouse: bool = False,
+    ids: Any = None,
+) -> Any:
+    if make is None:
+
+        def decorate(function: Any) -> Fixture:
+            return Fixture(function, name, scope, params, autouse, ids)
+
+        return decorate
+    return Fixture(make, name, scope, params, autouse, ids)
+
+
+class Request:
+    """What a fixture may ask for as `request`."""
+
+    def __init__(self, param: Any, ends: list[Any]) -> None:
+        self.param = param
+        self.addfinalizer = ends.append
+
+    def __getattr__(self, name: str) -> Any:
+        raise unsupported(f"request.{name}")
+
+
 def _label(key: str, value: Any) -> str:
     return repr(value)[:60] if isinstance(value, int | float | str | bool | None) else f"{key}={repr(value)[:60]}"
+
+
+def xfail(reason: str = "", **_: Any) -> None:
+    raise Skipped(reason)
+
+
+def importorskip(name: str, *_: Any, **__: Any) -> Any:
+    try:
+        __import__(name)
+    except ImportError:
+        raise Skipped(name) from None
+    return sys.modules[name]
+
+
+def unsupported(what: str) -> BaseException:
+    """There is no verdict, as this would be judged otherwise than by pytest."""
+    return Undecided(f"{tests_line()} uses {what}, which is not supported here")
 
 
 def install() -> None:
     """Makes `import pytest` find this."""
     module: Any = type(sys)("pytest")
-    module.raises, module.approx, module.fail, module.skip, module.param = raises, approx, fail, skip, Param
-    module.mark = Mark()
+    for function in (raises, approx, fail, skip, xfail, fixture, importorskip):
+        setattr(module, function.__name__, function)
+    module.param, module.mark = Param, Mark()
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise unsupported(f"pytest.{name}")
+
+    module.__dict__["__getattr__"] = __getattr__
     sys.modules["pytest"] = module

@@ -1,7 +1,6 @@
-"""Loads the candidate's code, and in a process of its own serves calls to it: values in, values out.
+"""Loads the candidate's code, and says in plain values what it defines and what it raised.
 
-It shares its process with hostile code, so nothing here is trusted: whatever it sends is read as plain values by the
-examiner. It knows nothing of the tests. Runs inside the sandbox: no import that costs.
+It knows nothing of the tests. Runs inside the sandbox: no import that costs.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import posix
 import sys
 
-from mulligan.oracle.python.wire import NotPlain, decode, encode, kind_of
+from mulligan.oracle.python.wire import encode, stdlib_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE = "solution.py"
-MUTABLE = frozenset({"list", "dict", "set", "bytearray", "deque", "defaultdict", "Counter", "OrderedDict", "ndarray"})
-BATCH = 64
+CAUSES = 5
+"""Exceptions that are reported as the cause of another."""
 
 
 def channel() -> tuple[BufferedReader, Callable[[str], None]]:
@@ -43,7 +42,7 @@ def load(code: str) -> dict[str, Any]:
     module = type(sys)("solution")
     sys.modules["solution"] = module
     module.__file__ = FILE
-    exec(compile(code, FILE, "exec", dont_inherit=True), module.__dict__)
+    exec(compile(code.removeprefix("\ufeff"), FILE, "exec", dont_inherit=True), module.__dict__)
     return module.__dict__
 
 
@@ -58,19 +57,34 @@ def defined(space: dict[str, Any]) -> list[str]:
     ]
 
 
-def failure(error: BaseException, code: str) -> list[Any]:
-    """An exception as plain values: type names (nearest first), arguments, message, line of the code and its text."""
-    names = [kind.__name__ for kind in type(error).__mro__ if kind is not object]
+def failure(error: BaseException, code: str, hold: Callable[[Any], str | None], causes: int = CAUSES) -> list[Any]:
+    """An exception as plain values: its lineage, arguments, attributes, message, line of the code and its text, what
+    caused it, in what it rose. `hold` as in `encode`."""
     try:
         message = str(error)[:2000]
     except BaseException:
         message = "(its message cannot be shown)"
     line, text = place(error, code)
-    try:
-        args = encode(list(error.args))
-    except BaseException:
-        args = encode([message])
-    return [names, args, message, line, text]
+    parts: list[str] = []
+    given: list[tuple[Any, Any]] = [(list(error.args), [message]), (dict(vars(error)), {})]
+    for part, other in given:
+        try:
+            parts.append(encode(part, hold))
+        except BaseException:
+            parts.append(encode(other))
+    behind = [
+        failure(one, code, hold, causes - 1) if causes and isinstance(one, BaseException) else None
+        for one in (error.__cause__, error.__context__)
+    ]
+    return [lineage(type(error)), *parts, message, line, text, *behind]
+
+
+def lineage(kind: type) -> list[Any] | str:
+    """A class of exceptions: the name of one of the standard library's; of any other, number, name and bases."""
+    if (name := stdlib_name(kind)) is not None:
+        return name
+    bases = [lineage(base) for base in kind.__bases__ if issubclass(base, BaseException)]
+    return [str(id(kind)), str(kind.__name__), bases]
 
 
 def place(error: BaseException, code: str) -> tuple[int, str]:
@@ -85,89 +99,3 @@ def place(error: BaseException, code: str) -> tuple[int, str]:
         trace = trace.tb_next
     lines = code.splitlines()
     return line, lines[line - 1].strip()[:200] if 0 < line <= len(lines) else ""
-
-
-class Server:
-    """Answers requests: load, get, call, next. Holds what cannot cross: functions by name, the rest by number."""
-
-    def __init__(self) -> None:
-        self.code = ""
-        self.space: dict[str, Any] = {}
-        self.kept: dict[str, Any] = {}
-        self.names: dict[int, str] = {}
-        self.numbers: dict[int, str] = {}
-        self.first = hash(object()) % 10**9
-
-    def answer(self, line: str) -> str:
-        try:
-            reply = self._answer(decode(line, self.held))
-        except BaseException as error:
-            reply = ["raise", *failure(error, self.code)]
-        try:
-            return encode(reply, self.hold)
-        except NotPlain as error:
-            return encode(["unsupported", str(error)])
-        except BaseException as error:
-            return encode(["unsupported", f"cannot be read: {type(error).__name__}"])
-
-    def _answer(self, request: list[Any]) -> list[Any]:
-        what, *rest = request
-        if what == "load":
-            self.code = rest[0]
-            self.space = load(self.code)
-            self.names = {id(value): name for name, value in self.space.items()}
-            return ["value", defined(self.space), {}]
-        if what == "get":
-            name = rest[0]
-            if name not in self.space:
-                return ["missing"]
-            value = self.space[name]
-            return ["function"] if callable(value) else ["value", value, {}]
-        if what == "next":
-            return self._batch(rest[0])
-        return self._call(*rest)
-
-    def _call(self, function: Any, args: list[Any], named: dict[str, Any]) -> list[Any]:
-        given: dict[int | str, Any] = {
-            place: value
-            for place, value in (*enumerate(args), *named.items())
-            if type(value).__name__ in MUTABLE or type(value) is tuple
-        }
-        before = {place: encode(value, self.hold) for place, value in given.items()}
-        result = function(*args, **named)
-        changed = {place: value for place, value in given.items() if encode(value, self.hold) != before[place]}
-        return ["value", result, changed]
-
-    def _batch(self, iterator: Any) -> list[Any]:
-        """The next items, few enough that a slow or endless iterator is no trap."""
-        from time import monotonic
-
-        items: list[Any] = []
-        ends = monotonic() + 0.01
-        for item in iterator:
-            items.append(item)
-            if len(items) >= BATCH or monotonic() > ends:
-                return ["items", items, True]
-        return ["items", items, False]
-
-    def hold(self, value: Any) -> str | None:
-        """The token for what stays here: f function by name, I iterator, o any other object."""
-        if (name := self.names.get(id(value))) is not None and name.isascii():
-            return "f" + name
-        number = self.numbers.setdefault(id(value), str(self.first + len(self.kept)))
-        self.kept[number] = value
-        name = type(value).__name__
-        return (
-            f"{'I' if hasattr(kind_of(value), '__next__') else 'o'}{number}:{name if name.isidentifier() else 'object'}"
-        )
-
-    def held(self, tag: str, rest: str) -> Any:
-        return self.space[rest] if tag == "f" else self.kept[rest.partition(":")[0]]
-
-
-def serve() -> None:
-    """Until the other side hangs up."""
-    requests, send = channel()
-    server = Server()
-    for line in requests:
-        send(server.answer(line.decode("ascii").rstrip("\n")))
