@@ -115,8 +115,8 @@ built-in default. In the environment a role is `MULLIGAN_MODEL_THINKER` (the mod
 **Trust.** Keys that run or redirect something (plug-ins, models, addresses, servers of tools, prompts) wait until you
 have trusted the project with [`mulligan trust`](../trust.md). `mulligan init` trusts the file that it writes.
 
-**Keys.** Mulligan reads a `.env` beside this file, and never writes it. It takes keys and addresses from it once you have
-[trusted](../trust.md) the project. The `.env` does not override the environment.
+**Keys.** Mulligan reads a `.env` beside this file, and never writes it. It takes keys and addresses from it once you
+have [trusted](../trust.md) the project. The `.env` does not override the environment.
 """
 
 
