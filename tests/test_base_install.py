@@ -105,10 +105,16 @@ def test_a_coding_agent_works_until_a_command_is_satisfied(bare: BareEnvironment
     ],
 )
 def test_what_is_missing_is_said_with_the_command_that_installs_it(
-    bare: BareEnvironment, tmp_path: Path, command: str, extra: str, tool: str
+    bare: BareEnvironment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    extra: str,
+    tool: str,
 ) -> None:
     skill = FILES["skills/reading/SKILL.md"].replace("http_get", tool)
     lay(tmp_path, {**FILES, "skills/reading/SKILL.md": skill})
+    monkeypatch.setenv("MULLIGAN_TRUST", bare.mulligan("trust", "--print", cwd=tmp_path).stdout.strip())
     ran = bare.mulligan(*command.split(), cwd=tmp_path)
     assert ran.returncode == 2, ran
     assert f'pip install "mulligan[{extra}]"' in ran.stderr

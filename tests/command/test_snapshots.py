@@ -266,7 +266,7 @@ async def test_what_the_disk_and_git_cannot_do_is_reported(tmp_path: Path) -> No
         await GitWorkspace(folder=str(folder), data=str(tmp_path / "file")).open(EPISODE)
     workspace = GitWorkspace(folder=str(folder), mode="in_place", data=str(tmp_path / "data"))
     place = await workspace.open(EPISODE)
-    with pytest.raises(WorkspaceError, match=r"^git .* read-tree .* failed in"):
+    with pytest.raises(WorkspaceError, match=r"^git .* failed in"):
         await place.reset("0" * 40)
     await workspace.close(EPISODE)
     assert git(folder, "status", "--porcelain") == ""

@@ -680,7 +680,7 @@ async def test_lessons_of_earlier_rules_are_judged_anew_from_their_evidence(proj
             ids[lesson.id] = name
         kept = next(id for id, name in ids.items() if name == "kept")
         with acting_as("cli anna"):
-            await bank.edit(kept, confirmed=True)
+            await bank.edit(kept, description="A person looked at it.")
     with Journal() as journal:
         assert await judge_anew(journal) == 1
         assert await judge_anew(journal) == 0, "once for each version of the rules"

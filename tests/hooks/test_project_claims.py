@@ -12,6 +12,7 @@ import pytest
 
 from mulligan.app.config import Config, load, project_here
 from mulligan.app.memory import open_bank
+from mulligan.app.trusting import trust
 from mulligan.core.home import home
 from mulligan.hooks.events import Notice
 from mulligan.hooks.journal import Journal
@@ -219,6 +220,7 @@ def test_a_plain_folder_is_not_opened_by_its_path(tmp_path: Path) -> None:
 def test_a_name_in_the_settings_is_a_claim_like_an_address(tmp_path: Path) -> None:
     def named(folder: Path) -> Config:
         (folder / "mulligan.toml").write_text('[project]\nname = "shop"\n')
+        trust(folder)
         return load(folder)
 
     one, two = a_repository(tmp_path / "one", ""), a_repository(tmp_path / "two", "")

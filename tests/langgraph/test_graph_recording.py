@@ -218,16 +218,3 @@ async def test_invoke_where_an_event_loop_runs(tmp_path: Path) -> None:
         assert result["solved"]
         (episode,) = await store.list()
         assert episode.solved
-
-
-@pytest.mark.parametrize("way", BOTH)
-def test_what_cannot_be_kept_is_not_done(way: str, tmp_path: Path) -> None:
-    """A store that fails ends the run; nothing is asked of the model behind its back."""
-    from mulligan.core.errors import StoreError
-
-    model = chat(8)
-    with a_store(tmp_path) as store:
-        (tmp_path / "mulligan.db").write_text("no database")
-        with pytest.raises(StoreError):
-            run(way, a_graph(model, store=store), asking())
-    assert not model.asked

@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from stat import S_ISFIFO
 from typing import Any, cast
 
 from mulligan.app.config import Config
@@ -310,7 +311,11 @@ def _written(session: Session) -> float:
 
 
 def _changed(path: str) -> float:
-    return os.stat(path).st_mtime if os.path.isfile(path) else 0.0  # a pipe would keep its reader waiting
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0.0
+    return 0.0 if S_ISFIFO(found.st_mode) else found.st_mtime  # a pipe would keep its reader waiting
 
 
 # --- old transcripts -------------------------------------------------------------------------------------------------
