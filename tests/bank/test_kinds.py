@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from banks import a_bank
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mulligan import ScriptedModel
@@ -56,6 +56,7 @@ def test_a_bench_case_has_the_kind_of_its_family_unless_it_is_alone() -> None:
     assert task_of(Case("1", Task("p"), 0)).kind == ""
 
 
+@example(one="", other="\r")
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_kinds_are_alike_both_ways_and_come_back(one: str, other: str) -> None:
     assert same_kind(one, other) == same_kind(other, one)

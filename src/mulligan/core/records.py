@@ -120,7 +120,7 @@ def folded_kind(kind: str) -> str:
 
 def same_kind(one: str, other: str) -> bool:
     """Whether two names mean one kind of task. "" is no kind."""
-    return bool(one) and folded_kind(one) == folded_kind(other)
+    return bool(folded_kind(one)) and folded_kind(one) == folded_kind(other)
 
 
 @dataclass(frozen=True)
