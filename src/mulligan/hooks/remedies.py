@@ -3,7 +3,7 @@
 Most of what an agent does in between has nothing to do with the error, and most failures are of an edit-test cycle,
 which teaches the next session nothing. So a step counts where the error names what it touches, or where it sets up
 what the error says is missing; another form of a command counts where the words in which it differs are what the error
-is about.
+is about: design/126.
 """
 
 from __future__ import annotations
