@@ -30,6 +30,7 @@ class GitCheckout:
         links: the user's folders that are linked, by their path in root.
         apart: paths of the user's tree that are neither copied nor watched.
         kept: the user's tree as it was when this was opened. None: it is not watched.
+        empty: submodules that are not checked out: empty folders, as in the user's tree.
     """
 
     root: str
@@ -44,6 +45,7 @@ class GitCheckout:
     max_file: int
     watch_index: str
     kept: Fingerprint | None = None
+    empty: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -92,12 +94,21 @@ class GitCheckout:
         self.git("clean", "-ffdq", *(["-x"] if ignored and self.admin else []))
         os.makedirs(self.folder, exist_ok=True)
         for name, target in self.links.items():
-            link = os.path.join(self.root, name)
-            parent = os.path.dirname(link)
-            if os.path.isdir(parent) and os.path.realpath(parent) == parent:
-                remove(link)
-                os.symlink(target, link)
+            if self._clear(name):
+                os.symlink(target, os.path.join(self.root, name))
+        for name in self.empty:
+            if self._clear(name):
+                os.mkdir(os.path.join(self.root, name))
         self._show(state)
+
+    def _clear(self, name: str) -> bool:
+        """Remove what is there, which git does not see. False where no folder is there to hold it."""
+        path = os.path.join(self.root, name)
+        parent = os.path.dirname(path)
+        if not os.path.isdir(parent) or os.path.realpath(parent) != parent:
+            return False
+        remove(path)
+        return True
 
     def _secure_root(self) -> None:
         """Never follow a link that an agent put in the folder's place: git would clean what it points to."""
@@ -144,7 +155,8 @@ class GitCheckout:
     def _differing(self) -> list[str]:
         """Paths that differ from the index, what lies behind our links left out."""
         self._secure_root()
-        return [name for name in self.git.changed() if not below(name, self.links)]
+        found = [name for name in self.git.changed() if not below(name, (*self.links, *self.empty))]
+        return found + [f"{name}/" for name in self.empty if any(Path(self.root, name).glob("*"))]
 
     def _why_not(self, name: str) -> str | None:
         """Why no commit should or can hold this path."""
@@ -153,6 +165,10 @@ class GitCheckout:
             about = os.lstat(path)
         except OSError:
             return None
+        if name.rstrip("/") in self.empty:
+            return (
+                "it is a submodule that is not checked out in your tree: run `git submodule update --init` there first"
+            )
         if name.endswith("/"):
             return "it is a git repository of its own"
         if not stat.S_ISREG(about.st_mode):

@@ -71,11 +71,15 @@ class Git:
         Path by path, because `git add` with an exclusion refuses when what is excluded is ignored as well. What lies
         behind a link that took a folder's place is gone, too, though the system would find something there.
         """
-        listed = list(paths)
-        gone = [path for path in listed if _is_gone(self.tree or "", path)]
-        there = sorted(set(listed) - set(gone))
-        self("update-index", "-z", "--force-remove", "--stdin", given=_listed(gone))
-        self("update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=_listed(there))
+        every = list(paths)
+        gone = [path for path in every if _is_gone(self.tree or "", path)]
+        there = sorted(set(every) - set(gone))
+        self.forget(gone)
+        self("update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=listed(there))
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Remove these paths from the index."""
+        self("update-index", "-z", "--force-remove", "--stdin", given=listed(paths))
 
     def paths(self, *args: str) -> list[str]:
         """The NUL-separated paths that git prints."""
@@ -91,7 +95,7 @@ def _is_gone(tree: str, path: str) -> bool:
     return os.path.isdir(full) and not os.path.islink(full) and not os.path.exists(os.path.join(full, ".git"))
 
 
-def _listed(paths: Iterable[str]) -> bytes:
+def listed(paths: Iterable[str]) -> bytes:
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 
