@@ -161,7 +161,7 @@ def test_arguments_that_are_no_json_go_back_to_the_model(graph: Graph, agent_on:
     [
         f'{{"answer": "{GOOD}", "reflection": "",}}',
         f"""{{"answer": "{GOOD}", 'reflection': '', "search_queries": []}}""",
-        f'[{{"answer": "{GOOD}"}}]',
+        f'[{{"answer": "{GOOD}", "reflection": "", "search_queries": []}}]',
     ],
 )
 def test_arguments_that_are_nearly_json_cost_no_question(graph: Graph, agent_on: Any, arguments: str) -> None:

@@ -129,7 +129,7 @@ def test_an_object_is_read_alone_or_not_at_all(value: dict[str, Any], around: st
     text = json.dumps(value)
     assert read_object(f" {text}\n") == (json.loads(text.encode("utf-8", "replace")), (), True)
     assume(around.strip())
-    with pytest.raises(ValueError, match="char|JSON|data"):
+    with pytest.raises(ValueError, match=r"char|JSON|data"):
         read_object(f"{text} x{around}")
 
 

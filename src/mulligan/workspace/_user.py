@@ -100,7 +100,10 @@ def inner_repositories(user: UserTree, index: str, leave: Sequence[str]) -> list
 
 
 def fingerprint(user: UserTree, repository: str, index: str, leave: Sequence[str]) -> Fingerprint:
-    inner = submodules(user.top, user.own)
+    try:
+        inner = submodules(user.top, user.own)
+    except InvalidInput:  # a worktree refuses them at its beginning, and a copy takes their files
+        inner = []
     tree = snapshot(user, repository, index, leave, inner)
     if not user.common or not user.own:
         return Fingerprint(tree, {}, {})
