@@ -82,6 +82,15 @@ async def test_changes_in_submodules_are_seen_kept_and_put_back(user: Path, tmp_
     write(place.folder, "lib/calc.py", "better\n")
     write(place.folder, "lib/deep/added.py", "new\n")
     write(place.folder, "far/lost.py", "new\n")
+    git(Path(place.folder), "init", "-q", "far")
+    git(
+        Path(place.folder, "far"),
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "A commit that no repository of the user's has",
+    )
     assert await place.changed() == ("far/", "lib/calc.py", "lib/deep/added.py")
     state, notes = await place.save(1, place.start)
     assert [note.partition(":")[0] for note in notes] == ["far/ was not kept"]
@@ -110,7 +119,7 @@ async def test_a_branch_has_commits_of_the_submodules_that_changed(user: Path, t
     state, _ = await place.save(1, place.start)
     await workspace.close(EPISODE)
     said = await deliver(workspace, solved(state))
-    assert "on the branches mulligan/r1 in lib/deep, mulligan/r1 in lib." in said
+    assert "have a branch too: mulligan/r1 in lib/deep, mulligan/r1 in lib." in said
     assert await deliver(workspace, solved(state)) == said.replace("r1-2", "r1")
     assert {path: git(user / path, "rev-parse", "HEAD") for path in was} == was
     assert git(user, "status", "--porcelain") == "?? far.txt\n"
@@ -164,6 +173,19 @@ async def test_writes_to_the_users_submodules_are_noticed(user: Path, tmp_path: 
     assert await place.strayed() == ("lib/calc.py", "lib/deep/check.py")
     git(user / "lib", "commit", "-q", "-am", "Strayed")
     assert "the repository's commit of the submodule lib" in await place.strayed()
+    await workspace.close(EPISODE)
+
+
+async def test_in_place_a_change_in_a_submodule_is_named_as_not_kept(user: Path, tmp_path: Path) -> None:
+    workspace = GitWorkspace(folder=str(user), mode="in_place", data=str(tmp_path / "data"))
+    place = await workspace.open(EPISODE)
+    assert await place.changed() == ()
+    (user / "lib" / "calc.py").write_text("better\n")
+    (user / "calc.py").write_text("better\n")
+    state, notes = await place.save(1, place.start)
+    assert [note.partition(":")[0] for note in notes] == ["lib/ was not kept"]
+    assert "worktree" in notes[0]
+    assert git(user, "diff", "--name-only", place.start, state) == "calc.py\n"
     await workspace.close(EPISODE)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mulligan.core.errors import WorkspaceError
-from mulligan.workspace._git import Git, GitFailed, in_thread
+from mulligan.workspace._git import Git, GitFailed, ask, in_thread
 from mulligan.workspace._user import Fingerprint, UserTree, below, changes, fingerprint
 
 # Characters of a diff that are kept in the record.
@@ -30,7 +30,7 @@ class GitCheckout:
         links: the user's folders that are linked, by their path in root.
         apart: paths of the user's tree that are neither copied nor watched.
         kept: the user's tree as it was when this was opened. None: it is not watched.
-        empty: submodules that are not checked out: empty folders, as in the user's tree.
+        submodules: those whose files no state has: all in place, else those that are not checked out.
     """
 
     root: str
@@ -45,7 +45,7 @@ class GitCheckout:
     max_file: int
     watch_index: str
     kept: Fingerprint | None = None
-    empty: tuple[str, ...] = ()
+    submodules: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -96,7 +96,7 @@ class GitCheckout:
         for name, target in self.links.items():
             if self._clear(name):
                 os.symlink(target, os.path.join(self.root, name))
-        for name in self.empty:
+        for name in self.submodules if self.admin else ():
             if self._clear(name):
                 os.mkdir(os.path.join(self.root, name))
         self._show(state)
@@ -155,8 +155,17 @@ class GitCheckout:
     def _differing(self) -> list[str]:
         """Paths that differ from the index, what lies behind our links left out."""
         self._secure_root()
-        found = [name for name in self.git.changed() if not below(name, (*self.links, *self.empty))]
-        return found + [f"{name}/" for name in self.empty if any(Path(self.root, name).glob("*"))]
+        aside = (*self.links, *(self.submodules if self.admin else ()))
+        found = [name for name in self.git.changed() if not below(name, aside)]
+        unseen = [f"{name}/" for name in self.submodules if self._has_changes(name)]
+        return list(dict.fromkeys([*found, *unseen]))
+
+    def _has_changes(self, submodule: str) -> bool:
+        """Whether a submodule whose files no state has was changed; in a worktree its folder was empty."""
+        folder = Path(self.root, submodule)
+        if self.admin:
+            return any(folder.glob("*"))
+        return (folder / ".git").exists() and bool(ask(str(folder), "status", "--porcelain"))
 
     def _why_not(self, name: str) -> str | None:
         """Why no commit should or can hold this path."""
@@ -165,10 +174,9 @@ class GitCheckout:
             about = os.lstat(path)
         except OSError:
             return None
-        if name.rstrip("/") in self.empty:
-            return (
-                "it is a submodule that is not checked out in your tree: run `git submodule update --init` there first"
-            )
+        if name.endswith("/") and name.rstrip("/") in self.submodules:
+            hint = "run `git submodule update --init` in your tree first" if self.admin else "work in a worktree"
+            return f"changes in this submodule are not part of a state: {hint}"
         if name.endswith("/"):
             return "it is a git repository of its own"
         if not stat.S_ISREG(about.st_mode):

@@ -95,7 +95,7 @@ def _result(git: Git, start: str, state: str, name: str, said: str, top: str) ->
             return theirs("rev-parse", f"refs/heads/{branch}").strip()
 
         before, after = fold(git, start, heads, unchanged), fold(git, state, heads, committed)
-    note = f" It has commits of submodules, which are on the branches {', '.join(branches)}." if branches else ""
+    note = f" Submodules that changed have a branch too: {', '.join(branches)}." if branches else ""
     if above and git("rev-parse", f"{above}^{{tree}}").strip() == before:
         return after, above, note
     if heads:

@@ -150,7 +150,7 @@ class GitWorkspace:
         place = GitCheckout(
             root, user.prefix, full, admin, refs, start, user, links, apart, self._max_file, str(own / "watch.index")
         )
-        place.empty = () if admin is None else tuple(links_of(git.paths("ls-tree", "-r", "-z", start)))
+        place.submodules = tuple(links_of(git.paths("ls-tree", "-r", "-z", start)))
         if self.mode == "copy" and first:
             place.start = self._fill(user, place)
         place.bring(newest_state(episode) or place.start)
