@@ -125,8 +125,8 @@ async def test_what_cannot_work_is_refused_with_a_way_out(tmp_path: Path, monkey
     git(tmp_path, "init", "-q", "--bare", str(bare))
     plain = tmp_path / "plain"
     plain.mkdir()
-    inner, outer = project(tmp_path / "inner"), project(tmp_path / "outer")
-    git(outer, "submodule", "add", "-q", str(inner), "sub")
+    outer = project(tmp_path / "outer")
+    project(outer / "sub")
     conflict = project(tmp_path / "conflict")
     git(conflict, "checkout", "-q", "-b", "b")
     for branch in ("b", "main"):

@@ -156,6 +156,25 @@ def test_arguments_that_are_no_json_go_back_to_the_model(graph: Graph, agent_on:
     assert "it ends too early" in answer.text
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        f'{{"answer": "{GOOD}", "reflection": "",}}',
+        f"""{{"answer": "{GOOD}", 'reflection': '', "search_queries": []}}""",
+        f'[{{"answer": "{GOOD}", "reflection": "", "search_queries": []}}]',
+    ],
+)
+def test_arguments_that_are_nearly_json_cost_no_question(graph: Graph, agent_on: Any, arguments: str) -> None:
+    bad: Any = {"name": "GenerateQuery", "args": arguments, "id": "call-9", "error": None}
+    agent, chat = agent_on(graph, AIMessage("", invalid_tool_calls=[bad]), revision(9))
+    assert agent.execute(QUESTION, PROMPT).tool_result == REGULATED
+    *_, proposal, answer = chat.asked[1]
+    assert [call["id"] for call in proposal.tool_calls] == ["call-9"]
+    assert proposal.invalid_tool_calls == []
+    assert proposal.response_metadata["repairs"]
+    assert answer.tool_call_id == "call-9"
+
+
 def cut_off(arguments: str) -> AIMessage:
     """A draft whose arguments were ended in the middle."""
     bad: Any = {"name": "GenerateQuery", "args": arguments, "id": "call-9", "error": "it only repeats itself"}

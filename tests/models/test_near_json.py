@@ -8,7 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mulligan.models import near_json
-from mulligan.models.json_answers import UNQUOTED, UNWRAPPED, parse, read
+from mulligan.models.json_answers import UNQUOTED, UNWRAPPED, parse, read, read_object
+from mulligan.models.tool_answers import read_call
 
 OBJECT = {"type": "object"}
 VERDICT = {
@@ -121,3 +122,25 @@ def test_without_a_value_that_fits_the_one_with_the_most_keys_counts() -> None:
 def test_a_megabyte_is_refused_as_well(unit: str) -> None:
     with pytest.raises(ValueError, match="JSON"):
         parse(unit * (1_000_000 // len(unit)), {**OBJECT, "required": ["a"]})
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=3), st.text())
+def test_an_object_is_read_alone_or_not_at_all(value: dict[str, Any], around: str) -> None:
+    text = json.dumps(value)
+    assert read_object(f" {text}\n") == (json.loads(text.encode("utf-8", "replace")), (), True)
+    assume(around.strip())
+    with pytest.raises(ValueError, match=r"char|JSON|data"):
+        read_object(f"{text} x{around}")
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "repairs"),
+    [
+        ('{"tool": "look", "arguments": "{\'at\': 1}"}', {"at": 1}, [near_json.QUOTES]),
+        ('{"tool": "look", "arguments": {"at": 1,},}', {"at": 1}, [near_json.COMMA]),
+        ('{"tool": "look", "arguments": "{\'at\': "}', "{'at': ", []),
+    ],
+)
+def test_the_arguments_of_a_call_in_words_are_repaired_too(text: str, arguments: Any, repairs: list[str]) -> None:
+    call, reading = read_call(text)
+    assert (call.arguments, list(reading.repairs)) == (arguments, repairs)

@@ -10,10 +10,13 @@ from wire_client import KEY, Naps, Wire
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall
 from mulligan.core.records import Usage
+from mulligan.models import near_json
 from mulligan.models.catalog import open_model
+from mulligan.models.json_answers import UNQUOTED, UNWRAPPED
 from mulligan.models.provider import ProviderModel
 from mulligan.models.provider_client import Target
 from mulligan.models.providers import Access
+from mulligan.models.requests import answer_of, result_of
 from mulligan.models.settings import CallSettings
 from mulligan.models.steps import FINISH
 
@@ -201,6 +204,29 @@ async def test_what_goes_over_the_wire_to_anthropic(wire: Wire) -> None:
 async def test_arguments_that_are_no_json_object_stay_text(wire: Wire, sent: str, heard: Any) -> None:
     wire.plays({"calls": [{"name": "read_file", "arguments": sent}]})
     assert (await open_model("openai:gpt-4o").ask(ASKED)).calls == (ToolCall("read_file", heard),)
+
+
+@pytest.mark.parametrize(
+    ("sent", "heard", "repairs"),
+    [
+        ('{"path": "a",}', {"path": "a"}, [near_json.COMMA]),
+        ("{'path': 'a', 'all': True}", {"path": "a", "all": True}, [near_json.QUOTES, near_json.WORDS]),
+        (r'{"path": "C:\data\d+"}', {"path": r"C:\data\d+"}, [near_json.ESCAPES]),
+        ('[{"path": "a"}]', {"path": "a"}, [UNWRAPPED]),
+        ('"{\\"path\\": \\"a\\"}"', {"path": "a"}, [UNQUOTED]),
+        ('{"path": "a",} and more', '{"path": "a",} and more', []),
+        ("{'path': 'don't'}", "{'path': 'don't'}", []),
+        ("{'path': 'a", "{'path': 'a", []),
+    ],
+)
+async def test_arguments_that_are_nearly_json_are_repaired_and_said(
+    wire: Wire, sent: str, heard: Any, repairs: list[str]
+) -> None:
+    wire.plays({"calls": [{"name": "read_file", "arguments": sent}]})
+    answer = await open_model("openai:gpt-4o").ask(ASKED)
+    assert answer.calls == (ToolCall("read_file", heard),)
+    assert list(answer.repairs) == repairs
+    assert answer_of(result_of(answer)) == answer
 
 
 async def test_of_calls_that_were_cut_off_only_a_result_is_mended(wire: Wire) -> None:

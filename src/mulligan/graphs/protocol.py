@@ -123,9 +123,9 @@ def spelled(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
-def drawn(source: str, label: str, target: str) -> str:
+def drawn(source: str, label: str, target: str, directed: bool = True) -> str:
     """Draw which labels a relationship connects, as a query does."""
-    return f"(:{spelled(source)})-[:{spelled(label)}]->(:{spelled(target)})"
+    return f"(:{spelled(source)})-[:{spelled(label)}]-{'>' * directed}(:{spelled(target)})"
 
 
 def is_number(kind: str) -> bool:

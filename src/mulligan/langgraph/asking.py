@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, cast
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableBinding
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_core import from_json
@@ -16,7 +16,7 @@ from mulligan.core.prompts import Prompt
 from mulligan.core.records import Json
 from mulligan.langgraph.journalled import as_messages, journalled
 from mulligan.langgraph.working import Reading, here, text_of
-from mulligan.models.json_answers import parse
+from mulligan.models.json_answers import parse, read_object
 from mulligan.recording.bridge import both_ways, finish, invoke
 from mulligan.text.formatting import labelled
 from mulligan.text.plain import encodable
@@ -83,6 +83,7 @@ def fields_of(message: AIMessage, schema: Mapping[str, Json] | None = None) -> M
     Raises:
         ValueError: There is no valid JSON object.
     """
+    message = repaired(message)
     if message.tool_calls:
         return message.tool_calls[0]["args"]
     for call in message.invalid_tool_calls:
@@ -91,6 +92,27 @@ def fields_of(message: AIMessage, schema: Mapping[str, Json] | None = None) -> M
         return parse(message.text, cast(dict[str, Json], schema or {"type": "object"}))
     except ValueError as error:
         raise ValueError(f"The answer must be one JSON object: {error}.") from None
+
+
+def repaired(message: AIMessage) -> AIMessage:
+    """Return the message with calls whose arguments are nearly JSON as valid ones: design/119.
+
+    `response_metadata["repairs"]` says what was wrong with them.
+    """
+    calls, invalid, repairs = list[ToolCall](), list[InvalidToolCall](), list[str]()
+    for call in message.invalid_tool_calls:
+        try:
+            read = read_object(call["args"] or "")
+        except ValueError:
+            invalid.append(call)
+            continue
+        calls.append(ToolCall(name=call["name"] or "", args=read.value, id=call["id"], type="tool_call"))
+        repairs += read.repairs
+    if not calls:
+        return message
+    metadata = {**message.response_metadata, "repairs": list(dict.fromkeys(repairs))}
+    update = {"tool_calls": [*message.tool_calls, *calls], "invalid_tool_calls": invalid}
+    return message.model_copy(update={**update, "response_metadata": metadata})
 
 
 def reading_of(message: AIMessage) -> Reading:
@@ -255,7 +277,8 @@ class ResponderWithRetries:
         return await until_valid(self._ask, state, self._valid, self.TIMES)
 
     async def _ask(self, messages: list[BaseMessage]) -> Any:
-        return await invoke(self.runnable, {"messages": messages})
+        message = await invoke(self.runnable, {"messages": messages})
+        return repaired(message) if isinstance(message, AIMessage) else message
 
     def _valid(self, message: Any) -> Any:
         """Return the message. Raises an error if it is not valid."""
@@ -319,7 +342,7 @@ class SchemaResponder(ResponderWithRetries):
             messages = [
                 HumanMessage(labelled("Result", text_of(m))) if isinstance(m, ToolMessage) else m for m in messages
             ]
-        return await invoke(self._inner, [*self._system(recalled()), *messages], **self._options)
+        return repaired(await invoke(self._inner, [*self._system(recalled()), *messages], **self._options))
 
     def _system(self, lessons: str) -> list[BaseMessage]:
         known = self._rendered  # replaced as a whole: another thread may ask with other lessons at the same time

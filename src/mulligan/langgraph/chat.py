@@ -102,7 +102,7 @@ def _answer(waiting: Sequence[_Waiting], message: ToolMessage) -> None:
 
 def from_answer(answer: Answer, question: Sequence[Message]) -> AIMessage:
     """Convert an answer. Calls whose arguments are not a JSON object become `invalid_tool_calls`. `response_metadata`
-    has the cost, if it is known."""
+    has the cost, if it is known, and the faults in JSON that were repaired, if any."""
     made = [{"name": call.name, "arguments": call.arguments} for call in answer.calls]
     stem = digest([[_plain_json(message) for message in question], made])[:12] if made else ""
     calls: list[Called] = []
@@ -115,7 +115,10 @@ def from_answer(answer: Answer, question: Sequence[Message]) -> AIMessage:
         else:
             invalid.append(_invalid(call.name, str(arguments), id, "The arguments are not a JSON object."))
     text = answer.content if isinstance(answer.content, str) else json.dumps(answer.content, ensure_ascii=False)
-    return _message(text, answer.model, answer.usage, tool_calls=calls, invalid_tool_calls=invalid)
+    message = _message(text, answer.model, answer.usage, tool_calls=calls, invalid_tool_calls=invalid)
+    if answer.repairs:
+        message.response_metadata["repairs"] = [*answer.repairs]
+    return message
 
 
 def unreadable(bad: Unreadable, tool: str) -> AIMessage:

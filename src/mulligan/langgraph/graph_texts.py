@@ -8,7 +8,7 @@ A schema comes from a live database or from BioCypher's two forms: `schema_confi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
-from mulligan.graphs.protocol import GraphSchema, drawn
+from mulligan.graphs.protocol import GraphSchema, bare, drawn
 from mulligan.text.files import read_text
 from mulligan.text.truncate import estimate
 
@@ -121,16 +121,18 @@ def _json(value: Any) -> str:
 
 
 _RELATIONS = ("interaction", "association")
-"""A node with one of these words in its name stands for a relationship."""
+"""A node with one of these words in its name, a source and a target stands for a relationship."""
 
 
 @dataclass(frozen=True)
 class Relationship:
-    """A relationship. label: its type in a query. ends: the (source, target) labels that it connects, if known."""
+    """A relationship. label: its type in a query. ends: the (source, target) labels that it connects, if known.
+    directed: whether a query gives it a direction."""
 
     label: str
     ends: tuple[tuple[str, str], ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
+    directed: bool = True
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,8 @@ class Known:
 
 
 def pascal_case(name: str) -> str:
-    return "".join(word[0].upper() + word[1:] for word in name.split())
+    """Return the label that BioCypher writes: each word, and each part between dots, begins with a capital."""
+    return ".".join("".join(word[0].upper() + word[1:] for word in part.split()) for part in name.split("."))
 
 
 def from_database(schema: GraphSchema) -> Known:
@@ -175,25 +178,24 @@ def from_table(schema: Any, where: str = "The schema") -> Known:
     """Read either of BioCypher's forms from a dict. Raises `InvalidInput` that names the entry."""
     if not isinstance(schema, Mapping):
         raise InvalidInput(f"{where} must be a table of kinds by name, not {type(schema).__name__}.")
-    table = cast(Mapping[str, Any], schema)
+    table = cast(Mapping[Any, Any], schema)
     is_info = bool(table.get("is_schema_info"))
-    entities: dict[str, Mapping[str, str]] = {}
-    relationships: dict[str, Relationship] = {}
-    for name, entry in table.items():
-        if not isinstance(entry, Mapping):
-            continue
-        kind = _Kind(str(name), cast(Mapping[str, Any], entry), where)
+    entries = {str(name): cast(Mapping[str, Any], each) for name, each in table.items() if isinstance(each, Mapping)}
+    kinds = [_Kind(name, entry, where) for name, entry in entries.items()]
+    nodes: dict[str, _Kind] = {}
+    edges: dict[str, _Kind] = {}
+    for kind in kinds:
         if is_info and kind.entry.get("present_in_knowledge_graph") is False:
             continue
-        relates, label = kind.relates(by_flag=is_info), pascal_case(kind.name)
+        relates = kind.relates(by_flag=is_info)
         if relates is None:
             continue
-        if label in entities or label in relationships:
-            raise InvalidInput(f"{where}, {kind.name}: another entry has the same label {label}.")
-        if relates:
-            relationships[label] = kind.relationship()
-        else:
-            entities[label] = kind.properties()
+        if kind.label in nodes or kind.label in edges:
+            raise InvalidInput(f"{where}, {kind.name}: another entry has the same label {kind.label}.")
+        (edges if relates else nodes)[kind.label] = kind
+    parents, ends = _Names(kinds), _Names(nodes.values(), others=True)
+    entities = {label: kind.properties(parents) for label, kind in nodes.items()}
+    relationships = {label: kind.relationship(parents, ends) for label, kind in edges.items()}
     return _checked(Known(entities, relationships), where)
 
 
@@ -205,6 +207,10 @@ class _Kind:
     entry: Mapping[str, Any]
     where: str
 
+    @property
+    def label(self) -> str:
+        return pascal_case(self.name)
+
     def relates(self, *, by_flag: bool) -> bool | None:
         """Whether it is a relationship; None if it is not part of the graph. by_flag: `is_relationship` counts."""
         flag = self.entry.get("is_relationship")
@@ -215,36 +221,94 @@ class _Kind:
             return None
         if said not in ("node", "edge"):
             raise self._wrong("represented_as", f"must be node or edge, not {said!r}")
-        return said == "edge" or any(word in self.name.lower() for word in _RELATIONS)
+        has_ends = bool(self.entry.get("source") and self.entry.get("target"))
+        return said == "edge" or (has_ends and any(word in self.name.lower() for word in _RELATIONS))
 
-    def relationship(self) -> Relationship:
+    def relationship(self, parents: _Names, nodes: _Names) -> Relationship:
         label = self.entry.get("label_as_edge")
         if label is not None and not (isinstance(label, str) and label.strip()):
             raise self._wrong("label_as_edge", f"must be a name, not {label!r}")
-        ends = tuple(product(self._ends("source"), self._ends("target")))
-        return Relationship(label or pascal_case(self.name), ends, self.properties())
+        ends = tuple(dict.fromkeys(product(self._ends("source", nodes), self._ends("target", nodes))))
+        directed = not self._is_set("undirected") and self.entry.get("directed") is not False
+        return Relationship(pascal_case(label or self.name), ends, self.properties(parents), directed)
 
-    def _ends(self, key: str) -> list[str]:
+    def _ends(self, key: str, nodes: _Names) -> list[str]:
         given = self.entry.get(key)
         names = cast(list[Any], given) if isinstance(given, list) else [] if given is None else [given]
         for name in names:
             if not isinstance(name, str) or not name.strip():
                 raise self._wrong(key, f"must be a name or a list of names, not {name!r}")
-        return [pascal_case(name) for name in names]
+        found = {name: nodes.find(name) for name in names}
+        return [kind.label if kind else pascal_case(name) for name, kind in found.items()]
 
-    def properties(self) -> Mapping[str, str]:
+    def properties(self, parents: _Names) -> Mapping[str, str]:
+        """Return its properties and those that it inherits, by BioCypher's rules: a parent's type of a property
+        replaces its own, and what a parent excludes is excluded here too."""
+        lineage: list[_Kind] = [self]
+        while lineage[-1]._is_set("inherit_properties"):
+            found = (parents.find(str(name)) for name in _listed(lineage[-1].entry.get("is_a")))
+            parent = next((kind for kind in found if kind), None)
+            if parent is None or parent in lineage:
+                break
+            lineage.append(parent)
+        properties = {name: type for kind in lineage for name, type in kind._own_properties().items()}
+        excluded = {str(name) for kind in lineage for name in _listed(kind.entry.get("exclude_properties"))}
+        return {name: type for name, type in properties.items() if name not in excluded}
+
+    def _own_properties(self) -> dict[str, str]:
         given = self.entry.get("properties")
         if given is None:
             return {}
         if isinstance(given, Mapping):
-            table = cast(Mapping[Any, Any], given)
-            return {str(name): "" if kind is None else str(kind) for name, kind in table.items()}
+            return {str(name): _type(kind) for name, kind in cast(Mapping[Any, Any], given).items()}
         if isinstance(given, list):
             return {str(name): "" for name in cast(list[Any], given)}
         raise self._wrong("properties", f"must be a table of names and types, or a list of names, not {given!r}")
 
+    def _is_set(self, key: str) -> bool:
+        return str(self.entry.get(key)).lower() == "true"
+
     def _wrong(self, key: str, what: str) -> InvalidInput:
         return InvalidInput(f"{self.where}, {self.name}: {key} {what}.")
+
+
+class _Names:
+    """Finds kinds by name, as other entries write it: as a label, in another case, with underscores or spaces.
+
+    others: also by the names of a kind in the input and in the ontology, as ends often have them.
+    """
+
+    def __init__(self, kinds: Iterable[_Kind], *, others: bool = False) -> None:
+        self._kinds: tuple[dict[str, list[_Kind]], ...] = ({}, {}, {})
+        for kind in kinds:
+            keys = ("input_label", "label_in_input", "synonym_for") if others else ()
+            synonyms = {bare(str(name)) for key in keys for name in _listed(kind.entry.get(key))}
+            for table, names in zip(self._kinds, ({kind.label}, {bare(kind.name)}, synonyms), strict=True):
+                for name in names:
+                    table.setdefault(name, []).append(kind)
+
+    def find(self, name: str) -> _Kind | None:
+        """Return the only kind of this name; None if there is none. A name with a prefix, such as
+        `known.sequence variant`, is also a kind that BioCypher splits by the prefixes of its ids."""
+        for table, wanted in zip(self._kinds, (pascal_case(name), bare(name), bare(name)), strict=True):
+            if len(found := table.get(wanted, [])) == 1:
+                return found[0]
+        _, dot, rest = name.partition(".")
+        return self.find(rest) if dot else None
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the items of a list or the names of a table; a single value as a list of one."""
+    if isinstance(value, list | Mapping):
+        return list(cast(Iterable[Any], value))
+    return [] if value is None else [value]
+
+
+def _type(kind: Any) -> str:
+    """Return the type of a property, which some schemas write in a table of its own; "" if there is none."""
+    if isinstance(kind, Mapping):
+        return _type(cast(Mapping[Any, Any], kind).get("type"))
+    return "" if kind is None else str(kind)
 
 
 def _first(value: Any) -> Any:

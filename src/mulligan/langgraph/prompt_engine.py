@@ -53,6 +53,11 @@ class Selection:
         return list(dict.fromkeys(found))
 
     @property
+    def patterns(self) -> list[str]:
+        """The combinations as a query has them, without an arrow if the relationship is undirected."""
+        return list(dict.fromkeys(way for each in self.relationships.values() for way in _ways(each)))
+
+    @property
     def labels(self) -> dict[str, dict[str, str]]:
         """The properties of the relationships by label."""
         found: dict[str, dict[str, str]] = {}
@@ -358,7 +363,7 @@ class BioCypherPromptEngine:
             language=graph.language if graph is not None and language == CYPHER else language,
             entities=in_query(selection.entities),
             relationships=in_query(selection.labels),
-            combinations="\n".join(f"- {drawn(*each)}" for each in selection.combinations),
+            combinations="\n".join(f"- {pattern}" for pattern in selection.patterns),
             notes="\n".join(f"- {note}" for note in graph.notes) if graph is not None else "",
         )
         return "\n\n".join(message.text for message in messages)
@@ -461,8 +466,12 @@ def in_query(kinds: Mapping[str, Mapping[str, str]]) -> str:
     )
 
 
+def _ways(each: Relationship) -> list[str]:
+    return [drawn(source, each.label, target, each.directed) for source, target in each.ends]
+
+
 def _relationship(each: Relationship) -> str:
-    ways = ", ".join(drawn(source, each.label, target) for source, target in each.ends) or f"[:{spelled(each.label)}]"
+    ways = ", ".join(_ways(each)) or f"[:{spelled(each.label)}]"
     return f"{ways}; {listed(each.properties)}" if each.properties else ways
 
 

@@ -12,8 +12,7 @@ from mulligan.core.questions import Answer, Question, ToolCall
 from mulligan.core.records import Usage
 from mulligan.models import json_answers
 from mulligan.models.failures import Unreadable
-from mulligan.models.json_answers import Reading
-from mulligan.models.tool_answers import CALL, call_of
+from mulligan.models.tool_answers import read_call
 from mulligan.text.thoughts import spoken
 
 ONLY_THOUGHTS = "it ended before the thoughts did, so that there is no answer"
@@ -26,6 +25,7 @@ def answer_in(
     model: str,
     usage: Usage,
     calls: Sequence[ToolCall] = (),
+    repairs: Sequence[str] = (),
     cut: str = "",
     stop: Sequence[str] = (),
 ) -> Answer:
@@ -34,17 +34,18 @@ def answer_in(
     Args:
         question: as it was asked. With tools and a schema, the JSON stands for a call (see `tool_answers.in_json`).
         calls: those that the model made of its own.
+        repairs: faults in the JSON of these calls that were repaired.
         cut: why the text is not whole; "" if it is.
         stop: texts at which an answer in words ends, for models that do not end there themselves.
     """
     if question.schema is None:
-        return without_thoughts(Answer(text, model, usage, tuple(calls)), cut, stop)
+        return without_thoughts(Answer(text, model, usage, tuple(calls), repairs=tuple(repairs)), cut, stop)
     said = spoken(text)
     try:
         if question.tools:
-            call = call_of(said.answer, cut=bool(cut))
-            read = Reading(None) if cut else json_answers.read(text, CALL)
-            return Answer("", model, usage, (call,), "" if read.is_whole else text, read.repairs)
+            call, read = read_call(said.answer, cut=bool(cut))
+            is_all = read.is_whole and said.answer.strip() == text.strip() and not read.repairs
+            return Answer("", model, usage, (call,), "" if is_all else text, read.repairs)
         read = json_answers.read(text, question.schema)
     except ValueError as error:
         again = not cut or not said.finished

@@ -72,6 +72,21 @@ def read(text: str, schema: Json = None) -> Reading:
     return best[1]
 
 
+def read_object(text: str) -> Reading:
+    """All of `text` as one JSON object, repaired as by `read`. Raises `ValueError`, also for anything around it."""
+    text = text.strip()
+    try:
+        found = Reading(whole(text), is_whole=True)
+    except ValueError:
+        near = NearJson(text, 0, DEEPEST)
+        found = Reading(recordable(near.value()), tuple(near.repairs))
+        if near.at < len(text):
+            raise
+    if (taken := _as(found, (dict,))) is None:
+        raise ValueError("it is no JSON object")
+    return taken
+
+
 def _candidates(text: str) -> Iterator[Reading]:
     """The JSON values in the text, those of fences that are neither objects nor lists before the others."""
     for inner in (text, *_FENCED.findall(text)):

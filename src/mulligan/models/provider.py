@@ -159,7 +159,16 @@ class ProviderModel(ProviderClient["PydanticModel"]):
             raise Unreadable(ONLY_THOUGHTS, text="", model=model, usage=usage, thoughts=True)
         why = f"it was cut off after {usage.output_tokens} tokens: raise max_tokens" if cut else ""
         worded = asked if asked.schema is None else replace(question, schema=asked.schema)
-        return answer_in(got.text, worded, model=model, usage=usage, calls=got.calls, cut=why, stop=sampling.stop)
+        return answer_in(
+            got.text,
+            worded,
+            model=model,
+            usage=usage,
+            calls=got.calls,
+            repairs=got.repairs,
+            cut=why,
+            stop=sampling.stop,
+        )
 
     def _usage(self, response: ModelResponse, question: Question, text: str) -> Usage:
         counted = response.usage

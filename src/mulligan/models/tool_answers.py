@@ -13,6 +13,7 @@ from typing import Any, cast
 from mulligan.core.questions import Message, Question, Tool, ToolCall
 from mulligan.core.records import Json
 from mulligan.models import json_answers
+from mulligan.models.json_answers import Reading
 from mulligan.models.steps import FINISH
 
 CALL: Json = {"type": "object"}
@@ -51,32 +52,39 @@ def in_json(question: Question) -> Question:
 
 
 def call_of(text: str, *, cut: bool = False) -> ToolCall:
-    """The call in an answer. `cut`: the answer was cut off, so that a `finish` may be mended.
+    """The call in an answer: see `read_call`."""
+    return read_call(text, cut=cut)[0]
+
+
+def read_call(text: str, *, cut: bool = False) -> tuple[ToolCall, Reading]:
+    """The call in an answer, and how it was read. `cut`: the answer was cut off, so that a `finish` may be mended.
 
     Raises `ValueError` with the reason.
     """
     if cut and (made := mended(text)):
-        return made
+        return made, Reading(None)
     # What is whole inside a text that was cut is a part of the call and never the call itself.
-    value = json_answers.whole(text) if cut else json_answers.parse(text, CALL)
-    match value:
+    reading = Reading(json_answers.whole(text)) if cut else json_answers.read(text, CALL)
+    match reading.value:
         case {"tool": str(name), "arguments": given} | {"name": str(name), "arguments": given}:
-            return ToolCall(name, arguments_of(given))
-        case {"tool": str(name)}:
-            return ToolCall(name, {key: inner for key, inner in value.items() if key != "tool"})
+            arguments = arguments_of(given)
+            return ToolCall(name, arguments.value), reading._replace(repairs=(*reading.repairs, *arguments.repairs))
+        case {"tool": str(name)} as value:
+            return ToolCall(name, {key: inner for key, inner in value.items() if key != "tool"}), reading
         case _:
             raise ValueError('the answer names no tool: it must be {"tool": NAME, "arguments": {...}}')
 
 
-def arguments_of(given: Json) -> Json:
-    """The arguments as an object, also from JSON text; anything else as text that can be recorded."""
+def arguments_of(given: Json) -> Reading:
+    """The arguments as an object, also from text that is JSON or nearly JSON; anything else as text that can be
+    recorded."""
     if given is None or given == "":
-        return {}
+        return Reading({})
     try:
-        value = json_answers.whole(given) if isinstance(given, str) else json_answers.recordable(given)
+        found = json_answers.read_object(given) if isinstance(given, str) else Reading(json_answers.recordable(given))
     except ValueError:
-        value = None
-    return cast(Json, value) if isinstance(value, dict) else _text_of(given)
+        found = Reading(None)
+    return found if isinstance(found.value, dict) else Reading(_text_of(given))
 
 
 def _text_of(given: Json) -> Json:

@@ -224,13 +224,15 @@ def _user(message: Message) -> str | Sequence[UserContent]:
 
 @dataclass(frozen=True)
 class Reply:
-    """A response: `text` is the answer's text or, for the answering tool, its arguments as JSON."""
+    """A response: `text` is the answer's text or, for the answering tool, its arguments as JSON. `repairs`: faults in
+    the JSON of the calls that were repaired."""
 
     text: str
     model: str | None
     finish: str | None
     calls: tuple[ToolCall, ...] = ()
     thought: bool = False
+    repairs: tuple[str, ...] = ()
 
 
 def _text(given: str) -> str:
@@ -243,12 +245,11 @@ def reply_of(response: ModelResponse, question: Question) -> Reply:
             if call.tool_name == _ANSWER:
                 return Reply(call.args_as_json_str(), response.model_name, response.finish_reason)
     text = _text(response.text or "")
-    calls = (
-        [ToolCall(_text(call.tool_name), arguments_of(call.args)) for call in response.tool_calls]
-        if question.tools
-        else []
-    )
+    made = response.tool_calls if question.tools else []
+    read = [arguments_of(call.args) for call in made]
+    calls = [ToolCall(_text(call.tool_name), each.value) for call, each in zip(made, read, strict=True)]
     if calls and response.finish_reason == "length" and isinstance(cut := calls[-1].arguments, str):
         calls[-1] = mended(f'{{"tool": {json.dumps(calls[-1].name)}, "arguments": {cut}') or calls[-1]
     thought = any(isinstance(part, ThinkingPart) for part in response.parts)
-    return Reply(text, response.model_name, response.finish_reason, tuple(calls), thought)
+    repairs = tuple(dict.fromkeys(repair for each in read for repair in each.repairs))
+    return Reply(text, response.model_name, response.finish_reason, tuple(calls), thought, repairs)

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mulligan.core.errors import WorkspaceError
-from mulligan.workspace._git import Git, GitFailed, in_thread
+from mulligan.workspace._git import Git, GitFailed, ask, in_thread
 from mulligan.workspace._user import Fingerprint, UserTree, below, changes, fingerprint
 
 # Characters of a diff that are kept in the record.
@@ -32,6 +32,7 @@ class GitCheckout:
         links: the user's folders that are linked, by their path in root.
         apart: paths of the user's tree that are neither copied nor watched.
         kept: the user's tree as it was when this was opened. None: it is not watched.
+        submodules: those whose files no state has: all in place, else those that are not checked out.
     """
 
     root: str
@@ -46,6 +47,7 @@ class GitCheckout:
     max_file: int
     watch_index: str
     kept: Fingerprint | None = None
+    submodules: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -134,17 +136,26 @@ class GitCheckout:
         self.git("clean", "-ffdq", *(["-x"] if ignored and self.admin else []))
         os.makedirs(self.folder, exist_ok=True)
         for name, target in self.links.items():
-            link = os.path.join(self.root, name)
-            parent = os.path.dirname(link)
-            if os.path.isdir(parent) and os.path.realpath(parent) == parent:
-                remove(link)
-                os.symlink(target, link)
+            if self._clear(name):
+                os.symlink(target, os.path.join(self.root, name))
+        for name in self.submodules if self.admin else ():
+            if self._clear(name):
+                os.mkdir(os.path.join(self.root, name))
         self._show(state)
 
     @cached_property
     def _above(self) -> str:
         """The user's commit, or the start where there is none."""
         return self.git("rev-parse", "-q", "--verify", f"{self.start}^", ok=(0, 1, 128)).strip() or self.start
+
+    def _clear(self, name: str) -> bool:
+        """Remove what is there, which git does not see. False where no folder is there to hold it."""
+        path = os.path.join(self.root, name)
+        parent = os.path.dirname(path)
+        if not os.path.isdir(parent) or os.path.realpath(parent) != parent:
+            return False
+        remove(path)
+        return True
 
     def _secure_root(self) -> None:
         """Never follow a link that an agent put in the folder's place: git would clean what it points to."""
@@ -195,7 +206,17 @@ class GitCheckout:
     def _differing(self) -> list[str]:
         """Paths that differ from the index, what lies behind our links left out."""
         self._secure_root()
-        return [name for name in self.git.changed() if not below(name, self.links)]
+        aside = (*self.links, *(self.submodules if self.admin else ()))
+        found = [name for name in self.git.changed() if not below(name, aside)]
+        unseen = [f"{name}/" for name in self.submodules if self._has_changes(name)]
+        return list(dict.fromkeys([*found, *unseen]))
+
+    def _has_changes(self, submodule: str) -> bool:
+        """Whether a submodule whose files no state has was changed; in a worktree its folder was empty."""
+        folder = Path(self.root, submodule)
+        if self.admin:
+            return any(folder.glob("*"))
+        return (folder / ".git").exists() and bool(ask(str(folder), "status", "--porcelain"))
 
     def _why_not(self, name: str) -> str | None:
         """Why no commit should or can hold this path."""
@@ -204,6 +225,9 @@ class GitCheckout:
             about = os.lstat(path)
         except OSError:
             return None
+        if name.endswith("/") and name.rstrip("/") in self.submodules:
+            hint = "run `git submodule update --init` in your tree first" if self.admin else "work in a worktree"
+            return f"changes in this submodule are not part of a state: {hint}"
         if name.endswith("/"):
             return "it is a git repository of its own"
         if not stat.S_ISREG(about.st_mode):

@@ -88,17 +88,21 @@ class Git:
         Path by path, because `git add` with an exclusion refuses when what is excluded is ignored as well. What lies
         behind a link that took a folder's place is gone, too, though the system would find something there.
         """
-        listed = list(paths)
-        gone = [path for path in listed if _is_gone(self.tree or "", path)]
-        there = sorted(set(listed) - set(gone))
-        self("update-index", "-z", "--force-remove", "--stdin", given=_listed(gone))
-        self("update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=_listed(there))
+        every = list(paths)
+        gone = [path for path in every if _is_gone(self.tree or "", path)]
+        there = sorted(set(every) - set(gone))
+        self.forget(gone)
+        self("update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=listed(there))
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Remove these paths from the index."""
+        self("update-index", "-z", "--force-remove", "--stdin", given=listed(paths))
 
     def filtered(self, paths: Iterable[str]) -> dict[str, str]:
         """Those of these paths whose filter is missing, with its name."""
         if not self.unfiltered:
             return {}
-        told = self("check-attr", "-z", "--stdin", "filter", given=_listed(paths)).split("\0")
+        told = self("check-attr", "-z", "--stdin", "filter", given=listed(paths)).split("\0")
         return {path: name for path, name in zip(told[::3], told[2::3], strict=False) if name in self.unfiltered}
 
     def show_changed(self, above: str, state: str) -> None:
@@ -106,7 +110,7 @@ class Git:
         hidden = {line[2:] for line in self.paths("ls-files", "-t", "-z") if line.startswith("S ")}
         if hidden:
             changed = self.paths("diff-tree", "-r", "-z", "--no-renames", "--name-only", above, state)
-            shown = _listed(path for path in changed if path in hidden)
+            shown = listed(path for path in changed if path in hidden)
             self("update-index", "--no-skip-worktree", "-z", "--stdin", given=shown)
             self("checkout-index", "-f", "-z", "--stdin", given=shown)
 
@@ -124,7 +128,7 @@ def _is_gone(tree: str, path: str) -> bool:
     return os.path.isdir(full) and not os.path.islink(full) and not os.path.exists(os.path.join(full, ".git"))
 
 
-def _listed(paths: Iterable[str]) -> bytes:
+def listed(paths: Iterable[str]) -> bytes:
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
 
 

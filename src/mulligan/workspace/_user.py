@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
-from mulligan.workspace._git import Git, ask, missing_filters
+from mulligan.workspace._git import Git, ask, listed, missing_filters
+from mulligan.workspace._submodules import Submodule, submodules
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,11 @@ def below(path: str, names: Iterable[str]) -> bool:
     return any(path.rstrip("/") == name or path.startswith(f"{name}/") for name in names)
 
 
-def snapshot(user: UserTree, repository: str, index: str, leave: Sequence[str]) -> str:
+def snapshot(user: UserTree, repository: str, index: str, leave: Sequence[str], inner: Sequence[Submodule] = ()) -> str:
     """The tree of all tracked and untracked (not ignored) files as they are now, `leave` excepted.
 
-    `index` is a file of ours: seeded from the user's own, so that unchanged files are not read again.
+    `index` is a file of ours: seeded from the user's own, so that unchanged files are not read again. The files of
+    `inner`, submodules, stand in the tree instead of their commits.
     """
     theirs = os.path.join(user.own, "index") if user.own else ""
     if not os.path.exists(index) and os.path.exists(theirs):
@@ -91,19 +93,28 @@ def snapshot(user: UserTree, repository: str, index: str, leave: Sequence[str]) 
             f"{user.top} has changed files that git stores through the filter {name!r}, whose program is missing: "
             f"{files}. Install it (see `git config filter.{name}.clean`), undo these changes, or use mode copy."
         )
-    git.stage(path for path in changed if not path.endswith("/"))
+    inside = [each.path for each in inner]
+    gone = [path for path in changed if below(path, inside) and not os.path.lexists(os.path.join(user.top, path))]
+    git.stage(path for path in changed if not path.endswith("/") and not below(path, inside))
+    if inner:
+        git.forget([*inside, *gone])
+        git.stage(path for each in inner for path in each.files if not below(path, leave))
+        git("update-index", "-z", "--index-info", given=listed(path for each in inner for path in each.empty))
     return git("write-tree").strip()
 
 
 def inner_repositories(user: UserTree, index: str, leave: Sequence[str]) -> list[str]:
-    """Submodules and repositories inside the tree, which a worktree would show as empty folders or not at all."""
+    """Repositories inside the tree that are no submodules: git would not take their files along."""
     git = Git(user.own or "", user.top, index, user.own if user.sparse else None, user.unfiltered)
-    listed = [line.split("\t", 1)[1] for line in git.paths("ls-files", "-s", "-z") if line.startswith("160000")]
-    return [*listed, *(path for path in git.changed() if path.endswith("/") and not below(path, leave))]
+    return [path for path in git.changed() if path.endswith("/") and not below(path, leave)]
 
 
 def fingerprint(user: UserTree, repository: str, index: str, leave: Sequence[str]) -> Fingerprint:
-    tree = snapshot(user, repository, index, leave)
+    try:
+        inner = submodules(user.top, user.own)
+    except InvalidInput:  # a worktree refuses them at its beginning, and a copy takes their files
+        inner = []
+    tree = snapshot(user, repository, index, leave, inner)
     if not user.common or not user.own:
         return Fingerprint(tree, {}, {})
     git = Git(user.own)
@@ -116,6 +127,7 @@ def fingerprint(user: UserTree, repository: str, index: str, leave: Sequence[str
         "config": _hash(_read(Path(user.common, "config"))),
         "hooks": _hash(*(p.name.encode() + _read(p) for p in sorted(Path(user.common, "hooks").glob("*")))),
     }
+    rest |= {f"commit of the submodule {each.path}": each.head for each in inner}
     return Fingerprint(tree, refs, rest)
 
 

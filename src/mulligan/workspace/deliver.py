@@ -8,6 +8,7 @@ from typing import Literal
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode
 from mulligan.workspace._git import Git, GitFailed, in_thread, inside
+from mulligan.workspace._submodules import FIRST, fold, recorded, send
 from mulligan.workspace.git_workspace import GitWorkspace
 
 As = Literal["branch", "patch", "in_place"]
@@ -42,8 +43,13 @@ def _deliver(workspace: GitWorkspace, episode: Episode, as_: As, file: str | Non
         raise InvalidInput(f"The states of episode {episode.id} are not in {git.folder} any more.")
     name = episode.run or episode.id
     if as_ == "branch" and workspace.mode != "copy":
-        branch = _there(git, name, state) or _branch(git, name, _commit(git, start, state, episode, what))
-        return f"The branch {branch} holds {what}. Your tree is as it was: see it with git diff HEAD...{branch}"
+        title = (episode.task.prompt.strip().splitlines() or ["Change"])[0][:70]
+        said = f"{title}\n\nMulligan, episode {episode.id}, {what}."
+        tree, parent, note = _result(git, start, state, name, said, user.top)
+        branch = _there(git, name, tree) or _branch(
+            git, name, git("commit-tree", tree, "-p", parent, "-m", said).strip()
+        )
+        return f"The branch {branch} holds {what}.{note} Your tree is as it was: see it with git diff HEAD...{branch}"
     patch = git.raw("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", start, state)
     if as_ == "in_place":
         _apply(workspace, user.top, patch, name)
@@ -62,13 +68,39 @@ def _best(episode: Episode) -> tuple[str, str]:
     raise InvalidInput(f"Episode {episode.id} has no trial whose state could be delivered.")
 
 
-def _commit(git: Git, start: str, state: str, episode: Episode, what: str) -> str:
-    """One commit with the whole change, on the user's commit or on the snapshot of their uncommitted work."""
+def _result(git: Git, start: str, state: str, name: str, said: str, top: str) -> tuple[str, str, str]:
+    """The tree with the whole change, its parent (the user's commit, or one of their uncommitted work), and a note.
+
+    A submodule that changed gets a commit on a branch of its own repository.
+    """
     above = git("rev-parse", "-q", "--verify", f"{start}^", ok=(0, 1, 128)).strip()
-    same = above and git("rev-parse", f"{above}^{{tree}}") == git("rev-parse", f"{start}^{{tree}}")
-    title = (episode.task.prompt.strip().splitlines() or ["Change"])[0][:70]
-    said = f"{title}\n\nMulligan, episode {episode.id}, {what}."
-    return git("commit-tree", f"{state}^{{tree}}", "-p", above if same else start, "-m", said).strip()
+    heads = recorded(git, start)
+    before, after = (git("rev-parse", f"{each}^{{tree}}").strip() for each in (start, state))
+    branches: list[str] = []
+    if heads:
+        trees: dict[str, str] = {}
+
+        def unchanged(path: str, tree: str) -> str:
+            trees[path] = tree
+            return heads[path]
+
+        def committed(path: str, tree: str) -> str:
+            if tree == trees[path]:
+                return heads[path]
+            theirs = send(git, top, path, tree, trees[path])
+            branch = _there(theirs, name, tree)
+            if branch is None:
+                branch = _branch(theirs, name, theirs("commit-tree", tree, "-p", heads[path], "-m", said).strip())
+            branches.append(f"{branch} in {path}")
+            return theirs("rev-parse", f"refs/heads/{branch}").strip()
+
+        before, after = fold(git, start, heads, unchanged), fold(git, state, heads, committed)
+    note = f" Submodules that changed have a branch too: {', '.join(branches)}." if branches else ""
+    if above and git("rev-parse", f"{above}^{{tree}}").strip() == before:
+        return after, above, note
+    if heads:
+        start = git("commit-tree", before, *(("-p", above) if above else ()), "-m", FIRST).strip()
+    return after, start, note
 
 
 def _there(git: Git, name: str, state: str) -> str | None:

@@ -21,6 +21,7 @@ from mulligan.core.home import home
 from mulligan.core.records import Episode
 from mulligan.workspace._checkout import GitCheckout, remove
 from mulligan.workspace._git import Git, in_thread
+from mulligan.workspace._submodules import FIRST, links_of, record, submodules
 from mulligan.workspace._user import UserTree, below, find, inner_repositories, snapshot
 from mulligan.workspace.leftovers import REFS, clear, leftovers
 
@@ -33,7 +34,7 @@ class GitWorkspace:
     Args:
         folder: the user's folder; below the top of a repository, the whole repository is taken along.
         mode: "worktree" begins with a snapshot of the user's tree, uncommitted and untracked (not ignored) work
-            included; "copy" copies all files, ignored ones too, so it serves folders without git and submodules;
+            included; "copy" copies all files, ignored ones too, so it serves folders without git;
             "in_place" works in the user's own folder, which must be clean, and puts it back to its state between
             trials.
         data: where worktrees and histories are kept. None is `$MULLIGAN_HOME/workspaces` or the user's data folder.
@@ -167,6 +168,7 @@ class GitWorkspace:
         place = GitCheckout(
             root, user.prefix, full, admin, refs, start, user, links, apart, self._max_file, str(own / "watch.index")
         )
+        place.submodules = tuple(links_of(git.paths("ls-tree", "-r", "-z", start)))
         if self.mode == "copy" and first:
             place.start = self._fill(user, place)
         place.bring(newest_state(episode) or place.start)
@@ -201,19 +203,20 @@ class GitWorkspace:
                 "Commit or stash it first, or leave out in place: a worktree begins with your uncommitted work."
             )
         index = own / "snapshot.index"
+        inner = submodules(user.top, user.own) if self.mode == "worktree" else []
         try:
-            tree = snapshot(user, git.folder, str(index), apart)
-            inner = inner_repositories(user, str(index), apart) if self.mode == "worktree" else []
+            tree = snapshot(user, git.folder, str(index), apart, inner)
+            others = inner_repositories(user, str(index), apart) if self.mode == "worktree" else []
         finally:
             index.unlink(missing_ok=True)
-        if inner:
+        if others:
             raise InvalidInput(
-                f"{user.top} holds submodules or repositories of their own ({', '.join(inner[:3])}), which a worktree "
-                "shows as empty folders. Use mode copy, which takes their files along."
+                f"{user.top} holds repositories that are no submodules ({', '.join(others[:3])}), which a worktree "
+                "does not have. Use mode copy, which takes their files along."
             )
         head = Git(user.own or "")("rev-parse", "-q", "--verify", "HEAD", ok=(0, 1)).strip()
         parent = ("-p", head) if head else ()
-        return git("commit-tree", tree, *parent, "-m", "Your tree as mulligan found it").strip()
+        return git("commit-tree", tree, *parent, "-m", f"{FIRST}\n{record(inner)}").strip()
 
     def _worktree(self, git: Git, root: str, start: str) -> str:
         """The git folder of the worktree at `root`, made if need be."""
