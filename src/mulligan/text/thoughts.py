@@ -56,7 +56,7 @@ _CLOSINGS_TRIED = 5
 _ENDS = (
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|end|>", "<|return|>", "<|endoftext|>", "<|end_of_text|>",
     "<|end_of_turn|>", "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>", "<|end_of_solution|>", "<end_of_turn>", "<turn|>",
-    "<eos>", "</s>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "[END FINAL RESPONSE]",
+    "<eos>", "</s>", "[/INST]", "<\uff5cend\u2581of\u2581sentence\uff5c>", "[END FINAL RESPONSE]",
 )  # fmt: skip
 _END = re.compile("|".join(map(re.escape, _ENDS)))
 _TURN = re.compile(r"\s?(?:<\|im_start\|>|<\|start_header_id\|>|<\|start\|>|<start_of_turn>|<\|turn>)")
