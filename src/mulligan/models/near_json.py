@@ -20,8 +20,15 @@ _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?(?:[eE][+-]?\d{1,3})?(?![\w.])", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_$][\w$]{0,200}", re.ASCII)
 _WORDS: dict[str, Json] = {
-    **{"true": True, "false": False, "null": None, "True": True, "False": False, "None": None},
-    **{"TRUE": True, "FALSE": False, "NULL": None},
+    "true": True,
+    "false": False,
+    "null": None,
+    "True": True,
+    "False": False,
+    "None": None,
+    "TRUE": True,
+    "FALSE": False,
+    "NULL": None,
 }
 _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201d": "\u201d", "\u201e": "\u201c"}
 _PLAIN = {'"': re.compile(r'[^"\\]+'), "'": re.compile(r"[^'\\]+"), "\u201d": re.compile("[^\u201d\\\\]+")}
