@@ -83,12 +83,35 @@ async def test_status_0_counts_if_the_runner_reported_as_it_did_before(
     assert all(any(name in note for note in feedback.notes) for name in named)
 
 
+async def test_a_check_whose_tool_is_missing_cannot_judge(tmp_path: Path) -> None:
+    judge = Command(f"{PYTHON} -m pytets -q", sandbox=LocalSandbox(level="none"))
+    feedback = await judge.try_out(str(tmp_path), {})
+    assert feedback.passed is None
+    assert "No module named pytets" in feedback.text
+    other = Command(f"{PYTHON} -m app", sandbox=LocalSandbox(level="none"))
+    assert (await other.try_out(str(tmp_path), {})).passed is False, "an attempt may have to write it"
+
+
 async def test_any_other_command_is_judged_by_its_status(tmp_path: Path) -> None:
     assert (await verdict(tmp_path, "sh lint.sh", {"lint.sh": "exit 1"}, {"lint.sh": "exit 0"})).passed is True
 
 
 OUTPUTS = {
     "pytest": ("=== 1 failed, 1 passed in 0.02s ===", "2 passed, 1 warning in 0.02s"),
+    "pytest-sugar": (
+        "Results (0.05s):\n       1 failed\n       1 passed\n         - test_x.py:3 test_a",
+        "Results (0.03s):\n       2 passed",
+    ),
+    "stestr": (
+        "Ran: 2 tests in 0.1 sec.\n - Passed: 1\n - Unexpected Success: 0\n - Failed: 1\nSum of times: 0.1 sec.",
+        "Ran: 2 tests in 0.1 sec.\n - Passed: 2\n - Failed: 0",
+    ),
+    "ava": ("  1 test failed", "  3 tests passed"),
+    "karma": ("Executed 3 of 3 (1 FAILED) (0.01 secs / 0 secs)", "Chrome 9 (Linux): Executed 3 of 3 SUCCESS (0 secs)"),
+    "catch2": (
+        "test cases: 2 | 1 passed | 1 failed\nassertions: 3 | 2 passed | 1 failed",
+        "All tests passed (3 assertions in 2 test cases)",
+    ),
     "jest": ("Tests:       1 failed, 2 passed, 3 total", "\x1b[1mTests:\x1b[22m       3 passed, 3 total"),
     "vitest": ("      Tests  1 failed | 12 passed (13)", "      Tests  13 passed (13)"),
     "mocha": ("  2 passing (5ms)\n  1 failing\n", "  3 passing (5ms)\n"),
@@ -128,8 +151,36 @@ def test_summaries_of_runners(runner: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("runner", "before", "now"),
+    [
+        (
+            "unittest",
+            "Ran 2 tests in 0.1s\n\nFAILED (failures=1, successes=1)",
+            "Ran 2 tests in 0.1s\n\nPASSED (successes=2)",
+        ),
+        (
+            "unittest",
+            "Ran 2 tests in 0.1s using 4 processes\n\nFAILED (errors=1)",
+            "Ran 2 tests in 0.1s using 4 processes\n\nOK",
+        ),
+        ("node --test", "# tests 3\n# pass  2\n# fail  1", "# tests 3\n# pass  3\n\n# ok"),
+        ("pytest", "web-1  | 1 failed in 0.1s", "web-1  | 1 passed in 0.1s"),
+        ("jest", "web:test: Tests:       1 failed, 1 total", "web:test: Tests:       1 passed, 1 total"),
+        ("pytest", "[0] 1 failed in 0.1s", "[0] 1 passed in 0.1s"),
+        ("pytest", "2026-01-02T03:04:05.6Z 1 failed in 0.1s", "2026-01-02T03:05:05.6Z 1 passed in 0.1s"),
+    ],
+)
+def test_summaries_in_other_forms(runner: str, before: str, now: str) -> None:
+    failing, passing = reports_of(before), reports_of(now)
+    assert [(one.runner, one.failing) for one in (*failing, *passing)] == [(runner, True), (runner, False)]
+    assert objection(failing, passing, ()) == ""
+    assert "no summary" in objection(failing, (), ())
+
+
+@pytest.mark.parametrize(
     "output",
     [
+        "3 deselected in 0.01s",
         "3 skipped in 0.01s",
         "2 xfailed in 0.01s",
         "no tests ran in 0.01s",

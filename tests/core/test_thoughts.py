@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mulligan.app.client_led.steps import ClientStep
 from mulligan.core.records import Artifact, Attempt
 from mulligan.text.programs import program
 from mulligan.text.python_code import extract_code
@@ -42,6 +43,17 @@ DRAFT = "def double(n):\n    return n + 2"
         "<think>\n```python\nprint(7)\n</think>\n9",
         "Print it:\n```python\nprint(7)\n</think>\n9",
         "<think>the tag `</think>` ends it, 7?</think>9",
+        "<thought_process>7?</thought_process>\n9",
+        "<internal_reasoning>7?</internal_reasoning>9",
+        "<think_fast>7?</think_fast>9",
+        "7?\n</scratchpad>\n9",
+        "<|begin_thought|>7?<|end_thought|>9",
+        "[thinking]7?[/Thinking]9",
+        "analysis is it 7?\nassistantfinal9",
+        "assistantanalysisIs it 7?assistantcommentaryHm.assistantfinal9",
+        '<details type="reasoning" done="true">\n<summary>Thought for 3 seconds</summary>\n7?\n</details>\n9',
+        'It begins with """, is it 7?\n</think>\n9\n',
+        "<think>the end is </think> 9",
         "9<|im_end|>",
         "9</s>\n",
         "9<|im_end|>\n<|im_start|>user\nAnd now?<|im_end|>",
@@ -64,6 +76,7 @@ def test_the_answer_is_what_follows_the_thoughts(text: str) -> None:
         "Nine\n</think>\n",
         "<think>7?</think>\n<think>8?",
         "[THINK]7?",
+        "<scratchpad>7?",
         "◁think▷7?",
         "<|channel|>analysis<|message|>7?",
         "<|channel|>commentary to=functions.add<|message|>{}<|call|>",
@@ -95,6 +108,14 @@ def test_thoughts_that_do_not_end_are_no_answer(text: str) -> None:
         "<answer>9</answer>\n<reasoning>3 times 3.</reasoning>",
         "I analysed the channel | final | message.",
         "  indented\n",
+        "The closing tag is </think>.",
+        "A model ends its thoughts with </think> and then answers.",
+        "Use <think> and </think> around the thoughts.",
+        "# drops all up to </think>\nsed 's,.*</think>,,'",
+        "/* up to </think> */\nint f(void);",
+        "```python\n# </think> ends\nx = 1\n",
+        "analysisResults = 9",
+        "commentaryText.split()",
     ],
 )
 def test_what_speaks_of_thoughts_is_an_answer(text: str) -> None:
@@ -104,6 +125,22 @@ def test_what_speaks_of_thoughts_is_an_answer(text: str) -> None:
 def test_code_about_tags_is_whole_behind_thoughts() -> None:
     code = "```python\nimport re\nprint(re.sub(r'<think>.*</think>', '', text))\n```"
     assert answer_of(f"<think>A lone </think>? No: both.</think>\n\n{code}") == code
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "def f(t):\n    # all up to </think> goes\n    return 9",
+        "```python\n# </think> ends\nx = 1\n",
+        "The tag is </think>.",
+        'END = "</think>"\n# or [/THINK] there',
+    ],
+)
+@pytest.mark.parametrize(
+    "thoughts", ["<think>They ask for the tag.</think>\n", "7?\n</think>\n", "[THINK]7?[/THINK]\n"]
+)
+def test_an_answer_about_tags_is_whole_behind_thoughts(thoughts: str, answer: str) -> None:
+    assert answer_of(thoughts + answer) == answer
 
 
 @given(st.text(st.characters(exclude_characters="<[◁\ufeff|")))
@@ -157,3 +194,10 @@ def test_the_diff_of_a_workspace_is_not_read_for_thoughts() -> None:
     assert output_of(Attempt(diff, artifacts=(Artifact("git", "1"),))) == diff
     assert output_of(Attempt("<think>7?</think>9")) == "9"
     assert output_of(Attempt("<think>7?</think>9", artifacts=(Artifact("value", "text"),))) == "9"
+
+
+def test_what_a_client_brings_is_read_without_its_thoughts() -> None:
+    step = ClientStep(
+        "reflect", 1, 3, reflection="x</think>look", score="[THINK]8?[/THINK]7 of 10", memory=("y</think>b",)
+    )
+    assert (step.reflection, step.score, step.memory) == ("look", "7 of 10", ("b",))

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,10 +39,21 @@ def test_a_command_that_is_not_there_is_an_error_before_the_first_try() -> None:
         tried("command:pytets -q", lambda number: pytest.fail("it was called"))
 
 
-@pytest.mark.parametrize("judge", ["command:sh -c pytets", "command:./check", "command:./no-such-check"])
+@pytest.mark.parametrize(
+    "judge",
+    [
+        "command:sh -c pytets",
+        "command:{python} -m pytets -q",
+        "command:{python} no_such.py {{attempt}}",
+        "command:make no-such-target {{attempt}}",
+        "command:./check",
+        "command:./no-such-check",
+    ],
+)
 def test_a_judge_that_cannot_run_ends_the_call_at_the_first_try_with_the_result(tmp_path: Path, judge: str) -> None:
     (tmp_path / "check").write_text("#!/bin/sh\nexit 0\n")  # not executable
     calls = list[int]()
+    judge = judge.format(python=sys.executable)
 
     @mulligan.retry(judge=judge, tries=4)
     def function(task: str, notes: Notes) -> dict[str, int]:
@@ -81,7 +93,22 @@ def of_library(answer: str) -> bool:
     return sum(None) > 3  # pyright: ignore
 
 
-@pytest.mark.parametrize("judge", [of_attribute, of_key, of_library])
+def endless(answer: str) -> bool:
+    return endless(answer)
+
+
+def unwritten(answer: str) -> bool:
+    raise NotImplementedError
+
+
+def of_a_dict(answer: str) -> bool:
+    table = {"a": 1}
+    for key in table:
+        table[key + "b"] = 1
+    return True
+
+
+@pytest.mark.parametrize("judge", [of_attribute, of_key, of_library, endless, unwritten, of_a_dict])
 def test_the_same_error_of_a_judge_in_two_tries_is_a_probable_bug_and_no_check(
     judge: Callable[[str], bool], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -43,12 +43,41 @@ QUERY = "MATCH (b:Book {title: 'Emma'})<-[:WROTE]-(a:Author)\nWHERE a.name <> ''
         QUERY.replace("]-(a", "]\u2013(a"),
         f"Use this query:\n\n{QUERY}",
         f"{QUERY}\n\nThis query finds the author.",
+        f"{QUERY}\nThis query finds the author.",
+        f"{QUERY}\n\n**Explanation:**\n- MATCH finds the book.",
+        f"{QUERY}\n\n---\nNote: it is fast.",
+        f"{QUERY}\n```",
+        f"{QUERY}[/INST]",
+        f"The query is: {QUERY}",
+        f"Sure, here you go: {QUERY}",
+        f"Cypher: `{QUERY}`",
+        f"- {QUERY}",
+        f"neo4j$ {QUERY}",
+        f"'''{QUERY}'''",
+        f'query = """{QUERY}"""',
+        f"**{QUERY}**",
+        f"<cypher>\n{QUERY}\n</cypher>",
+        f"[CYPHER]{QUERY}[/CYPHER]",
+        f"({QUERY})",
+        f"\u00ab{QUERY}\u00bb",
+        f"```json\n{{'query': \"{QUERY}\",}}\n```",
     ],
 )
 def test_the_query_is_taken_out_and_it_is_said(text: str) -> None:
     found = bare_query(text)
     assert found.query == QUERY
     assert found.changes
+
+
+@pytest.mark.parametrize("text", [f'session.run("{QUERY}")', f"one that says {QUERY}"])
+def test_the_last_line_of_a_query_is_not_taken_for_the_query(text: str) -> None:
+    assert bare_query(text).query == text
+
+
+@pytest.mark.parametrize("comment", ["/* up to </think> */ ", "// [/THINK]\n"])
+def test_a_comment_about_thoughts_stays(comment: str) -> None:
+    assert bare_query(comment + QUERY).query == comment + QUERY
+    assert bare_query(f"MATCH (b) DELETE b\n</think>{QUERY}").query == QUERY
 
 
 def test_words_behind_a_semicolon_are_left_out_and_a_second_statement_is_not() -> None:

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -41,6 +42,26 @@ CACHES = (
 _ATTEMPT = "{attempt}"
 _REFUSED = re.compile(r"permission denied|\bEACCES\b", re.IGNORECASE)
 _NOT_RUN = {126: "it may not be executed", 127: "a command was not found"}
+_MISSING = re.compile(
+    r"\A\S+: No module named '?(?P<module>[\w.]+)'?\Z|\A\S+: can't open file '(?:\S*/)?(?P<file>[^/']+)': .*\Z"
+    r"|\Amake: \*\*\* No rule to make target [`'](?P<target>[^']+)'\. +Stop\.\Z"
+    r"|\Aerror: Failed to spawn: `(?P<command>[^`]+)`(?:\n.*)*\Z"
+)
+"""All that a launcher prints on standard error if what it is to start is not there."""
+_TOOLS = (
+    "pytest",
+    "unittest",
+    "nose2",
+    "coverage",
+    "tox",
+    "nox",
+    "behave",
+    "mypy",
+    "pyright",
+    "ruff",
+    "flake8",
+    "pylint",
+)
 _PYTEST = {3: "pytest failed inside", 4: "pytest was used wrongly", 5: "pytest found no tests"}
 
 
@@ -125,7 +146,7 @@ class Command:
         else:
             ran = await self._run(self._file_job(output_of(attempt)))
         before = await self._verdicts_before(episode)
-        if not before and (why := _not_run(ran)):
+        if not before and (why := _not_run(ran) or self._missing(ran)):
             raise MulliganError(
                 f"The check {self._check!r} could not run, so no attempt can be judged: {why}. Correct the command."
             )
@@ -152,7 +173,7 @@ class Command:
         self._tried = feedback = self._judged(ran)
         if isinstance(ran, str) or feedback.passed is not False:
             return feedback
-        why = "it did not end in time" if ran.timed_out else None
+        why = "it did not end in time" if ran.timed_out else self._missing(ran)
         if "pytest" in self._check or "py.test" in self._check:
             missing = re.search(r"No module named '?([\w.]+)'?", ran.stdout + ran.stderr)
             why = why or _PYTEST.get(ran.exit_code or 0)
@@ -161,6 +182,14 @@ class Command:
         if why:
             return self._feedback(None, f"The check cannot judge here: {why}.\n{feedback.text}")
         return feedback
+
+    def _missing(self, ran: Ran | str) -> str:
+        """What the command starts and is not there; in a workspace, in which an attempt may make it, only a tool."""
+        missing = None if isinstance(ran, str) or not ran.exit_code else _MISSING.search(ran.stderr.strip())
+        name = missing[missing.lastgroup or 0] if missing else ""
+        if not missing or not any(name in part for part in self._argv):
+            return ""
+        return missing[0] if self.expects != "workspace" or get_close_matches(name, _TOOLS, cutoff=0.8) else ""
 
     async def _run(self, job: Job) -> Ran | str:
         """How it ended, or why it could not be started."""

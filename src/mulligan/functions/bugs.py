@@ -15,7 +15,7 @@ from mulligan.core.records import Feedback, Past
 
 log = logging.getLogger("mulligan")
 
-KINDS = (TypeError, AttributeError, LookupError, ArithmeticError, NameError, ImportError, NotImplementedError)
+KINDS = (TypeError, AttributeError, LookupError, ArithmeticError, NameError, ImportError, RuntimeError)
 """Errors that a program seldom means to raise. A `ValueError` often says what is wrong with an answer."""
 
 
@@ -28,13 +28,13 @@ class Bugs:
 
     def verdict(self, error: Exception, whose: str) -> Feedback | None:
         """No verdict, with the reason, once the same error was raised in two tries; None otherwise."""
-        if not isinstance(error, KINDS) or _deliberate(error):
+        if not isinstance(error, KINDS) or (_deliberate(error) and not isinstance(error, NotImplementedError)):
             return None
         what = described(error)
         self._seen[what] += 1
         if self._seen[what] < 2:
             return None
-        self._named.add(f"{type(error).__name__}: {error}")
+        self._named.add(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
         text = f"Probably a bug in {whose}, not in the answer: it raised the same error in two tries. {what}"
         if self._seen[what] == 2:
             log.warning("%s", text)

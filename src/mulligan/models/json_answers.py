@@ -13,6 +13,8 @@ from mulligan.models.near_json import NearJson
 from mulligan.text.thoughts import spoken
 
 _FENCED = re.compile(r"```[ \t]*(?:\w+[ \t]*)?\n(.*?)```", re.DOTALL)
+_ESCAPED = re.compile(r'\s*[{\[]\s*\{?\s*\\"')
+"""JSON as it stands in a text, without the quotation marks around it."""
 _START = re.compile(r"[{\[]")
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -90,6 +92,8 @@ def read_object(text: str) -> Reading:
 def _candidates(text: str) -> Iterator[Reading]:
     """The JSON values in the text, those of fences that are neither objects nor lists before the others."""
     for inner in (text, *_FENCED.findall(text)):
+        if _ESCAPED.match(inner):
+            inner = f'"{inner.strip()}"'
         if inner.lstrip()[:1] not in ("{", "["):
             try:
                 yield Reading(whole(inner))

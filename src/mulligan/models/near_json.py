@@ -19,7 +19,17 @@ _ODD_SPACE = re.compile(r"[\u00a0\u2000-\u200b\u2028\u2029\u202f\u3000\ufeff]+")
 _COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?(?:[eE][+-]?\d{1,3})?(?![\w.])", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_$][\w$]{0,200}", re.ASCII)
-_WORDS: dict[str, Json] = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_WORDS: dict[str, Json] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "True": True,
+    "False": False,
+    "None": None,
+    "TRUE": True,
+    "FALSE": False,
+    "NULL": None,
+}
 _QUOTES = {'"': '"', "'": "'", "\u201c": "\u201d", "\u201d": "\u201d", "\u201e": "\u201c"}
 _PLAIN = {'"': re.compile(r'[^"\\]+'), "'": re.compile(r"[^'\\]+"), "\u201d": re.compile("[^\u201d\\\\]+")}
 _PLAIN["\u201c"] = re.compile("[^\u201c\\\\]+")

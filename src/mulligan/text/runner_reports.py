@@ -41,11 +41,15 @@ _RUNNERS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern, re.MULTILINE)
     for name, pattern in {
         "pytest": r"^=* ?(?:no tests ran|\d+ [a-z]+(?: passed)?(?:, \d+ [a-z]+(?: passed)?)*) in [\d.]+s\b.*$",
-        "unittest": r"^Ran \d+ tests? in [\d.]+s\n+(?:OK|FAILED|NO TESTS RAN).*$",
+        "pytest-sugar": r"^Results \([\d.]+m?s\):(?:\n +\d+ [a-z]+)+$",
+        "unittest": r"^Ran \d+ tests? in [\d.]+s(?: using \d+ process(?:es)?)?\n+(?:OK|PASSED|FAILED|NO TESTS RAN).*$",
+        "stestr": r"^Ran: \d+ tests? in [\d.]+ sec\.(?:\n - [A-Z][A-Za-z ]+: \d+)+$",
         "jest": r"^Tests: +\d.* total$",
         "vitest": r"^ *Tests +(?:no tests|\d.*\(\d+\))$",
         "mocha": r"^ *\d+ passing\b.*(?:\n *\d+ (?:pending|failing)\b.*)*",
-        "node --test": r"^[#ℹ] tests \d+(?:\n[#ℹ] [a-z_]+ [\d.]+)+",
+        "node --test": r"^[#ℹ] tests +\d+(?:\n[#ℹ] [a-z_]+ +[\d.]+)+",
+        "ava": r"^ +\d+ tests? (?:passed|failed)(?:\n +\d+ [a-z ]+)*$",
+        "karma": r"^(?:[^\n:]{1,80}: )?Executed (?P<all>\d+) of (?P=all) .*(?:SUCCESS|FAILED)\b.*$",
         "bun test": r"(?:^ *\d+ (?:pass|fail|skip|todo|filtered out|expect.*)\n)+Ran \d+ tests? .*$",
         "deno test": r"^(?:ok|FAILED) \| \d+ passed\b.*$",
         "playwright": r"^ +\d+ (?:passed|failed) \([\d.]+m?s\)$",
@@ -61,6 +65,7 @@ _RUNNERS: Mapping[str, re.Pattern[str]] = {
         "dotnet test": r"^ *(?:(?:Passed|Failed)! +- Failed: +\d+, Passed: +\d+,.*|Test summary: total: \d+, .*)$",
         "ctest": r"^(?:\d+% tests passed, \d+ tests? failed out of \d+|No tests were found!!!)$",
         "googletest": r"^\[  PASSED  \] \d+ tests?\b.*$",
+        "catch2": r"^(?:All tests passed \(.*\)|test cases: +\d+ \|.*)$",
         "mix test": r"^(?:\d+ doctests?, )?\d+ tests?, \d+ failures?\b.*$",
         "prove": r"^Result: (?:(?P<ok>PASS)|(?P<bad>FAIL)|NOTESTS)$",
         "xctest": r"^[ \t]*Executed \d+ tests?, with .*\d+ failures?\b.*$",
@@ -73,6 +78,11 @@ _PROGRESS = re.compile(r"^[.FEsxX]+ +\[100%\]$", re.MULTILINE)
 _NODE_FILES = re.compile(r"^(not |✖ )?(?:ok \d+ - |✔ |(?<=✖ ))\S+\.[cm]?[jt]sx?(?: \([\d.]+ms\))?$", re.MULTILINE)
 _ONLY_LOUD = {"maven": re.compile(r"\bBUILD (SUCCESS|FAILURE)\b"), "gradle": re.compile(r"^> Task :", re.MULTILINE)}
 """What shows that the runner is not told to be quiet: then it reports failures only."""
+_PREFIX = re.compile(
+    r"^(?:\[[\w:@/.-]+\] |(?!ok |FAILED )[\w.-]+ +\| |[\w@/.-]+:[\w-]+: |\d{4}-\d\d-\d\d(?:[T ][\d:.,Z+]+)? )",
+    re.MULTILINE,
+)
+"""What compose, turbo, concurrently and logs put before each line."""
 _ESCAPES = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 
 _END = 200_000
@@ -81,7 +91,7 @@ _END = 200_000
 _COUNTS = re.compile(r"(\d+) (?:tests? (?=failed|passed))?([a-z]+)|\b([a-z]+)[:=]? *(\d+)\b(?! ?[a-z%])")
 _PASSED = {"passed", "passing", "pass", "succeeded", "xpassed"}
 _FAILED = {"failed", "failing", "fail", "failure", "failures", "error", "errors"}
-_SKIPPED = {"skipped", "skip", "skips", "pending", "ignored", "todo", "xfailed"}
+_SKIPPED = {"skipped", "skip", "skips", "pending", "ignored", "todo", "xfailed", "deselected"}
 _TOTAL = {"test", "tests", "run", "runs", "total", "example", "examples", "of"}
 
 
@@ -92,6 +102,7 @@ def reports_of(*streams: str) -> tuple[Report, ...]:
 
 def _reports(text: str) -> list[Report]:
     text = _ESCAPES.sub("", text[-_END:]).replace("\r\n", "\n").replace("\r", "\n")
+    text = _PREFIX.sub("", text)
     ended: dict[Report, int] = {}
     for name, pattern in _RUNNERS.items():
         found = list(pattern.finditer(text))

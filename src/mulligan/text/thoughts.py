@@ -16,8 +16,8 @@ from typing import NamedTuple
 from mulligan.core.records import Attempt
 
 _TAGS = (
-    r"(?:[a-z]{2,4}:)?think(?:ing)?|thoughts?|reasoning|antthinking|longcat_think"
-    r"|(?:internal|inner)_(?:thoughts?|monologue)|chain_of_thought"
+    r"(?:[a-z]{2,4}:)?think(?:ing)?|thoughts?|reasoning|antthinking|scratch_?pad|cot|(?:internal|inner)_monologue"
+    r"|[a-z]{2,12}(?:_of)?_(?:think(?:ing)?|thoughts?|reasoning)|(?:think(?:ing)?|thought|reasoning)_[a-z]{3,10}"
 )
 _CHANNEL = r"(?:<\|start\|>\s*assistant\s*)?(?:<\|channel\|>|channel\|>)\s*"
 _OPENING = (
@@ -26,26 +26,37 @@ _OPENING = (
     rf"|{_CHANNEL}(?:analysis|commentary)\b|(?<![\w.])(?:analysis|commentary)<\|message\|>"
 )
 _CLOSING = (
-    rf"<\s?/\s?(?:{_TAGS})\s?>|<\|/(?:{_TAGS})\|>|◁/think▷|(?-i:\[/(?:THINK|REASONING)\])"
-    r"|<\|end_of_thought\|>|<\|END_THINKING\|>|<(?:unused|ctrl)95>|<channel\|>"
+    rf"<\s?/\s?(?:{_TAGS})\s?>|<\|/(?:{_TAGS})\|>|◁/think▷|\[/(?:think(?:ing)?|thoughts?|reasoning)\]"
+    r"|<\|end_(?:of_)?thought\|>|<\|END_THINKING\|>|<(?:unused|ctrl)95>|<channel\|>"
     rf"|{_CHANNEL}final\b(?:\s*<\|constrain\|>\s?\w+)?\s?(?:<\|message\|>)?|(?<![\w.])final<\|message\|>"
 )
 _MARK = re.compile(rf"(?P<closing>{_CLOSING})|(?P<opening>{_OPENING})", re.IGNORECASE)
 _IN_WORDS = (
     # What is left of gpt-oss's channels where a server drops their tokens, and how Granite 3 names its two parts.
-    (re.compile(r"\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z])"), "assistantfinal"),
+    (re.compile(r"\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z][\w']*[,:]? [A-Za-z])"), "assistantfinal"),
+    (re.compile(r"\s*(?:assistant)?(?:analysis|commentary)(?=[\s\S]*assistantfinal)"), "assistantfinal"),
     (re.compile(r"\s*Here(?: i|')s my thought process:"), "Here is my response:"),
 )
 _FIELD = re.compile(r"<\s?/\s?(?:thoughts?|reasoning)\b", re.IGNORECASE)
-_LEADING_BLOCK = re.compile(r"\s*<(analysis|reflection|scratchpad|rationale)(?:\s[^<>]{0,200})?>", re.IGNORECASE)
+_LEADING_BLOCK = re.compile(
+    r"\s*<(analysis|reflection|rationale|details(?=[^<>]{0,200}\breasoning\b))(?:\s[^<>]{0,200})?>", re.IGNORECASE
+)
 """Names that a part of an answer may have: only a block at the beginning, with an answer behind it, is thoughts."""
 _BEGINS = ("", "\n", ".", "!", "?", ":", ">")
 """What stands before thoughts that begin; a tag in the middle of a sentence is spoken of."""
+_LEADS_TO_A_NAME = re.compile(
+    r"(?:^|[^\w])(?:the|an?|its?|is|are|with|and|or|by|at|to|until|till|before|after|of|between|in|from|on|use|like|as"
+    r"|tags?|tokens?|marker|closing|finds?|contains?|without|writes?|called|named)[ ]\Z",
+    re.IGNORECASE,
+)
+_SENTENCE_GOES_ON = re.compile(r"[.,;:!?)]| \w")
+_COMMENT = re.compile(r"[ \t]*(?:#|//|--|/?\*)")
+_CLOSINGS_TRIED = 5
 
 _ENDS = (
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|end|>", "<|return|>", "<|endoftext|>", "<|end_of_text|>",
     "<|end_of_turn|>", "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>", "<|end_of_solution|>", "<end_of_turn>", "<turn|>",
-    "<eos>", "</s>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "[END FINAL RESPONSE]",
+    "<eos>", "</s>", "[/INST]", "<\uff5cend\u2581of\u2581sentence\uff5c>", "[END FINAL RESPONSE]",
 )  # fmt: skip
 _END = re.compile("|".join(map(re.escape, _ENDS)))
 _TURN = re.compile(r"\s?(?:<\|im_start\|>|<\|start_header_id\|>|<\|start\|>|<start_of_turn>|<\|turn>)")
@@ -54,13 +65,14 @@ _BEGIN = re.compile(
     r"|<start_of_turn>model\b|<\|turn>model\b|<\|start\|>assistant\b|<\|assistant\|>|<\|START_RESPONSE\|>"
     r"|<\|begin_of_solution\|>|\[BEGIN FINAL RESPONSE\]))+"
 )
-_HINT = re.compile(r"[<\[◁\ufeff|]|analysis[A-Z]|commentary[A-Z]|Here(?: i|')s my thought process:")
+_HINT = re.compile(r"[<\[◁\ufeff|]|analysis[A-Z]|commentary[A-Z]|assistantfinal|Here(?: i|')s my thought process:")
 _FENCE = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})([^`\n]*)$", re.MULTILINE)
 _STRING = re.compile(
     r'"""[\s\S]*?"""|' r"'''[\s\S]*?'''|"
     r"(?<!\S)//[^\n]*|"
     r'(?<![\w\\])"(?:[^"\\\n]|\\[^\n])*+"|' r"(?<![\w\\])'(?:[^'\\\n]|\\[^\n])*+'(?!\w)"
 )  # fmt: skip
+_OPEN_FENCE = re.compile(r"\s*`{3,}\w*[ \t]*\n")
 _TICKS = re.compile("`+")
 _INK = re.compile(r"\S")
 _REST_OF_LINE = re.compile(r"[ \t]*(?:\n|\Z)")
@@ -102,11 +114,15 @@ def spoken(text: str) -> Spoken:
         closings = [mark for mark in marks if mark["closing"]]
         openings = [mark for mark in marks if mark["opening"] and not protected.covers(mark) and _begins(rest, mark)]
         free = [mark for mark in closings if not protected.covers(mark)]
+        unnamed = [mark for mark in free if not _is_named(rest, mark)]
+        free = unnamed if unnamed or not openings else free
         if not free and openings:  # a fence that the thoughts left open hides the tag that ends them
             hidden = (c for c in closings if c.start() > openings[0].start() and not protected.quotes(c))
             free = list(hidden)[:1]
         if free and _is_field(rest, free[-1], openings):
             return Spoken(text)
+        program = (mark for mark in free[: min(_CLOSINGS_TRIED, len(free) - 1)] if _is_python(rest[mark.end() :]))
+        free = [*free, *((first,) if (first := next(program, None)) else ())]
         if (free or openings) and not _is_python(rest):
             start = free[-1].end() if free else 0
             if any(mark.start() >= start for mark in openings):
@@ -151,6 +167,13 @@ def _begins(text: str, mark: re.Match[str]) -> bool:
     return _before(text, mark)[-1:] in _BEGINS
 
 
+def _is_named(text: str, mark: re.Match[str]) -> bool:
+    """Whether a sentence speaks of the tag, as in "the tag is </think>."."""
+    line = text[max(text.rfind("\n", 0, mark.start()) + 1, mark.start() - 200) : mark.start()]
+    goes_on = _SENTENCE_GOES_ON.match(text, mark.end()) or _COMMENT.match(line)
+    return bool(goes_on and _LEADS_TO_A_NAME.search(line[-20:]))
+
+
 def _before(text: str, mark: re.Match[str]) -> str:
     return text[max(mark.start() - 100, 0) : mark.start()].rstrip(" \t")
 
@@ -184,7 +207,9 @@ class _Protected:
     def __init__(self, text: str) -> None:
         self._text = text
         self._fences, self._unpaired = _fences(text)
-        self._strings = _sorted([*((found.start(), found.end()) for found in _STRING.finditer(text)), *_inline(text)])
+        odd = {quotes for quotes in ('"""', "'''") if text.count(quotes) % 2}  # one of these begins no string
+        strings = [found.span() for found in _STRING.finditer(text) if "\n" not in found[0] or found[0][:3] not in odd]
+        self._strings = _sorted([*strings, *_inline(text)])
 
     def covers(self, mark: re.Match[str]) -> bool:
         if self.quotes(mark):
@@ -256,7 +281,9 @@ def _within(spans: list[tuple[int, int]], place: int) -> bool:
 
 
 def _is_python(text: str) -> bool:
-    """Whether the whole text is a program, whose comments may speak of tags."""
+    """Whether the whole text is a program, perhaps behind an open fence, whose comments may speak of tags."""
+    fence = _OPEN_FENCE.match(text)
+    text = text[fence.end() :] if fence else text
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

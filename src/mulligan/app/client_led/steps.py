@@ -54,6 +54,10 @@ class ClientStep:
             )
         if self.reflection is not None:
             object.__setattr__(self, "reflection", answer_of(self.reflection))
+        if isinstance(self.score, str):
+            object.__setattr__(self, "score", answer_of(self.score))
+        if self.memory is not None:
+            object.__setattr__(self, "memory", tuple(map(answer_of, self.memory)))
 
     def __str__(self) -> str:
         return f"the {STEP_NAMES[self.kind]} step of trial {self.trial}"

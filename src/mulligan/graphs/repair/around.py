@@ -14,6 +14,7 @@ from typing import cast
 
 from mulligan.graphs._guard import BEGINNINGS, CHARACTERS, ELSEWHERE, LINKS, WRITING, Refused, tokens
 from mulligan.graphs.schema_check import Checked
+from mulligan.models.near_json import NearJson
 from mulligan.text.thoughts import answer_of
 
 THOUGHTS = "thoughts and tokens of the chat format were left out"
@@ -27,8 +28,19 @@ _START = re.compile(
 _INK = re.compile(r"\s*(?://[^\n]*(?:\n\s*|\Z)|/\*.*?\*/\s*)*+\S", re.DOTALL)
 """More than comments."""
 _LINE = re.compile(
-    r"^[ \t]*(?:(?:OPTIONAL\s+)?MATCH\s*[(\w]|(?:UNWIND|CALL|WITH|RETURN)\s|[Mm]atch\s*\()", re.MULTILINE
+    r"(?:^[ \t]*(?:[-*][ \t]+)?|(?<=[:>.$]) *)(?=(?:OPTIONAL\s+)?MATCH\s*\()"
+    r"|^[ \t]*(?:(?:OPTIONAL\s+)?MATCH\s*\w|(?:UNWIND|CALL|WITH|RETURN)\s|[Mm]atch\s*\()",
+    re.MULTILINE,
 )
+_MATCH = re.compile(r"\bMATCH\s*\(")
+_WRAPPED = re.compile(
+    r"""\s*(?:\w+[ \t]*=[ \t]*)?(?:(?P<same>'{3}|"{3}|\*\*|\$\$)(?P<inner>.*?)(?P=same)
+    |<(?P<tag>\w{1,30})>(?P<tagged>.*?)</(?P=tag)>|\[(?P<word>[A-Z]{1,30})\](?P<worded>.*?)\[/(?P=word)\]
+    |\{(?P<braced>.*)\}|\((?P<rounded>.*)\)|\u00ab(?P<angled>.*)\u00bb)\s*""",
+    re.DOTALL | re.VERBOSE,
+)
+_INNER = ("inner", "tagged", "worded", "braced", "rounded", "angled")
+_OPEN_END = re.compile(r"\s*`{2,}\s*\Z")
 _FENCE = re.compile(r"(?<![`~])(`{3,}+|~{3,}+)[ \t]*(?:\w+[ \t]*\n|\n)?(.*?)\1", re.DOTALL)
 _LABEL = re.compile(
     r"\s*(?:[*#]+[ \t]*)?(?:(?:open)?cypher|(?:\w+[ \t]+){0,5}query|answer)"
@@ -48,8 +60,11 @@ _NOTHING = re.compile(r"[\u200b-\u200d\u2060\ufeff]")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212]")
 _ENTITY = re.compile(r"&(?:gt|lt|amp|quot|apos|nbsp|#\d{1,5}|#x[0-9a-fA-F]{1,4});")
 _CURLY = re.compile("\u2018([^'\u2018\u2019\\\\\n]*)\u2019|\u201c([^\"\u201c\u201d\\\\\n]*)\u201d")
-_PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
-_WORDS = re.compile(r"[*#_-]*[ \t]*([A-Z][\w']*),?[ \t]+([a-z][\w'-]*),?[ \t]+[\w'`\"-]+")
+_PARAGRAPH = re.compile(r"\n[ \t]*\n\s*|\n(?=(?:This|It|The)[ ][a-z]+[ ][a-z]+\b)")
+_WORDS = re.compile(r"(?:[*#_-]+|\d{1,2}[.)])?[ \t]*([A-Z][\w']*),?[ \t]+([a-z][\w'-]*),?[ \t]+[\w'`\"-]+")
+
+_MARKED = re.compile(r"\*\*\w|#{1,6} \w|-{3,}[ \t]*\n|(?:Explanation|Note):[ \t]+[A-Z][a-z]*[ ][a-z]")
+"""Markdown, and a label before words."""
 
 
 def bare_query(text: str) -> Checked:
@@ -57,7 +72,7 @@ def bare_query(text: str) -> Checked:
 
     A text in which no query is found is returned as it is, without thoughts.
     """
-    query = answer_of(text)
+    query = text if _is_query(text) and not _tagged(text) else answer_of(text)
     changes = [] if query == text else [THOUGHTS]
     if len(query) > LONGEST or _is_query(query):
         return Checked(query, tuple(changes))
@@ -74,9 +89,15 @@ def bare_query(text: str) -> Checked:
     return Checked(found, tuple(dict.fromkeys(changes)))
 
 
+def _tagged(text: str) -> bool:
+    """Whether tags of thoughts stand outside its comments."""
+    bare = _PARTS.sub(lambda part: "" if part[0].startswith(("//", "/*")) else part[0], text)
+    return answer_of(bare) != bare
+
+
 def _is_query(text: str) -> bool:
     """Whether a text begins as a query, and consists of tokens, with nothing behind it."""
-    if not _START.match(text) or _ENTITY.search(text) or _split_at(text) is not None:
+    if not _START.match(text) or _unescaped(text) != text or _split_at(text) is not None:
         return False
     try:
         tokens(text)
@@ -95,6 +116,8 @@ def _split_at(text: str) -> int | None:
             return part.start() + end if _INK.match(after) and not _START.match(after) else None
         for found in _PARAGRAPH.finditer(part[0]):
             here = part.start() + found.end()
+            if _MARKED.match(text, here):
+                return here
             words = _WORDS.match(text, here)
             if words and words[1].upper() not in LINKS | BEGINNINGS and words[2].upper() not in LINKS:
                 return here
@@ -117,7 +140,13 @@ def _json(text: str) -> str | None:
     try:
         value: object = json.loads(text, strict=False)
     except (ValueError, RecursionError):
-        return None
+        near = NearJson(text.strip(), 0, 10)
+        try:
+            value = near.value() if text.lstrip()[:1] in ("{", "[") else None
+        except ValueError:
+            return None
+        if near.at < len(text.strip()):
+            return None
     if isinstance(value, list) and len(cast(list[object], value)) == 1:
         value = cast(list[object], value)[0]
     if isinstance(value, dict):
@@ -136,7 +165,21 @@ def _unquoted(text: str) -> str | None:
 
 def _unlabelled(text: str) -> str | None:
     label = _LABEL.match(text)
-    return text[label.end() :] if label and _begins(text[label.end() :]) else None
+    rest = text[label.end() :] if label else ""
+    return rest if rest and (_begins(rest) or _unquoted(rest) or _unwrapped(rest)) else None
+
+
+def _unwrapped(text: str) -> str | None:
+    found = _WRAPPED.fullmatch(text)
+    inner = (
+        next((part.strip() for name, part in found.groupdict().items() if part and name in _INNER), "") if found else ""
+    )
+    return inner if inner and _begins(inner) else None
+
+
+def _closed(text: str) -> str:
+    """The text without the end of a code fence that did not begin."""
+    return _OPEN_END.sub("", text) if _START.match(text) and text.count("`") % 2 else text
 
 
 def _outside(text: str, change: Callable[[str], str]) -> str:
@@ -177,13 +220,20 @@ def _without_words_behind(text: str) -> str | None:
 def _without_words_before(text: str) -> str | None:
     """The text from the first line that begins as a query, if its words before that are no query."""
     line = None if _START.match(text) else _LINE.search(text)
-    return text[line.start() :].strip() if line else None
+    if not line:
+        return None
+    first = line[0].strip(" \t-*")
+    if first[:1] in ("U", "C", "W", "R") and _MATCH.search(text, 0, line.start()):  # only the end of the query is there
+        return None
+    return text[line.start() if first else line.end() :].strip()
 
 
 _RULES: Sequence[tuple[str, Callable[[str], str | None]]] = (
     ("the query was taken out of JSON", _json),
     ("the query was taken out of a code fence", _fenced),
     ("quotation marks around the query were left out", _unquoted),
+    ("what stands around the query was left out", _unwrapped),
+    ("the end of a code fence was left out", _closed),
     ("the label before the query was left out", _unlabelled),
     ("backslashes before line breaks and quotation marks were left out", _unslashed),
     ("spaces of other kinds were read as spaces", _spaced),
