@@ -21,7 +21,7 @@ from mulligan.core.records import Episode, Head, Lesson, Origin, Stop, Task
 from mulligan.recording.holders import owner
 from mulligan.store import open_store
 from mulligan.store.sqlite import SqliteStore
-from mulligan.workspace.git_workspace import GitWorkspace
+from mulligan.workspace.git_workspace import GitWorkspace, Mode
 
 MONTH = timedelta(days=30)
 LONG_AGO = 1_000_000_000.0
@@ -158,7 +158,7 @@ async def test_what_a_run_without_a_record_left_is_found_and_removed(
 
 @pytest.mark.parametrize("mode", ["worktree", "copy"])
 async def test_a_working_folder_without_a_lock_is_found_and_a_users_folder_is_not(
-    store: Store, repository: Path, mode: str
+    store: Store, repository: Path, mode: Mode
 ) -> None:
     """As a removal leaves it that was cut off."""
     workspace = GitWorkspace(folder=str(repository), mode=mode)
