@@ -1,8 +1,10 @@
 """How long `retry` waits, what of an exception the next try reads, and what can be read only once."""
 
+import errno
 import io
 import itertools
 import math
+import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.message import Message
@@ -76,6 +78,9 @@ ASKED: list[tuple[str, Exception, float | None]] = [
     ("an endless one", Refused(retry_after=math.inf), None),
     ("a negative one", Refused(headers={"Retry-After": "-3"}), None),
     ("a bool", Refused(retry_after=True), None),
+    ("a number without end", Refused(retry_after=10**400), None),
+    ("raw headers", Refused(response=Refused(headers=[(b"Retry-After", b"8")])), 8.0),
+    ("headers in bytes", Refused(headers={b"retry-after": b"9"}), 9.0),
 ]  # fmt: skip
 
 
@@ -191,6 +196,14 @@ TRANSIENT: list[tuple[Exception, bool]] = [
     (httpx.ReadTimeout("slow"), True),
     (httpx.HTTPStatusError("", request=response(500).request, response=response(502)), True),
     (Refused(status_code=529), True),
+    (Refused(status_code="429"), True),
+    (Refused(status=400, response={"Error": {"Code": "ThrottlingException"}}), True),
+    (Refused(code=lambda: Refused(name="UNAVAILABLE")), True),
+    (Refused(code=max), False),
+    (Refused(code="ENOENT"), False),
+    (OSError(errno.EHOSTUNREACH, "No route to host"), True),
+    (OSError(errno.ENOENT, "No such file"), False),
+    (socket.gaierror(socket.EAI_AGAIN, "try again"), True),
     (Refused(response={"ResponseMetadata": {"HTTPStatusCode": 503}}), True),
     (raised_from(ConnectionRefusedError("no")), True),
     (ExceptionGroup("all", [ConnectionResetError(), TimeoutError()]), True),

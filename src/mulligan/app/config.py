@@ -92,7 +92,7 @@ class Config:
 
 def project_file(folder: Path) -> Path | None:
     """The project file in this folder: mulligan.toml, else the tama.toml of a project that was made for tama."""
-    return next((folder / name for name in (FILE, TAMA) if (folder / name).is_file()), None)
+    return next((folder / name for name in (FILE, TAMA) if os.path.isfile(folder / name)), None)
 
 
 def project_root(start: Path | None = None) -> Path | None:
@@ -146,7 +146,7 @@ def load(start: Path | None = None) -> Config:
     for key in MODELS:
         if isinstance(value := values.get(key), str):
             values[key] = located_model(value, root)
-    if (root / ".env").is_file():
+    if os.path.isfile(root / ".env"):
         for name, value in read_dotenv(root / ".env").items():
             is_model = name.startswith("MULLIGAN_MODEL")
             os.environ.setdefault(name, located_model(value, root) if is_model else value)
