@@ -1,5 +1,6 @@
 """How long `retry` waits, what of an exception the next try reads, and what can be read only once."""
 
+import codecs
 import errno
 import io
 import itertools
@@ -399,7 +400,28 @@ def test_a_group_of_failures_is_a_failed_try() -> None:
 
 # --- what can be read only once -------------------------------------------------------------------------------------
 
+
+class Upload:
+    """As temporary files and uploads are: it wraps a file, and is none by its class."""
+
+    def __init__(self) -> None:
+        self.file = io.BytesIO(b"1\n2\n")
+
+    def read(self) -> bytes:
+        return self.file.read()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.file)
+
+
+def stream_reader() -> Any:
+    return codecs.getreader("utf-8")(io.BytesIO(b"1\n2\n"))
+
+
 ROWS: list[tuple[str, Callable[[], Any], Callable[[Any], Any], bool]] = [
+    ("an upload", Upload, list, True),
+    ("a reader of codecs", stream_reader, list, True),
+    ("an upload that is not read", Upload, id, False),
     ("a generator", lambda: (n for n in [1, 2]), list, True),
     ("map", lambda: map(abs, [1, 2]), list, True),
     ("an iterator", lambda: iter([1, 2]), list, True),
@@ -440,6 +462,7 @@ RESULTS: list[tuple[str, Callable[[], Any], Callable[[Any], list[Any]]]] = [
     ("a generator in a tuple", lambda: ((n for n in [1, 2]), "meta"), lambda answer: list(answer[0])),
     ("a generator in a dict", lambda: {"rows": (n for n in [1, 2])}, lambda answer: list(answer["rows"])),
     ("a file", lambda: io.StringIO("1\n2\n"), lambda answer: [int(line) for line in answer]),
+    ("an upload", Upload, lambda answer: [int(line) for line in answer]),
 ]
 
 
