@@ -29,9 +29,10 @@ LARGE = 1 << 24
 def identity(value: Any) -> Json:
     """What is the same for equal values in any process, functions among them, and differs for others.
 
-    A list and a tuple of the same items count as the same, and dicts whatever the order of their keys. Functions differ where their code does, or a value that
-    they hold: in a closure, among their defaults, as an argument of a `partial`, in the object that they are a method
-    of. Other objects differ by their class and their attributes, or by what `pickle` would write of them.
+    A list and a tuple of the same items count as the same, and dicts whatever the order of their keys. Functions
+    differ where their code does, or a value that they hold: in a closure, among their defaults, as an argument of a
+    `partial`, in the object that they are a method of. Other objects differ by their class and their attributes, or by
+    what `pickle` would write of them.
 
     Raises `InvalidInput` for what may hold something that nothing shows, such as a lock.
     """
@@ -149,10 +150,11 @@ def _reduced(value: Any, cls: type[Any], within: frozenset[int]) -> Json:
     if isinstance(made, str):  # the name of what there is once
         return made
     function, args, state, items, pairs, *_ = (*made, None, None, None, None)
-    ordered = isinstance(value, OrderedDict) or pairs is None
-    listed = [_held(None if items is None else list(items), within)]
-    listed.append(_held(None if pairs is None else list(pairs), within) if ordered else _items(pairs, within))
-    return [name_of(function), _held(args, within), _held(state, within), *listed]
+    listed = _held(None if items is None else list(items), within)
+    paired: Json = None
+    if pairs is not None:
+        paired = _held(list(pairs), within) if isinstance(value, OrderedDict) else _items(pairs, within)
+    return [name_of(function), _held(args, within), _held(state, within), listed, paired]
 
 
 def _attributes(value: Any, cls: type[Any]) -> dict[str, Any]:
