@@ -21,7 +21,7 @@ from mulligan.core.records import Episode, Head, Lesson, Origin, Stop, Task
 from mulligan.recording.holders import owner
 from mulligan.store import open_store
 from mulligan.store.sqlite import SqliteStore
-from mulligan.workspace.git_workspace import GitWorkspace
+from mulligan.workspace.git_workspace import GitWorkspace, Mode
 
 MONTH = timedelta(days=30)
 LONG_AGO = 1_000_000_000.0
@@ -154,6 +154,23 @@ async def test_what_a_run_without_a_record_left_is_found_and_removed(
     assert states(repository) == []
     assert git(repository, "worktree", "list").count("\n") == 1
     assert os.listdir(Path(os.environ["MULLIGAN_HOME"], "workspaces")) == []
+
+
+@pytest.mark.parametrize("mode", ["worktree", "copy"])
+async def test_a_working_folder_without_a_lock_is_found_and_a_users_folder_is_not(
+    store: Store, repository: Path, mode: Mode
+) -> None:
+    """As a removal leaves it that was cut off."""
+    workspace = GitWorkspace(folder=str(repository), mode=mode)
+    await workspace.open(episode("gone.1"))
+    for lock in workspace._locks.values():  # pyright: ignore[reportPrivateUsage]
+        os.close(lock)
+    folders = Path(os.environ["MULLIGAN_HOME"], "workspaces")
+    (folders / "gone.1" / "lock").unlink()
+    (folders / "app" / "web-app").mkdir(parents=True)
+    assert "its working folder" in (await pruned(store))["gone.1"]
+    assert os.listdir(folders) == ["app"]
+    assert git(repository, "worktree", "list").count("\n") == 1
 
 
 async def test_states_that_may_be_another_stores_go_only_when_they_are_named(

@@ -113,3 +113,13 @@ async def test_what_cannot_work_is_refused_before_any_model_is_called(options: d
     with pytest.raises(InvalidInput, match=message):
         await mulligan.solve("Write the total.", **arguments)
     assert not model.questions
+
+
+async def test_the_same_error_of_a_judge_in_two_trials_is_a_probable_bug() -> None:
+    model = ScriptedModel(["12", "Lesson: more.", "13", "Lesson: more."])
+    episode = await mulligan.solve("The total", model=model, judge=lambda answer: answer + 1, trials=2)
+    first, second = (trial.feedback for trial in episode.trials)
+    assert first is not None
+    assert second is not None
+    assert (first.passed, second.passed) == (False, None)
+    assert "Probably a bug in the judge <lambda>" in second.text

@@ -310,6 +310,7 @@ async def test_protected_files_are_judged_as_they_were(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)  # where a patch is left
     folder, actor = protected_project(tmp_path)
     settings = {"workspace": {"mode": mode, "protect": ["tests/"]}}
     store = SqliteStore(tmp_path / "store.db")
@@ -334,6 +335,7 @@ async def test_what_cannot_be_protected_is_refused_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)  # where a patch is left
     folder, actor = protected_project(tmp_path)
     for settings, says in [
         ({"protect": ["tests"], "mode": "in_place"}, "use mode worktree or copy"),
@@ -351,6 +353,7 @@ async def test_a_run_that_is_resumed_knows_what_was_reported_before_its_first_tr
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)  # where a patch is left
     folder, actor = protected_project(tmp_path)
     write(folder, "Makefile", f"test:\n\tenv PYTHONPATH=. {PYTEST}\n")
     store = SqliteStore(tmp_path / "store.db")

@@ -153,6 +153,8 @@ UTC, PARIS = datetime.UTC, ZoneInfo("Europe/Paris")
 HOUR = datetime.timezone(datetime.timedelta(hours=1))
 NEW_YEAR = datetime.datetime(2026, 1, 1)
 DIFFERENT: list[tuple[Any, Any]] = [
+    (collections.OrderedDict([("a", 1), ("b", 2)]), collections.OrderedDict([("b", 2), ("a", 1)])),
+    (collections.defaultdict(int, {"a": 1, "b": 2}), collections.defaultdict(int, {"b": 1, "a": 2})),
     *((1, True), (1, 1.0), ("1", 1), (None, "None"), (0.0, -0.0), (0, False), ("", None), ([], None), ([], {}), ({}, set())),
     *((float("nan"), None), (float("nan"), "nan"), (float("inf"), float("-inf")), (1j, 2j), (10**400, 1)),
     *((b"a", "a"), (b"a", bytearray(b"a")), (b"a" * 100, b"a" * 99 + b"b"), ("é", "e\u0301"), ("a", "a ")),
@@ -208,6 +210,9 @@ def used_up(value: Any) -> Any:
 
 
 SAME: list[tuple[Any, Any]] = [
+    ({"a": 1, "b": [2]}, {"b": [2], "a": 1}),
+    (collections.Counter("ab"), collections.Counter("ba")),
+    (collections.defaultdict(int, {"a": 1, "b": 2}), collections.defaultdict(int, {"b": 2, "a": 1})),
     ([1, [2]], (1, (2,))),
     ({3, 1, 2}, {2, 3, 1}),
     (float("nan"), float("nan")),

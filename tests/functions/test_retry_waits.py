@@ -1,8 +1,11 @@
 """How long `retry` waits, what of an exception the next try reads, and what can be read only once."""
 
+import codecs
+import errno
 import io
 import itertools
 import math
+import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.message import Message
@@ -76,6 +79,9 @@ ASKED: list[tuple[str, Exception, float | None]] = [
     ("an endless one", Refused(retry_after=math.inf), None),
     ("a negative one", Refused(headers={"Retry-After": "-3"}), None),
     ("a bool", Refused(retry_after=True), None),
+    ("a number without end", Refused(retry_after=10**400), None),
+    ("raw headers", Refused(response=Refused(headers=[(b"Retry-After", b"8")])), 8.0),
+    ("headers in bytes", Refused(headers={b"retry-after": b"9"}), 9.0),
 ]  # fmt: skip
 
 
@@ -191,6 +197,14 @@ TRANSIENT: list[tuple[Exception, bool]] = [
     (httpx.ReadTimeout("slow"), True),
     (httpx.HTTPStatusError("", request=response(500).request, response=response(502)), True),
     (Refused(status_code=529), True),
+    (Refused(status_code="429"), True),
+    (Refused(status=400, response={"Error": {"Code": "ThrottlingException"}}), True),
+    (Refused(code=lambda: Refused(name="UNAVAILABLE")), True),
+    (Refused(code=max), False),
+    (Refused(code="ENOENT"), False),
+    (OSError(errno.EHOSTUNREACH, "No route to host"), True),
+    (OSError(errno.ENOENT, "No such file"), False),
+    (socket.gaierror(socket.EAI_AGAIN, "try again"), True),
     (Refused(response={"ResponseMetadata": {"HTTPStatusCode": 503}}), True),
     (raised_from(ConnectionRefusedError("no")), True),
     (ExceptionGroup("all", [ConnectionResetError(), TimeoutError()]), True),
@@ -386,7 +400,28 @@ def test_a_group_of_failures_is_a_failed_try() -> None:
 
 # --- what can be read only once -------------------------------------------------------------------------------------
 
+
+class Upload:
+    """As temporary files and uploads are: it wraps a file, and is none by its class."""
+
+    def __init__(self) -> None:
+        self.file = io.BytesIO(b"1\n2\n")
+
+    def read(self) -> bytes:
+        return self.file.read()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.file)
+
+
+def stream_reader() -> Any:
+    return codecs.getreader("utf-8")(io.BytesIO(b"1\n2\n"))
+
+
 ROWS: list[tuple[str, Callable[[], Any], Callable[[Any], Any], bool]] = [
+    ("an upload", Upload, list, True),
+    ("a reader of codecs", stream_reader, list, True),
+    ("an upload that is not read", Upload, id, False),
     ("a generator", lambda: (n for n in [1, 2]), list, True),
     ("map", lambda: map(abs, [1, 2]), list, True),
     ("an iterator", lambda: iter([1, 2]), list, True),
@@ -427,6 +462,7 @@ RESULTS: list[tuple[str, Callable[[], Any], Callable[[Any], list[Any]]]] = [
     ("a generator in a tuple", lambda: ((n for n in [1, 2]), "meta"), lambda answer: list(answer[0])),
     ("a generator in a dict", lambda: {"rows": (n for n in [1, 2])}, lambda answer: list(answer["rows"])),
     ("a file", lambda: io.StringIO("1\n2\n"), lambda answer: [int(line) for line in answer]),
+    ("an upload", Upload, lambda answer: [int(line) for line in answer]),
 ]
 
 

@@ -121,7 +121,19 @@ def by_a_symlink_to_its_branch(owner: Path, at: Path) -> Path:
     return at
 
 
+def by_the_id_of_its_commit(owner: Path, at: Path) -> Path:
+    shutil.copy(owner / ".git/refs/heads/main", a_repository(at) / ".git/refs/heads/main")
+    return at
+
+
+def by_the_id_of_its_commit_and_a_symlink(owner: Path, at: Path) -> Path:
+    shutil.copy(owner / ".git/refs/heads/main", by_a_symlink_to_its_objects(owner, at) / ".git/HEAD")
+    return at
+
+
 FORGERIES = [
+    by_the_id_of_its_commit,
+    by_the_id_of_its_commit_and_a_symlink,
     of_its_own_history,
     without_a_commit,
     by_another_way_to_the_address,

@@ -115,6 +115,21 @@ def test_a_body_over_16_mb_is_refused_whether_its_length_was_said_or_not(server:
     assert (status, b"at most" in body) == (200, True)
 
 
+@pytest.mark.parametrize("lines", [{"Connection": "close"}, {}, {"Content-Length": "20000000", "Connection": "close"}])
+def test_a_client_that_sends_all_before_it_reads_gets_the_refusal(server: Running, lines: dict[str, str]) -> None:
+    with closing(HTTPConnection(urlsplit(server.url).netloc, timeout=30)) as connection:
+        body = b" " * 20_000_000
+        whole = body if "Content-Length" in lines else iter([body[n : n + MB] for n in range(0, len(body), MB)])
+        connection.request("POST", "/mcp", whole, {"Content-Type": "application/json", **lines}, encode_chunked=True)
+        assert connection.getresponse().status == 413
+
+
+def test_headers_that_are_too_long_get_the_refusal(server: Running) -> None:
+    with connected(server.url) as connection:
+        connection.sendall(head(server.url, f"X: {'x' * 20_000_000}") + b"\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400")
+
+
 def test_bodies_that_are_held_at_once_have_a_bound_together(server: Running) -> None:
     before = server.memory()
     several = [connected(server.url) for _ in range(5)]

@@ -305,3 +305,20 @@ def test_one_sandbox_over_several_event_loops() -> None:
         return [ran.exit_code for ran in await asyncio.gather(*(box.run(Job(python(""))) for _ in range(3)))]
 
     assert asyncio.run(three()) == asyncio.run(three()) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("confined", [True, False])
+def test_the_time_that_jobs_take_counts_as_that_of_children(confined: bool) -> None:
+    """As `time` and getrusage show it: that of the job, and of a process that it started and waited for."""
+    burn = "import time\nwhile time.process_time() < 0.4: pass"
+    code = f"import subprocess, sys; exec({burn!r}); subprocess.run([sys.executable, '-ISc', {burn!r}])"
+    program = f"""
+import asyncio, atexit, resource
+atexit.register(lambda: print(sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])))
+from mulligan.core.protocols import Job
+from mulligan.sandbox.local import LocalSandbox
+ran = asyncio.run(LocalSandbox().run(Job({python(code)!r}, confined={confined})))
+assert ran.exit_code == 0, ran
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert float(said.stdout) > 0.7

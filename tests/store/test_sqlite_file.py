@@ -289,6 +289,33 @@ asyncio.run(main())
 """
 
 
+SHUT = """
+import os, sys
+import mulligan
+from mulligan.functions.shared import close_shared
+
+same = mulligan.retry(lambda task: task)
+same("imports what it needs, which others may not read")
+close_shared()
+os.environ["MULLIGAN_HOME"] = sys.argv[1]
+os.chdir(os.path.join(os.path.dirname(sys.argv[1]), "shut"))
+os.chmod(".", 0)
+if os.geteuid() == 0:
+    os.setuid(65534)
+print(same("done"))
+"""
+
+
+@pytest.mark.parametrize("place", ["shut", "home"])
+def test_a_home_or_a_working_folder_that_may_not_be_searched_does_not_stop_a_function(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+) -> None:
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    (open_folder / "shut").mkdir()
+    assert ran(SHUT, open_folder / place).stdout == "done\n"
+    (open_folder / "shut").chmod(0o700)
+
+
 async def test_a_read_only_file_can_be_read_and_says_why_it_is_not_written(open_folder: Path) -> None:
     path = open_folder / "m.db"
     store = SqliteStore(path)

@@ -106,7 +106,7 @@ class Config:
 
 def project_file(folder: Path) -> Path | None:
     """The project file in this folder: mulligan.toml, else the tama.toml of a project that was made for tama."""
-    return next((folder / name for name in (FILE, TAMA) if (folder / name).is_file()), None)
+    return next((folder / name for name in (FILE, TAMA) if os.path.isfile(folder / name)), None)
 
 
 def project_root(start: Path | None = None) -> Path | None:
@@ -184,7 +184,7 @@ def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
     for key in MODELS:
         if isinstance(value := values.get(key), str):
             values[key] = located_model(value, root)
-    variables = allowed(read_dotenv(dotenv), risks) if dotenv.is_file() else {}
+    variables = allowed(read_dotenv(dotenv), risks) if os.path.isfile(dotenv) else {}
     found = settings_contents(root, file, risks, variables)
     if found.trusted:
         found.hold()

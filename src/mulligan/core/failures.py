@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import random
 import re
@@ -20,10 +21,13 @@ BUSY = frozenset({408, 425, 429})
 _TRANSIENT = re.compile(
     r"rate_?limit|toomanyrequests|throttl|overloaded|resourceexhausted|serviceunavailable|internalserver"
     r"|(connection|connect|network|transport|protocol|url|proxy)error$|timeout(error|exception)?$"
-    r"|disconnected|incompleteread|deadlineexceeded",
+    r"|disconnected|incompleteread|chunkedencoding|ssleof|gaierror|deadline_?exceeded|resource_exhausted|^unavailable$"
+    r"|slow_?down|service_unavailable|internal_server",
     re.IGNORECASE,
 )
-"""Names of exceptions of clients whose classes are not known here."""
+"""Names of exceptions of clients whose classes are not known here, and the codes that they carry."""
+_LOST = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN})
+"""Numbers of an `OSError` that is a lost connection and has no class."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +92,12 @@ def is_transient(error: BaseException) -> bool:
 
 
 def _is_transient(error: BaseException) -> bool:
+    if any(map(_TRANSIENT.search, _codes(error))):  # of services that answer 400 to one request too many
+        return True
     status = _status(error)
     if status is not None:
         return status in BUSY or status >= 500
-    if isinstance(error, (ConnectionError, TimeoutError)):
+    if isinstance(error, (ConnectionError, TimeoutError)) or (isinstance(error, OSError) and error.errno in _LOST):
         return True
     return any(_TRANSIENT.search(kind.__name__) for kind in type(error).__mro__[:-3])
 
@@ -112,7 +118,19 @@ def _status(error: BaseException) -> int | None:
     meta = _get(response, "ResponseMetadata")
     found = [_get(error, "status_code"), _get(error, "status"), _get(error, "code"), _get(response, "status_code")]
     found += [_get(response, "status"), _get(meta, "HTTPStatusCode")]
-    return next((int(one) for one in found if isinstance(one, int) and 400 <= one < 600), None)
+    numbers = (int(one) if isinstance(one, str) and re.fullmatch("[45][0-9]{2}", one) else one for one in found)
+    return next((int(one) for one in numbers if isinstance(one, int) and 400 <= one < 600), None)
+
+
+def _codes(error: BaseException) -> list[str]:
+    """The names of errors that an exception carries, as those of gRPC and of AWS do."""
+    code = _get(error, "code")
+    try:
+        code = code() if callable(code) else code
+    except Exception:  # asks for arguments
+        code = None
+    found = [code, _get(code, "name"), _get(_get(_get(error, "response"), "Error"), "Code")]
+    return [one for one in found if isinstance(one, str)]
 
 
 def retry_after(error: BaseException) -> float | None:
@@ -133,7 +151,8 @@ def retry_after(error: BaseException) -> float | None:
 
 def _of_headers(headers: Any) -> float | None:
     try:
-        fields = {str(name).lower(): value for name, value in headers.items()}
+        pairs = headers.items() if hasattr(headers, "items") else headers
+        fields = {_text(name).lower(): value for name, value in pairs}
     except Exception:  # no headers
         return None
     milliseconds = _seconds(fields.get("retry-after-ms"))
@@ -144,18 +163,23 @@ def _seconds(value: Any) -> float | None:
     """Seconds of a number, a time span, or a text with a number or a date."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
-    if isinstance(value, (bytes, bytearray)):
-        value = bytes(value).decode("latin-1")
+    value = _text(value) if isinstance(value, (bytes, bytearray)) else value
     try:
         seconds = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
+    except OverflowError:  # an integer of hundreds of digits
+        return None
     except ValueError:
         try:
             at = parsedate_to_datetime(str(value))
-        except ValueError:
+            at = at if at.tzinfo else at.replace(tzinfo=UTC)
+            return max((at - datetime.now(UTC)).total_seconds(), 0.0)
+        except (ValueError, OverflowError):
             return None
-        at = at if at.tzinfo else at.replace(tzinfo=UTC)
-        return max((at - datetime.now(UTC)).total_seconds(), 0.0)
     return seconds if seconds is not None and math.isfinite(seconds) and seconds >= 0 else None
+
+
+def _text(value: Any) -> str:
+    return bytes(value).decode("latin-1") if isinstance(value, (bytes, bytearray)) else str(value)
 
 
 def _get(thing: Any, name: str) -> Any:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, Union, cast
 from mulligan.core.errors import InvalidInput, error_text
 from mulligan.core.failures import is_transient
 from mulligan.core.records import Episode, Feedback, Finding
+from mulligan.evaluators._bugs import Bugs
 from mulligan.text.evidence import evidence_of
 from mulligan.text.python_code import parsed
 from mulligan.text.truncate import truncate_text
@@ -166,7 +167,7 @@ class FunctionJudge:
 
     def __init__(self, judge: Callable[..., Any], of: str) -> None:
         check_judge(judge, ("task",), of)
-        self._judge = judge
+        self._judge, self._bugs = judge, Bugs()
         self.name = judge_name(judge)
 
     async def evaluate(self, episode: Episode) -> Feedback:
@@ -179,5 +180,6 @@ class FunctionJudge:
         except BUGS as error:
             raise InvalidInput(f"the judge {self.name} has a bug: {type(error).__name__}: {error}") from error
         except Exception as error:
-            return objection(error, self._judge, answer, outer)
+            bug = self._bugs.verdict(error, f"the judge {self.name}")
+            return bug or objection(error, self._judge, answer, outer)
         return feedback_of(verdict, self._judge, answer, 1.0)

@@ -48,8 +48,8 @@ from mulligan.core.records import (
     Task,
     Trial,
 )
+from mulligan.evaluators._bugs import Bugs
 from mulligan.evaluators._judging import BUGS, feedback_of, judge_arguments, judge_name, objection, returned, shown
-from mulligan.functions.bugs import Bugs
 from mulligan.functions.identity import identity
 from mulligan.functions.manner import Manner, composed, takes_argument
 from mulligan.functions.notes import notes_of

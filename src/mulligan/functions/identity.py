@@ -7,6 +7,7 @@ import functools
 import hashlib
 import inspect
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import lru_cache
@@ -28,9 +29,10 @@ LARGE = 1 << 24
 def identity(value: Any) -> Json:
     """What is the same for equal values in any process, functions among them, and differs for others.
 
-    A list and a tuple of the same items count as the same. Functions differ where their code does, or a value that
-    they hold: in a closure, among their defaults, as an argument of a `partial`, in the object that they are a method
-    of. Other objects differ by their class and their attributes, or by what `pickle` would write of them.
+    A list and a tuple of the same items count as the same, and dicts whatever the order of their keys. Functions
+    differ where their code does, or a value that they hold: in a closure, among their defaults, as an argument of a
+    `partial`, in the object that they are a method of. Other objects differ by their class and their attributes, or by
+    what `pickle` would write of them.
 
     Raises `InvalidInput` for what may hold something that nothing shows, such as a lock.
     """
@@ -78,7 +80,7 @@ def _tagged(kind: str, of: Json, **more: Json) -> Json:
 
 
 def _items(items: Iterable[tuple[Any, Any]], within: frozenset[int]) -> list[Json]:
-    return [[_held(key, within), _held(value, within)] for key, value in items]
+    return sorted(([_held(key, within), _held(value, within)] for key, value in items), key=_sorting)
 
 
 def _sorting(value: Json) -> str:
@@ -148,18 +150,11 @@ def _reduced(value: Any, cls: type[Any], within: frozenset[int]) -> Json:
     if isinstance(made, str):  # the name of what there is once
         return made
     function, args, state, items, pairs, *_ = (*made, None, None, None, None)
-    listed = [_held(None if one is None else list(one), within) for one in (items, pairs)]
-    return [name_of(function), _held(args, within), _held(_by_name(state), within), *listed]
-
-
-def _by_name(state: Any) -> Any:
-    """The attributes in a state in one order, whatever the order in which they were set."""
-    if type(state) is tuple:
-        return [_by_name(part) for part in cast("tuple[Any, ...]", state)]
-    if type(state) is dict:
-        named = cast("dict[Any, Any]", state)
-        return {name: named[name] for name in sorted(named)} if all(isinstance(name, str) for name in named) else named
-    return state
+    listed = _held(None if items is None else list(items), within)
+    paired: Json = None
+    if pairs is not None:
+        paired = _held(list(pairs), within) if isinstance(value, OrderedDict) else _items(pairs, within)
+    return [name_of(function), _held(args, within), _held(state, within), listed, paired]
 
 
 def _attributes(value: Any, cls: type[Any]) -> dict[str, Any]:

@@ -56,9 +56,10 @@ def twice(value: Any) -> tuple[Any, Any]:
 
 def going_back(value: Any) -> Callable[[], object]:
     """What puts a file back to where it stands now; nothing for another value."""
-    if isinstance(value, io.IOBase) and _can_go_back(value):
-        place = value.tell()
-        return lambda: None if value.closed else value.seek(place)
+    file = _file(value)
+    if file is not None and _can_go_back(file):
+        place = file.tell()
+        return lambda: None if file.closed else file.seek(place)
     return lambda: None
 
 
@@ -82,17 +83,28 @@ def _is_lazy(value: Any) -> bool:
 
 
 def _is_read_once(value: Any) -> bool:
-    if isinstance(value, io.IOBase):
+    if (file := _file(value)) is not None:
         try:
-            return not value.closed and value.readable()
+            return not file.closed and file.readable()
         except Exception:
             return False
     return isinstance(value, (Iterator, AsyncIterator)) or inspect.isasyncgen(value)
 
 
+def _file(value: Any) -> io.IOBase | None:
+    """The open file that the value is, or reads from: `NamedTemporaryFile`, `os.popen`, uploads and codecs wrap one."""
+    if isinstance(value, io.IOBase):
+        return value
+    held = getattr(value, "__dict__", None)
+    if not isinstance(held, dict) or not hasattr(value, "read"):
+        return None
+    inner = (cast("dict[str, Any]", held).get(name) for name in ("file", "_stream", "stream"))
+    return next((one for one in inner if isinstance(one, io.IOBase)), None)
+
+
 def _can_go_back(value: Any) -> bool:
     try:
-        return isinstance(value, io.IOBase) and value.seekable()
+        return (file := _file(value)) is not None and file.seekable()
     except Exception:
         return False
 
@@ -102,8 +114,8 @@ def _place(value: Any) -> Any:
     try:
         if inspect.isgenerator(value):
             return None if inspect.getgeneratorstate(value) != inspect.GEN_CREATED else 0
-        if isinstance(value, io.IOBase):
-            return value.tell()
+        if (file := _file(value)) is not None:
+            return file.tell()
         left = operator.length_hint(value, -1)
         return left if left >= 0 else None
     except Exception:

@@ -214,11 +214,12 @@ def _is_free(claim: str) -> bool:
 
 
 def _share(found: Repository, line: _Line) -> bool:
-    """Whether a repository has a commit in common with the one of this line."""
+    """Whether a repository has a commit in common with the one of this line, and stores it: anybody can write the id of
+    a commit into a reference."""
     if found.has(line.commit):
         return True
     other = _at(line.folder)
-    return other is not None and (found.has(other.head) or other.has(found.head))
+    return other is not None and (found.has(other.head) or (other.has(found.head) and found.has(found.head)))
 
 
 def _lines(project: str) -> Sequence[_Line]:

@@ -30,20 +30,33 @@ _DISK_FILES = 4
 
 
 def serve(listen: socket.socket) -> None:
-    """Fork a supervisor for each message of one byte and four descriptors, until the other end closes."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    """Fork a supervisor for each message of one byte and four descriptors, until the other end closes.
+
+    All are waited for: only so does the time that jobs take count as that of Mulligan's children.
+    """
+    signal.signal(signal.SIGCHLD, lambda number, frame: _reap(os.WNOHANG))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
     gc.freeze()
     while True:
         message, fds, _, _ = socket.recv_fds(listen, 1, 4)
         if not message:
+            listen.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.alarm(1)  # a job that still runs does not hold up the end
+            _reap(0)
             return
         if os.fork() == 0:
             listen.close()
             _supervise(fds)
         for fd in fds:
             os.close(fd)
+
+
+def _reap(options: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, options)[0]:
+            pass
 
 
 def _supervise(fds: list[int]) -> None:

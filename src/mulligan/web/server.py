@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, cast
 
 import h11
 import uvicorn
@@ -54,13 +54,19 @@ class Server(uvicorn.Server):
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1, which closes surplus connections, slow requests and answers that nobody reads."""
+    """uvicorn's HTTP/1.1, which closes surplus connections, slow requests and answers that nobody reads.
+
+    An answer before the end of the request, such as 413, reaches the client: the rest is read and dropped first. A
+    connection that is closed with bytes unread is reset, and the client's system may drop the answer.
+    """
 
     _slow: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    _dropping = False
+    _ending = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, _ClosesLater(transport, self._drop_rest)))
         if len(self.connections) > MAX_CONNECTIONS:
             transport.abort()
         else:
@@ -70,10 +76,29 @@ class TimedProtocol(H11Protocol):
         self._slow, self._unread = _cancel(self._slow), _cancel(self._unread)
         super().connection_lost(exc)
 
+    def _drop_rest(self) -> bool:
+        """Whether the connection stays open for the rest of a request."""
+        if self._ending or self._dropping or self.conn.their_state not in (h11.SEND_BODY, h11.ERROR):
+            return self._dropping
+        self._dropping = True
+        self._slow = self._slow or self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
+        self.transport.write_eof()
+        self.flow.resume_reading()
+        return True
+
+    def shutdown(self) -> None:
+        self._ending = True
+        if self._dropping:
+            self.transport.abort()
+        else:
+            super().shutdown()
+
     def data_received(self, data: bytes) -> None:
+        if self._dropping:
+            return
         self._slow = self._slow or self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
         super().data_received(data)
-        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) and not self._dropping:
             self._slow = _cancel(self._slow)
 
     def pause_writing(self) -> None:
@@ -83,6 +108,25 @@ class TimedProtocol(H11Protocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._unread = _cancel(self._unread)
+
+
+class _ClosesLater:
+    """A transport that `close` leaves open as long as `stays_open` says so."""
+
+    def __init__(self, transport: asyncio.Transport, stays_open: Callable[[], bool]) -> None:
+        self._transport, self._stays_open = transport, stays_open
+        self._closed = False
+
+    def close(self) -> None:
+        self._closed = True
+        if not self._transport.is_closing() and not self._stays_open():
+            self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._closed or self._transport.is_closing()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> None:

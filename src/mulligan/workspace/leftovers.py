@@ -77,7 +77,7 @@ def leftovers(data: Iterable[str], repositories: Iterable[str]) -> dict[str, Lef
     tops, search = list(dict.fromkeys(data)), dict.fromkeys(repositories)
     for top in tops:
         for own in sorted(Path(top).iterdir()) if os.path.isdir(top) else ():
-            if (own / "lock").exists():
+            if own.is_dir() and not own.is_symlink() and _is_of_an_episode(own):
                 found[own.name] = Leftovers(own.name, own)
                 search.update(dict.fromkeys(str(Path(admin).parent.parent) for _, admin in _working(own) if admin))
     for repository in search:
@@ -115,6 +115,15 @@ def _working(own: Path) -> Iterator[tuple[Path, str]]:
         admin = Path(said.removeprefix("gitdir: ").strip() or "/nowhere")
         own_entry = admin.parent.name == "worktrees" and admin.name == folder.name
         yield folder, str(admin) if own_entry else ""
+
+
+def _is_of_an_episode(folder: Path) -> bool:
+    """By its lock; or, as that may be missing where a removal was cut off, by a working folder that git's entry for
+    it, or a copy's history, shows to be ours."""
+    if (folder / "lock").exists():
+        return True
+    copy = (folder / "history.git").is_dir()
+    return any(copy or admin for _, admin in _working(folder))
 
 
 def _worktrees(repository: str, tops: list[str]) -> Iterator[tuple[str, str]]:

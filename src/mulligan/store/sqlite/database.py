@@ -87,7 +87,8 @@ def write_refused(error: Exception) -> bool:
 
 def disk_problem(path: Path) -> str:
     """What keeps the disk of this file from being written: "full", "read-only", or ""."""
-    there = next((folder for folder in (path, *path.parents) if folder.exists()), None)
+    # os.path.exists is False where Path.exists raises, as below a folder that may not be searched.
+    there = next((folder for folder in (path, *path.parents) if os.path.exists(folder)), None)
     if there is None or not hasattr(os, "statvfs"):
         return ""
     try:
@@ -111,13 +112,13 @@ class Snapshots:
 
     def connect(self) -> sqlite3.Connection:
         """A new connection; a missing file reads as empty. Raises `sqlite3.Error`."""
-        if not self._path.exists():
+        if not os.path.exists(self._path):
             self._warn("it is not there, and cannot be made here")
             return _ready(":memory:", lambda db: migrate(db, self._path))
-        if Path(f"{self._path}-shm").exists():  # another process holds it open
+        if os.path.exists(f"{self._path}-shm"):  # another process holds it open
             with suppress(sqlite3.Error):
                 return self._opened("mode=ro")
-        if not self._log.exists() or not self._log.stat().st_size:
+        if not os.path.exists(self._log) or not self._log.stat().st_size:
             with suppress(_OutdatedFile):
                 return self._opened("immutable=1")
         return self._copy()
@@ -147,7 +148,7 @@ class Snapshots:
         return _ready(str(Path(folder, self._path.name)), lambda db: migrate(db, self._path))
 
     def _files(self) -> list[Path]:
-        return [file for file in (self._path, self._log) if file.exists()]
+        return [file for file in (self._path, self._log) if os.path.exists(file)]
 
     def _copied_to(self) -> TemporaryDirectory[str]:
         if self._copied:
@@ -411,6 +412,14 @@ def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
     return StoreError(messages.get(code, f"{path}: {error}"))
 
 
+def _failure(error: BaseException, path: Path) -> BaseException:
+    """What the caller is to raise. It raises nothing itself, as somebody waits for it."""
+    try:
+        return explained(error, path) if isinstance(error, (sqlite3.Error, UnicodeError)) else error
+    except Exception as other:
+        return other
+
+
 @dataclass(frozen=True)
 class _Job:
     """Work for a thread.
@@ -498,10 +507,8 @@ class Lane:
                         with closing(self._database.snapshot()) as still:
                             result = self._once(still, job.work)
                     unsynced = self._begin == "BEGIN IMMEDIATE"
-            except (sqlite3.Error, UnicodeError) as error:
-                failed = explained(error, self._path)
             except BaseException as error:  # goes to the caller: this thread serves others, too
-                failed = error
+                failed = _failure(error, self._path)
             with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
                 job.loop.call_soon_threadsafe(job.settle, result, failed)
             del result, failed  # the caller's alone now
