@@ -24,7 +24,7 @@ MOST = 2
 """Steps of a remedy at most."""
 
 _WRAPS_NOTHING = ("time", "nohup", "env", "exec", "command", "sudo", "doas", "nice", "strace", "watch")
-_NARROWS = tuple("-run -k -t -v -vv -q -x -n -s -count --filter --verbose --quiet --tail --grep".split())  # noqa: SIM905
+_NARROWS = tuple("-run -k -t -v -vv -q -x -n -s -count --filter --verbose --quiet --tail --grep -rf".split())  # noqa: SIM905
 """Flags that run less, or show more or less of it."""
 _RUNNERS = ("run", "exec", "x", "task", "-m")
 _LIST = re.compile(r"[\w.-]+(?:,[\w.-]+)+")
@@ -129,8 +129,10 @@ class Failure:
         return bool(_any("asks").search(self.lines)) and self.names(*(one for one in wanted if len(one) > 3))
 
     def mentions(self, *wanted: str) -> bool:
-        """Whether the output has all of these, as they stand: it proposes them, or lists what there is."""
-        return all(re.search(rf"(?<![\w-]){re.escape(one)}(?![\w-])", self.output, re.IGNORECASE) for one in wanted)
+        """Whether the output has all of these, as they stand: it proposes them, or lists what there is. How to run
+        less, or to see more, is no proposal."""
+        lines = "\n".join(line for line in self.output.splitlines() if not _any("reruns").search(line))
+        return all(re.search(rf"(?<![\w-]){re.escape(one)}(?![\w-])", lines, re.IGNORECASE) for one in wanted)
 
 
 def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
@@ -217,7 +219,7 @@ def variables_count(new: Sequence[str], failure: Failure, *, edited: bool) -> bo
 def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failure, edited: bool) -> bool:
     names, program, other = failure.names, failed[0], works[0]
     wrapper = works[: -len(failed)] if len(works) > len(failed) and works[-len(failed) :] == failed else ()
-    if set(works) & {"--help", "-h", "--version", "help"}:
+    if set(works) & {"--help", "-h", "--version", "help"} or _any("basic").fullmatch(_base(program)):
         return False
     if failure.is_of_environment:
         if len(works) < len(failed) and failed[-len(works) :] == works:  # a wrapper was taken off
@@ -255,14 +257,15 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
         return False
     if any(_is_flag(word) and names(word.partition("=")[0]) for word in removed):
         return True
-    if any(_is_flag(word) and names(word.partition("=")[0]) for word in added):
-        return not edited
+    if any(_is_flag(word) and names(flag := word.partition("=")[0]) and failure.mentions(flag) for word in added):
+        return not edited and not any(word in _NARROWS for word in added)
     if not removed and not edited and not failure.is_of_code:
         flags = [word.partition("=")[0] for word in added if word.startswith("--")]
         values = [word for word in added if not _is_flag(word)]
         if flags and failure.mentions(*flags):  # the output proposes it
             return True
-        if flags and failure.asks_for(*(word.lstrip("-") for word in flags)):
+        own = [word.lstrip("-") for word in flags if len(word) > 5 and word not in _NARROWS]
+        if failure.asks_for(*own) or (failure.is_of_environment and names(*own)):
             return True
         if (
             _is_flag(added[0])
