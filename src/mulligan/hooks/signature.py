@@ -78,7 +78,8 @@ _SUMMARY = re.compile(
     r"""(?xi)
     script\ .*\ exited\ with | command\ failed\ with\ exit\ code | exited?\ (?:with\ )?(?:code|status)\ \d+\W*$
     | item\ \d+\ failed | \ball\ fail | some\ errors\ were | ^\W*(?:error|fail(?:ed|ure)?)\W*$ | elifecycle | ^fail\s
-    | (?<!port\ )(?<![:.\d])\b\d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b | failed\ to\ push\ some\ refs | ^[$>]\s
+    | (?<!port\ )(?<![:.\d])\b\d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b
+    | failed\ to\ push\ some\ refs | ^[$>]\s
     | \blifecycle\ script\b | ^\W*build\ failed\b | script\ failed\ \(code | \b(?:error\ during|failed\ with)\ \w+:$
     | execution\ failed\ for\ task
     | the\ dependencies\ of\ task | linker\ command\ failed | \bld\ returned\b | validation\ errors?\ for\ \S+$
