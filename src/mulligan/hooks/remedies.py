@@ -168,7 +168,7 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
         proposed = len(step.split()) > 1 and failure.mentions(step) and not _any("accepts").search(step)
         if proposed or ((words(step) - own_words) & about and (sets_up or environment)):
             counts.append(step)
-        elif environment or (sets_up and not failure.is_of_code):
+        elif environment or not failure.is_of_code:
             (likely if sets_up else others).append(step)
     if not counts and not edited and len(likely) <= MOST and (not others or len(likely) + len(others) == 1):
         counts = likely or others
