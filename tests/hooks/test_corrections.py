@@ -13,6 +13,8 @@ from mulligan.hooks.events import QUESTION
 
 CORPUS: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("corrections.toml").read_text("utf-8"))
 
+HOLDS: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("holds.toml").read_text("utf-8"))
+
 
 def each(kind: str) -> list[str]:
     return [sentence for language in CORPUS.values() for sentence in language[kind]]
@@ -95,3 +97,18 @@ def test_what_holds_beyond_the_task_is_told_from_what_holds_now(sentence: str, h
 )
 def test_a_correction_in_other_words(sentence: str) -> None:
     assert correction_in(sentence)
+
+
+@pytest.mark.parametrize("sentence", HOLDS["lasting"])
+def test_what_holds_from_now_on_counts_at_once(sentence: str) -> None:
+    assert lasts(correction_in(sentence)) is True
+
+
+@pytest.mark.parametrize("sentence", HOLDS["moment"])
+def test_what_holds_for_the_moment_is_no_lesson(sentence: str) -> None:
+    assert not (correction := correction_in(sentence)) or lasts(correction) is False
+
+
+@pytest.mark.parametrize("sentence", HOLDS["none"])
+def test_a_task_a_report_and_thanks_are_none(sentence: str) -> None:
+    assert correction_in(sentence) == ""

@@ -44,7 +44,7 @@ from mulligan.hooks.events import QUESTION, Call, Notice
 from mulligan.hooks.journal import FILE, Journal
 from mulligan.hooks.learning import events_since, evidence_of
 from mulligan.hooks.project import project_id
-from mulligan.hooks.signature import digest, signature
+from mulligan.hooks.signature import digest, keys, signature
 from mulligan.hooks.status import status_of
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"
@@ -127,7 +127,8 @@ async def test_what_one_session_overcame_is_a_candidate_and_a_second_confirms_it
             (lesson,) = await lessons(project)
             assert (lesson.confirmed, len(sightings(lesson))) == (n == 2, n)
             assert await finish(journal) == Result()  # nothing is new
-    assert lesson.context["errors"] == [digest(signature(MISSING))]
+    assert lesson.context["errors"] == list(keys(MISSING))
+    assert lesson.context["errors"][0] == digest(signature(MISSING))
     evidence: Any = lesson.context["seen"]
     assert [one["agent"] for one in evidence] == [agent, agent]
     assert "No module named" in evidence[0]["fails"]

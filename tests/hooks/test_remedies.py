@@ -14,7 +14,8 @@ from mulligan.hooks.commands import only_looks, parts, plain
 from mulligan.hooks.events import Call
 from mulligan.hooks.pairs import State, find
 
-CASES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("remedies.toml").read_text("utf-8"))["teaches"]
+SESSIONS = tomllib.loads(Path(__file__).with_name("remedies.toml").read_text("utf-8"))
+CASES: list[dict[str, Any]] = [*SESSIONS["teaches"], *SESSIONS["more"]["teaches"]]
 
 
 def lessons(case: dict[str, Any]) -> list[str]:

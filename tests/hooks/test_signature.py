@@ -3,6 +3,8 @@
 import string
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -11,12 +13,14 @@ from signature_corpus import alike, corpus, parts, unlike
 
 from mulligan.bank.learn import facts
 from mulligan.hooks import events
-from mulligan.hooks.signature import LINES, digest, normalised, signature
+from mulligan.hooks.signature import LINES, digest, keys, normalised, signature
 
 NAMES = st.text(string.ascii_lowercase, min_size=3, max_size=9)
 FOLDERS = st.lists(st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=8), min_size=1, max_size=4)
 NUMBERS = st.integers(0, 99_999)
 HASHES = st.text("0123456789abcdef", min_size=12, max_size=40).map(lambda text: f"a1{text}")
+
+PAIRS: dict[str, list[tuple[str, str]]] = tomllib.loads(Path(__file__).with_name("keys.toml").read_text("utf-8"))
 
 SHAPES = [
     'Traceback (most recent call last):\n  File "{path}/app.py", line {n}, in <module>\n'
@@ -66,6 +70,16 @@ def test_what_the_error_is_about_stays(shape: str, one: str, other: str) -> None
         return digest(signature(shape.format(path="/a/b", n=1, m=2, hash="a1b2c3d4e5f6", name=name)))
 
     assert (key(one) == key(other)) is (one == other)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS["meet"])
+def test_the_same_cause_meets_in_another_run(one: str, other: str) -> None:
+    assert set(keys(one)) & set(keys(other))
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS["apart"])
+def test_different_causes_share_no_key(one: str, other: str) -> None:
+    assert not set(keys(one)) & set(keys(other))
 
 
 @given(st.text(max_size=400))

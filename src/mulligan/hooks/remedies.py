@@ -24,7 +24,7 @@ MOST = 2
 """Steps of a remedy at most."""
 
 _WRAPS_NOTHING = ("time", "nohup", "env", "exec", "command", "sudo", "doas", "nice", "strace", "watch")
-_NARROWS = tuple("-run -k -t -v -vv -q -x -n -s -count --filter --verbose --quiet --tail --grep".split())  # noqa: SIM905
+_NARROWS = tuple("-run -k -t -v -vv -q -x -n -s -count --filter --verbose --quiet --tail --grep -rf".split())  # noqa: SIM905
 """Flags that run less, or show more or less of it."""
 _RUNNERS = ("run", "exec", "x", "task", "-m")
 _LIST = re.compile(r"[\w.-]+(?:,[\w.-]+)+")
@@ -124,6 +124,16 @@ class Failure:
         )
         return any(found)
 
+    def asks_for(self, *wanted: str) -> bool:
+        """Whether the lines say that one of these has to be chosen."""
+        return bool(_any("asks").search(self.lines)) and self.names(*(one for one in wanted if len(one) > 3))
+
+    def mentions(self, *wanted: str) -> bool:
+        """Whether the output has all of these, as they stand: it proposes them, or lists what there is. How to run
+        less, or to see more, is no proposal."""
+        lines = "\n".join(line for line in self.output.splitlines() if not _any("reruns").search(line))
+        return all(re.search(rf"(?<![\w-]){re.escape(one)}(?![\w-])", lines, re.IGNORECASE) for one in wanted)
+
 
 def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
     """Of the steps between a failure and the success of the same command, those that overcame it: commands on a line
@@ -147,14 +157,16 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
             else:
                 edited = True
             continue
-        own = [" ".join((_base(one[0]), *one[1:])) for one in parts(step) if not changes_nothing(" ".join(one))]
+        does = (one[one[0] in ("sudo", "doas") :] for one in parts(step))
+        own = [" ".join((_base(one[0]), *one[1:])) for one in does if one and not changes_nothing(" ".join(one))]
         if not own or all(_any("chores").match(one) or _any("checks").match(one) for one in own):
             continue
         if any(_any("edits").match(one) for one in own):
             edited = True
             continue
         sets_up = any(_any("sets_up").match(one) for one in own)
-        if (words(step) - own_words) & about and (sets_up or environment):
+        proposed = len(step.split()) > 1 and failure.mentions(step) and not _any("accepts").search(step)
+        if proposed or ((words(step) - own_words) & about and (sets_up or environment)):
             counts.append(step)
         elif environment or not failure.is_of_code:
             (likely if sets_up else others).append(step)
@@ -192,40 +204,76 @@ def other_form_counts(works: str, failure: Failure, *, edited: bool) -> bool:
 
 def variables_count(new: Sequence[str], failure: Failure, *, edited: bool) -> bool:
     """Whether variables that were set for the command that works are what the error is about."""
+    if any(_any("accepts").search(each) for each in new):
+        return False
     if any(failure.names(each.partition("=")[0]) for each in new):
+        return True
+    values = [word for each in new for word in re.findall(r"--[a-z][\w-]+", each.partition("=")[2])]
+    if values and not edited and failure.mentions(*values):
+        return True
+    if not edited and failure.asks_for(*(each.partition("=")[0].rpartition("_")[2] for each in new)):
         return True
     return failure.is_of_environment and not edited and not all(_any("tells_more").match(each) for each in new)
 
 
 def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failure, edited: bool) -> bool:
     names, program, other = failure.names, failed[0], works[0]
-    if set(works) & {"--help", "-h", "--version", "help"}:
+    wrapper = works[: -len(failed)] if len(works) > len(failed) and works[-len(failed) :] == failed else ()
+    if set(works) & {"--help", "-h", "--version", "help"} or _any("basic").fullmatch(_base(program)):
         return False
     if failure.is_of_environment:
         if len(works) < len(failed) and failed[-len(works) :] == works:  # a wrapper was taken off
             return names(program, failed[len(failed) - len(works)])
-        if len(works) > len(failed) and works[-len(failed) :] == failed:  # one was put on
-            return not edited and works[0] not in _WRAPS_NOTHING
-        if failed[1:] == works[1:]:  # another program
-            return names(program)
+        if wrapper:  # one was put on
+            return not edited and wrapper[0] not in _WRAPS_NOTHING
+        if failed[1:] == works[1:]:  # another program, or that of an environment
+            return names(program) or (_base(other) == program and not edited)
         if program == other and len(works) > 2 and works[2:] == failed[1:]:  # `rtk bun` and `rtk test bun`
             return names(failed[1])
+    if len(wrapper) > 1 and failure.mentions(" ".join(wrapper)):
+        return not edited and wrapper[0] not in _WRAPS_NOTHING
     if program != other:
         return _base(program) == _base(other) and failure.is_of_environment and names(program)
     removed, added = _left_over(failed, works), _left_over(works, failed)
-    if len(removed) + len(added) > 8 or any(_any("fixes").search(word) for word in added):
+    if len(removed) + len(added) > 8 or any(_any(of).search(word) for word in added for of in ("fixes", "accepts")):
         return False
     if len(works) == len(failed) + 1 and works[:-1] == failed and _any("no_such_command").search(failure.lines):
         return True  # `make` and `make build`
     at = 2 if failed[1:2] == works[1:2] and failed[1] in _RUNNERS else 1
     if (removed, added) == ([*failed[at : at + 1]], [*works[at : at + 1]]):  # another subcommand
         return bool(_any("no_such_command").search(failure.lines)) and names(*removed)
-    if next((word for word in works[1:] if not _is_flag(word)), "") not in failed:
+    if (
+        len(removed) == len(added) == 1
+        and not edited
+        and not failure.is_of_code
+        and _any("offers").search(failure.output)
+    ):
+        wrong, right = (_parts_left(*pair) for pair in ((removed[0], added[0]), (added[0], removed[0])))
+        if (
+            wrong and right and "/" not in "".join(wrong + right) and failure.mentions(*wrong, *right)
+        ):  # one of those that the output lists
+            return True
+    if removed and next((word for word in works[1:] if not _is_flag(word)), "") not in failed:
         return False
     if any(_is_flag(word) and names(word.partition("=")[0]) for word in removed):
         return True
-    if any(_is_flag(word) and names(word.partition("=")[0]) for word in added):
-        return not edited
+    if any(_is_flag(word) and names(flag := word.partition("=")[0]) and failure.mentions(flag) for word in added):
+        return not edited and not any(word in _NARROWS for word in added)
+    if not removed and not edited and not failure.is_of_code:
+        flags = [word.partition("=")[0] for word in added if word.startswith("--")]
+        values = [word for word in added if not _is_flag(word)]
+        if flags and failure.mentions(*flags):  # the output proposes it
+            return True
+        own = [word.lstrip("-") for word in flags if len(word) > 5 and word not in _NARROWS]
+        if failure.asks_for(*own) or (failure.is_of_environment and names(*own)):
+            return True
+        if (
+            _is_flag(added[0])
+            and len(values) == 1
+            and failure.is_of_environment
+            and names(*(v for v in values if "/" in v))
+        ):
+            return added[0] not in _NARROWS
     if failed[1:2] == works[1:2]:
         kept = {part for word in added for part in word.split(",")}
         fields = [part for word in removed if _LIST.fullmatch(word) for part in word.split(",")]
@@ -249,6 +297,11 @@ def _left_over(words: Sequence[str], others: Sequence[str]) -> list[str]:
         else:
             left.append(word)
     return left
+
+
+def _parts_left(word: str, other: str) -> list[str]:
+    """The parts of a word such as "a=b,c=d" that another has not."""
+    return _left_over(re.split(r"[,=]", word), re.split(r"[,=]", other))
 
 
 def _above(path: str) -> list[str]:

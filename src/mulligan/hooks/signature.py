@@ -78,7 +78,11 @@ _SUMMARY = re.compile(
     r"""(?xi)
     script\ .*\ exited\ with | command\ failed\ with\ exit\ code | exited?\ (?:with\ )?(?:code|status)\ \d+\W*$
     | item\ \d+\ failed | \ball\ fail | some\ errors\ were | ^\W*(?:error|fail(?:ed|ure)?)\W*$ | elifecycle | ^fail\s
-    | \d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b | failed\ to\ push\ some\ refs | ^[$>]\s
+    | (?<!port\ )(?<![:.\d])\b\d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b
+    | failed\ to\ push\ some\ refs | ^[$>]\s
+    | \blifecycle\ script\b | ^\W*build\ failed\b | script\ failed\ \(code | \b(?:error\ during|failed\ with)\ \w+:$
+    | execution\ failed\ for\ task
+    | the\ dependencies\ of\ task | linker\ command\ failed | \bld\ returned\b | validation\ errors?\ for\ \S+$
     | ^npm\ error\ (?:code|errno|syscall|path|cwd)\b | \.{5,}\s*\(?(?:failed|passed|skipped)
     | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
     """
@@ -91,6 +95,20 @@ _PASSED = re.compile(
 _NODE = re.compile(r"^(?:FAILED|ERROR)\s+\S+(?:::\S+)?(?:\[[^\]]*\])?\s+-\s+(?=\S)")
 """What stands before the cause in a summary of pytest: which test it was."""
 _ONLY_PLACE = re.compile(r"^(?:FAILED|ERROR)\s+\S+\s*$|^---\ FAIL|^test\ \S.*\ FAILED$|^\s*(?:✕|●|\(fail\))")
+_CAUSE = r"""
+    | ^(?:\S*/)?(?:ba|da|z|k)?sh:\ .*\bnot\ found\s*$ | ^\S+:\ command\ not\ found | \bvalidation\ errors?\ for\ \S+\ \S
+    | ^(?:\w+(?:::|\\))+\w+(?:Error|Exception|NotFound|Invalid)(?::|$)
+    | ^E\s+(?:[\w.]+\.)?[A-Z]\w+:\ \S | ^✖\s+(?!found)\S
+    """
+"""What names a cause beside _STRONG."""
+_BEFORE_CAUSE = re.compile(
+    r"^(?:.*?\b(?:\w*(?:[Ee]rror|Exception)|FAILED|ERROR|fatal)(?:\s\[[\w.]+\])?(?::\s+|(?<=\])\s+)"
+    r"|(?:\w+::)+\w+:\s+|(?:package|imports)\s+)+"
+)
+"""What stands before the cause: by whom it is said, and its kind."""
+_IMPORTER = re.compile(r"\s(?:from|imported by) '[\w.-]+\.(?:[cm]?[jt]sx?|py|vue|svelte)'[.]?$")
+_BOX = re.compile(r"^\s*[│┃╷╵⨯✗✘×]\s?")
+_AT_PLACE = re.compile(r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:?\s")
 _RULE_CODE = re.compile(r"\b(?:MD\d{3}|TS\d{4,5}|SC\d{4}|[EWFBCN]\d{3,4}|RUF\d{3}|GH\d{3}|CS\d{4}|E\d{4})\b")
 """Codes of rules, which mean the same in each file."""
 _GENERIC = frozenset(
@@ -109,9 +127,9 @@ _MEANING = re.compile(r"[A-Za-z_][\w.-]{2,}")
 CAUSES, TELLING = 4, 8
 """Causes that are looked up at most; lines that say something of an error."""
 
-_SOFTER = (
-    r"(?i)\b(?:doesn't|isn't|aren't|wasn't|not\s+(?:running|set|installed|allowed)|excludes?|incompatible|ignored)\b"
-)
+_SOFTER = r"""(?xi)
+    \b(?:doesn't|isn't|aren't|wasn't|did(?:n't|\s+not)|not\s+(?:running|set|installed|allowed)|excludes?|incompatible
+    |ignored|violations?|no\s[\w\ -]{2,40}\shas\s+been)\b"""
 
 _USER = re.compile(r"""(?i)\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""")
 _LABEL = re.compile(
@@ -205,15 +223,37 @@ def digest(signature: tuple[str, ...]) -> str:
 def causes(output: str) -> tuple[str, ...]:
     """The lines that say what is wrong, normalised: without those that only count errors, name a test or passed. Each
     of them names the error by itself, whatever else failed beside it."""
-    lines = [line for line in _lines(output) if not _PASSED.search(line)]
-    for wanted in (_STRONG, _PLAIN, _SOFT, _SOFTER):
+    lines = _cause_lines(output)
+    for wanted in (_STRONG + _CAUSE, _PLAIN, _SOFT, _SOFTER):
         search = re.compile(wanted).search
         chosen = (_NODE.sub("", line.strip()) for line in lines if search(line))
         about = (one for one in chosen if not (_NOISE.match(one) or _SUMMARY.search(one) or _ONLY_PLACE.match(one)))
         if found := tuple(one for one in _together(about) if _is_particular(one)):
-            return found[:CAUSES]
-    last = _together([line for line in lines if line.strip()][-1:])
-    return tuple(one for one in last if _is_particular(one) and not _SUMMARY.search(one))
+            whole = tuple(one for one in found if not one.endswith("..."))  # pytest shortens its summary
+            return (whole or found)[:CAUSES]
+    last = [line for line in lines if line.strip()][-1:]
+    return tuple(one for one in _together(last) if _is_particular(one) and not _SUMMARY.search(last[0]))
+
+
+def _cause_lines(output: str) -> list[str]:
+    """The lines without those of tests that passed, and without frames; a list of invalid fields begins in a line."""
+    lines = [_BOX.sub("", line) for line in _lines(output) if not _PASSED.search(line)]
+    if "* What went wrong:" in output:
+        lines = [line.lstrip("> ") for line in lines]
+    for n, line in enumerate(lines[:-1]):
+        if re.search(r"validation errors? for \S+$", line):
+            lines[n] = f"{line} {lines[n + 1].removeprefix('E').strip()}"
+    return lines
+
+
+def _core(cause: str) -> str:
+    """The sentence of a cause that says what is wrong, without what stands before and behind it."""
+    behind = _IMPORTER.sub("", _BEFORE_CAUSE.sub("", cause))
+    core = behind if len(behind.split()) > 3 else cause
+    for end in re.finditer(r"(?<=[\w'\")>])[.;]\s", core):
+        if re.search(r"['\"]|[A-Z]_[A-Z]", core[: end.start()]):
+            return core[: end.start()]
+    return core.rstrip(".")
 
 
 def telling_lines(output: str) -> str:
@@ -231,10 +271,12 @@ def telling_lines(output: str) -> str:
 def keys(output: str) -> tuple[str, ...]:
     """What an error is known by: first the digest of its signature, then its causes and the codes of rules in it. Two
     outputs are about the same error where they share one of them."""
-    about = causes(output)
-    codes = dict.fromkeys(code for line in about for code in _RULE_CODE.findall(line))
-    whole = digest(signature(output))
-    return tuple(dict.fromkeys(filter(None, (whole, *(digest((one,)) for one in (*about, *codes))))))
+    about, named = causes(output), signature(output)
+    at_places = " ".join(line for line in _lines(output) if _AT_PLACE.match(line))
+    codes = list(dict.fromkeys(_RULE_CODE.findall(" ".join((*about, at_places)))))[:CAUSES]
+    whole = "" if named and all(map(_SUMMARY.search, named)) else digest(named)
+    each = (digest((one,)) for one in (*about, *map(_core, about), *codes))
+    return tuple(dict.fromkeys(filter(None, (whole, *each))))
 
 
 def command_key(command: str) -> str:
