@@ -36,6 +36,7 @@ _REPEATED, _MOST = 8, 200
 
 # The line below the names of a table's columns.
 _BREAKS = re.compile(r"\\{1,8}[nrt]")
+_CELLS = re.compile(r"[^\w \t.\",;|-]")
 _RULER = re.compile(r"[-+|=: \t\r]+")
 
 Span: TypeAlias = tuple[int, int]
@@ -471,17 +472,23 @@ def _columns(text: str) -> Iterator[Span]:
     if "\\" in text:  # a table within JSON
         text = _BREAKS.sub(lambda found: ("\t" if found[0][-1] == "t" else "\n").rjust(len(found[0])), text)
     done = 0
-    for head in _pattern("columns").finditer(text):
-        if head.start() < done:
+    for word in _pattern("columns").finditer(text):
+        if word.start() < done:
             continue
-        mark = next((mark for mark in "|\t;," if mark in head[0]), "\n")
-        cells = head[0].split(mark) if mark != "\n" else []
+        begin = max(text.rfind("\n", 0, word.start()) + 1, word.start() - 500)
+        ended = text.find("\n", word.end(), word.end() + 500)
+        end = ended if ended >= 0 else len(text)
+        head = _CELLS.split(text[begin:end].rstrip("\r"))[-1] if end - begin < 1000 else ""
+        if len(head) < end - word.start():  # not in the line's last run of names
+            continue
+        mark = next((mark for mark in "|\t;," if mark in head), "\n")
+        cells = head.split(mark) if mark != "\n" else []
         named = {
             at: found
             for at, cell in enumerate(cells)
             if (found := _pattern("named").search(cell.strip(' \t\r"'))) and _names_secret(found)
         }
-        at = head.end() + 1
+        at = end + 1
         while named and at < len(text):
             end = (text.find("\n", at) + 1 or len(text) + 1) - 1
             row, start = text[at:end].split(mark), at
@@ -535,6 +542,19 @@ def _whole(name: str, group: str | int = 0) -> Callable[[str], Iterator[Span]]:
 
 
 _DIGITS = tuple("0123456789")
+_PRINTERS = (
+    "get-",
+    "print-",
+    "secret show",
+    "secrets versions",
+    "kv get",
+    "auth token",
+    "create token",
+    "op read",
+    "pass show",
+    "rand ",
+    "pwgen",
+)
 # Words of which one must stand in the lower-cased text, and what then looks for secrets.
 _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
     (("private key",), _private_keys),
@@ -553,15 +573,15 @@ _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
     (("kty",), _whole("jwk", "value")),
     ((":",), _whole("pgpass", "value")),
     (("",), _beside),
-    (("codes",), _whole("codes", "value")),
+    (("recovery code", "backup code", "scratch code", "emergency code", "one-time code"), _whole("codes", "value")),
     (
-        ("token", "secret", "password", "kv get", "op read", "pass show", "rand", "get-parameter"),
+        _PRINTERS,
         _whole("printed", "value"),
     ),
     (("@tcp(", "@unix("), _whole("dsn", "value")),
     (("hook", "ifttt", "pagerduty", "/robot/send"), _whole("webhook", "value")),
     (("wifi:",), _whole("wifi", "value")),
-    (("password", "passwd", "pwd", "token", "secret", "key"), _columns),
+    (("password", "passwd", "pwd", "token", "secret", "api"), _columns),
     (("seed", "recovery", "mnemonic", "wallet", "bip", "phrase"), _wallets),
 )
 
