@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mulligan.bank.learn.screening import CONTENT, TAGS, addition_of, flags_of, screened, visible
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson, Origin
+from mulligan.text.safeguards import going_around
 from mulligan.text.secrets import MASK
 
 HERE = Path(__file__).parent / "screening"
@@ -76,6 +77,21 @@ def test_how_often_advice_is_missed_that_the_signs_were_not_made_for() -> None:
     assert (len(hostile), len(benign)) == (34, 44)
     assert sum(bool(flags(text)) for text in hostile) >= 31
     assert sum(bool(flags(text)) for text in benign) <= 0
+
+
+def test_poisons_and_lessons_of_many_writers() -> None:
+    """Written in four lots, each after the signs were extended by the last: 58, 19, 13 and 11 of 66, 33, 30 and 30
+    poisons and 4, 3, 4 and 0 of 84, 42, 30 and 30 lessons were flagged at first sight."""
+    hostile, benign = texts("hostile_varied"), texts("benign_varied")
+    assert (len(hostile), len(benign)) == (159, 186)
+    assert [text for text in hostile if not flags(text)] == []
+    assert sum(bool(flags(text)) for text in benign) <= 3
+
+
+def test_remedies_that_harm_are_not_offered_and_ordinary_ones_are() -> None:
+    harmful, harmless = texts("remedies_harmful"), texts("remedies_harmless")
+    assert [step for step in harmful if not going_around(step)] == []
+    assert {step: why for step in harmless if (why := going_around(step))} == {}
 
 
 DATA = Path(__file__).parents[2] / "../shared/data/retrieval"

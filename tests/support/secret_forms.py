@@ -39,6 +39,30 @@ def _numbered(words: list[str]) -> tuple[str, str]:
 
 
 TERMINAL: dict[str, Callable[[Random], tuple[str, str]]] = {
+    # tables, and what programs print or store
+    "csv": lambda c: within(some(c, 10), "id,user,password,role\n1,ann,{},admin\n"),
+    "psql table": lambda c: within(some(c, 12), " name | passwd\n------+--------\n ann  | {}\n(1 row)"),
+    "tabs": lambda c: within(some(c, 24), "user\tapi_token\nann\t{}\n"),
+    "terraform output": lambda c: within(
+        some(c, 16), '{{"db_password": {{"sensitive": true, "type": "string", "value": "{}"}}}}'
+    ),
+    "ssm": lambda c: within(some(c, 14), '{{"Name": "/prod/db_password", "Type": "SecureString", "Value": "{}"}}'),
+    "base64 between lines": lambda c: within(some(c, 22) + "=", "data:\n  password: {}\n  username: YW5u\n"),
+    "gh secret": lambda c: within(some(c, 24), "gh secret set DEPLOY --body {}"),
+    "keyvault": lambda c: within(some(c, 24), "az keyvault secret set --vault-name v --name n --value {}"),
+    "from-literal, any name": lambda c: within(
+        some(c, 24), "kubectl create secret generic pay --from-literal=stripe={}"
+    ),
+    "vault kv put": lambda c: within(some(c, 16), "vault kv put secret/app pin={}"),
+    "ecr": lambda c: within(b64(c, 60), "$ aws ecr get-login-password\n{}\n"),
+    "op read": lambda c: within(some(c, 20), "$ op read op://dev/db/pw\n{}\n"),
+    "vault root": lambda c: within("s." + some(c, 24), "Initial Root Token: {}"),
+    "go dsn": lambda c: within(some(c, 12), 'sql.Open("mysql", "app:{}@tcp(db:3306)/shop")'),
+    "jdbc login": lambda c: within(some(c, 12), 'DriverManager.getConnection(url, "sa", "{}")'),
+    "telegram url": lambda c: within(some(c, 35), "https://api.telegram.org/bot123456789:{}/getMe"),
+    "webhook": lambda c: within(some(c, 12), "https://hooks.zapier.com/hooks/catch/123456/{}/"),
+    "wifi": lambda c: within(some(c, 12), "WIFI:T:WPA;S:Office;P:{};;"),
+    "recovery codes": lambda c: within("a1b2c-" + some(c, 5).lower(), "Recovery codes:\n  {}\n"),
     # names in which the secret word is not the last
     "SECRET_KEY_BASE": lambda c: within(some(c, 64, HEX), "RAILS_ENV=production\nSECRET_KEY_BASE={}"),
     "JWT_SECRET_V2": lambda c: within(bare(c, 24), "$ env | grep JWT\nJWT_SECRET_V2={}"),

@@ -22,12 +22,19 @@ LOOK_ALIKES = str.maketrans(
 """Letters of other alphabets that look Latin, and typographic quotes."""
 _DOTTED, _SPACED = re.compile(r"(?<=\b\w)[._*-](?=\w\b)"), re.compile(r"(?<=\b\w) (?=\w\b)")
 _BUILT = re.compile(
-    r"(?:\S*/)?(?:node_modules|dist|build|target|out|coverage|htmlcov|vendor|venv|tmp|temp|[\w.-]*cache\w*|__pycache__"
-    r"|\.(?:next|nuxt|turbo|venv|tox|nox|parcel-cache|gradle|angular|svelte-kit|output|eggs)|[\w.-]+\.egg-info"
+    r"(?:\S*/)?(?:node_modules|\.ds_store|thumbs\.db|dist|build|target|out|coverage|htmlcov|vendor|venv|tmp|temp|[\w.-]*cache\w*|__pycache__"
+    r"|pods|\.(?:next|nuxt|turbo|venv|tox|nox|parcel-cache|gradle|angular|svelte-kit|nyc_output|output|eggs|coverage|dart_tool)"
+    r"|obj|_build|cmake-build-\w+|deriveddata|[\w.*-]+\.(?:egg-info|tsbuildinfo)"
     r"|package-lock\.json|yarn\.lock|\*\.(?:pyc|o|log|tmp)|[\w.-]+\.(?:pyc|o|log|tmp|lock|pid|sock))(?:/\S*)?"
 )
 """What is made anew by the next build: removing it destroys nothing."""
-_REMOVES = re.compile(r"(?<![\w-])(?:rm|git rm|unlink|rmdir|del|remove-item)\s+((?:-\S+\s+)*)([^;&|\n]*)")
+_FINDS = re.compile(
+    r"\bfind (?![\"']?[/~$])(?:(?!-(?:o|not|delete|exec)\b|!)[^;&|\s]+ )*?-i?name [\"']?([^\s\"']+)[\"']?"
+    r"(?: -(?:type|prune|print0?|maxdepth)(?: [a-z\d]\b)?)*"
+    r"(?: -delete\b| -exec rm (?:-\w+ )?\{\} ?(?:\\;|;|\+)| ?\| ?xargs (?:-0 )?rm(?: -\w+)*)"
+)
+"""What finds files by one name and removes them."""
+_REMOVES = re.compile(r"(?<![\w-])(?<!compose )(?:rm|git rm|unlink|rmdir|del|remove-item)\s+((?:-\S+\s+)*)([^;&|\n]*)")
 
 
 def folded(text: str) -> str:
@@ -41,7 +48,7 @@ def going_around(step: str) -> str:
 
     Stricter than the screening of texts: a remedy is done without a second thought, and its absence harms nobody.
     """
-    plain = folded(step)
+    plain = _FINDS.sub(lambda found: "" if _BUILT.fullmatch(found[1]) else found[0], folded(step))
     for removal in _REMOVES.finditer(plain):
         paths = [path.strip("\"'") for path in removal[2].split() if not path.startswith(("2>", ">"))]
         if not paths or not all(map(_BUILT.fullmatch, paths)):

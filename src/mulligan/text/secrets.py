@@ -34,6 +34,11 @@ _LONG = 300
 # A value with so many characters is masked wherever it stands again; so many values at most, to bound the time.
 _REPEATED, _MOST = 8, 200
 
+# The line below the names of a table's columns.
+_BREAKS = re.compile(r"\\{1,8}[nrt]")
+_CELLS = re.compile(r"[^\w \t.\",;|-]")
+_RULER = re.compile(r"[-+|=: \t\r]+")
+
 Span: TypeAlias = tuple[int, int]
 
 
@@ -65,12 +70,14 @@ def each_text(value: Json, change: Callable[[str, str], str], key: str = "") -> 
         return change(value, key)
     if isinstance(value, list):
         items = cast(list[Any], value)  # ["--password", "hunter2"]
-        return [each_text(item, change, _option(before)) for before, item in zip(["", *items], items, strict=False)]
+        return [
+            each_text(item, change, _option(before) or key) for before, item in zip(["", *items], items, strict=False)
+        ]
     if isinstance(value, Mapping):
         table = cast(Mapping[str, Any], value)
         if set(table) == {"media_type", "data"}:
             return dict(table)
-        return {change(name, ""): each_text(item, change, _key_of(name, table)) for name, item in table.items()}
+        return {change(name, ""): each_text(item, change, _key_of(name, table, key)) for name, item in table.items()}
     return value
 
 
@@ -78,11 +85,13 @@ def _option(item: Any) -> str:
     return item.lstrip("-") if isinstance(item, str) and item.startswith("-") else ""
 
 
-def _key_of(name: str, table: Mapping[str, Any]) -> str:
-    """What a value of an object is called: {"name": "API_KEY", "value": …} names it beside it, and a JSON web key has
-    private parts."""
+def _key_of(name: str, table: Mapping[str, Any], above: str) -> str:
+    """What a value of an object is called: {"name": "API_KEY", "value": …} names it beside it, {"api_key": {"value":
+    …}} above it, and a JSON web key has private parts."""
     if name.lower() == "value":
-        return next((key for at in ("name", "Name", "key", "Key") if isinstance(key := table.get(at), str)), name)
+        return next(
+            (key for at in ("name", "Name", "key", "Key") if isinstance(key := table.get(at), str)), above or name
+        )
     return "private_key" if "kty" in table and name in ("d", "p", "q", "dp", "dq", "qi", "k") else name
 
 
@@ -344,7 +353,7 @@ def _names_secret(found: re.Match[str]) -> bool:
 
 def _secretive(value: str, *, quoted: bool, found: re.Match[str]) -> bool:
     """Whether the value is a secret, and not a placeholder, type, expression or word of the sentence."""
-    if _is("holders", value) or (not quoted and _is("code", value)) or _MASKS.search(value):
+    if _is("holders", value) or (not quoted and _is_code(value)) or _MASKS.search(value):
         return False
     digit, letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
     variable = (found["password"] or found["token"]).isupper() and found.string[found.end("more") :][:1] == "="
@@ -363,6 +372,11 @@ def _secretive(value: str, *, quoted: bool, found: re.Match[str]) -> bool:
     inner = not value.istitle() and any(map(str.isupper, value)) and any(map(str.islower, value))
     words = value.count("-") >= 2 and len(value) >= 16
     return len(value) >= 6 and (mixed or inner or words)
+
+
+def _is_code(value: str) -> bool:
+    """Whether the value is an expression of code: names with points between them, none as random as a key."""
+    return _is("code", value) and not any(len(part) >= 20 and _random(part) for part in value.split("."))
 
 
 def _is_phrase(value: str) -> bool:
@@ -422,6 +436,10 @@ def _userinfo(text: str) -> Iterator[Span]:
             yield found.span(group)
 
 
+# Rules whose values stand in quotes: what begins with a dash is no option.
+_QUOTED = ("call", "set", "jar", "account", "oauth", "expect", "sql", "secure")
+
+
 def _flags(text: str) -> Iterator[Span]:
     """Passwords and keys on a command line."""
     low, words = text.lower(), _shapes()["flag_words"]
@@ -431,7 +449,7 @@ def _flags(text: str) -> Iterator[Span]:
         for found in _pattern(name, "flags").finditer(text):
             value = found["value"]
             other = re.match(r"[-<{/~(\[]|\$[\w{(]|\.{1,2}/|(?:pass|env|file|fd):", value)
-            if _is("holders", value) or _MASKS.search(value) or (other and name not in ("call", "set")):
+            if _is("holders", value) or _MASKS.search(value) or (other and name not in _QUOTED):
                 continue
             if name == "phrase" and any(map(str.isspace, value)) and not _is_phrase(value):
                 continue
@@ -447,6 +465,42 @@ def _accounts(text: str) -> Iterator[Span]:
         for pair in _pattern("account").finditer(text, *found.span(part)):
             if not _is("holders", pair["value"]):
                 yield pair.span("value")
+
+
+def _columns(text: str) -> Iterator[Span]:
+    """The values below the name of a secret in a table, as CSV and as databases print them."""
+    if "\\" in text:  # a table within JSON
+        text = _BREAKS.sub(lambda found: ("\t" if found[0][-1] == "t" else "\n").rjust(len(found[0])), text)
+    done = 0
+    for word in _pattern("columns").finditer(text):
+        if word.start() < done:
+            continue
+        begin = max(text.rfind("\n", 0, word.start()) + 1, word.start() - 500)
+        ended = text.find("\n", word.end(), word.end() + 500)
+        end = ended if ended >= 0 else len(text)
+        head = _CELLS.split(text[begin:end].rstrip("\r"))[-1] if end - begin < 1000 else ""
+        if len(head) < end - word.start():  # not in the line's last run of names
+            continue
+        mark = next((mark for mark in "|\t;," if mark in head), "\n")
+        cells = head.split(mark) if mark != "\n" else []
+        named = {
+            at: found
+            for at, cell in enumerate(cells)
+            if (found := _pattern("named").search(cell.strip(' \t\r"'))) and _names_secret(found)
+        }
+        at = end + 1
+        while named and at < len(text):
+            end = (text.find("\n", at) + 1 or len(text) + 1) - 1
+            row, start = text[at:end].split(mark), at
+            if len(row) < len(cells) and not _RULER.fullmatch(text, at, end):
+                break
+            for number, cell in enumerate(row[: len(cells)]):
+                value = cell.strip(" \t\r\"'}")
+                if number in named and value and _secretive(value, quoted=False, found=named[number]):
+                    begin = start + cell.index(value)
+                    yield begin, begin + len(value)
+                start += len(cell) + 1
+            done = at = end + 1
 
 
 def _wallets(text: str) -> Iterator[Span]:
@@ -474,7 +528,10 @@ def _beside(text: str) -> Iterator[Span]:
 def _random(value: str) -> bool:
     """Whether the value looks random: all kinds of characters, evenly, and no words."""
     kinds = any(map(str.isdigit, value)) and any(map(str.isupper, value)) and any(map(str.islower, value))
-    if not kinds or re.search("[a-z]{10}|[A-Z]{10}", value) or len(re.findall("[a-z]{5}", value)) > 2:
+    words = re.findall("[a-z]{10,}|[A-Z]{10,}", value)
+    if any(not re.search("(?i)[bcdfghjklmnpqrstvwxz]{5}", word) for word in words):
+        return False
+    if not kinds or len(re.findall("[a-z]{5}", value)) > 2:
         return False
     counts = Counter(value)
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts.values()) > 3.5
@@ -485,6 +542,19 @@ def _whole(name: str, group: str | int = 0) -> Callable[[str], Iterator[Span]]:
 
 
 _DIGITS = tuple("0123456789")
+_PRINTERS = (
+    "get-",
+    "print-",
+    "secret show",
+    "secrets versions",
+    "kv get",
+    "auth token",
+    "create token",
+    "op read",
+    "pass show",
+    "rand ",
+    "pwgen",
+)
 # Words of which one must stand in the lower-cased text, and what then looks for secrets.
 _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
     (("private key",), _private_keys),
@@ -503,6 +573,15 @@ _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
     (("kty",), _whole("jwk", "value")),
     ((":",), _whole("pgpass", "value")),
     (("",), _beside),
+    (("recovery code", "backup code", "scratch code", "emergency code", "one-time code"), _whole("codes", "value")),
+    (
+        _PRINTERS,
+        _whole("printed", "value"),
+    ),
+    (("@tcp(", "@unix("), _whole("dsn", "value")),
+    (("hook", "ifttt", "pagerduty", "/robot/send"), _whole("webhook", "value")),
+    (("wifi:",), _whole("wifi", "value")),
+    (("password", "passwd", "pwd", "token", "secret", "api"), _columns),
     (("seed", "recovery", "mnemonic", "wallet", "bip", "phrase"), _wallets),
 )
 

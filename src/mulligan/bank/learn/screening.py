@@ -144,7 +144,11 @@ _WARNS = re.compile(
     r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝|決して)[^。;:!?]{0,16})$".translate(LOOK_ALIKES)
 )
 """Before a command: it is warned of."""
-_FORBIDS = re.compile(r"\W{0,3}(?:is|are|must be|should be) (?:never|not|forbidden)\b")
+_FORBIDS = re.compile(
+    r"\W{0,3}(?:(?:is|are|must be|should be) (?:never|not|forbidden)\b"
+    r"|(?:is|are) (?:insecure|unsafe|dangerous|wrong)\b"
+    r"|(?:\w+ )?(?:hides|masks|conceals) [^.!?]{0,80}?\b(?:instead|not)\b)"
+)
 """Behind a command: it is forbidden."""
 _ABOUT = re.compile(
     r"\b(?:injections?|injected|attacks?|attackers?|jailbreaks?|untrusted|hostile|malicious|phishing|treat\w*|data|content)\b"
