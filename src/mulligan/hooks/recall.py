@@ -148,11 +148,14 @@ class Reader:
             self._db.close()
 
     def about(self, keys: Sequence[str]) -> Sequence[Known]:
-        """The lessons about an error with one of these keys, the best first. Where one is proven, it stands alone."""
+        """The lessons about an error with one of these keys, the best first. Where one is proven, it stands alone,
+        without those that less than half as many sessions saw."""
         marks = ", ".join("?" * len(keys))
         about = self._lessons(f"l.n IN (SELECT lesson FROM keys WHERE key IN ({marks}))", [KEY + key for key in keys])
         about = [one for one in about if one.kept or not one.context.get("unsure")]
-        return sorted([one for one in about if one.kept] or about, key=_standing)
+        proven = [one for one in about if one.kept]
+        most = max((one.sessions for one in proven), default=0)
+        return sorted([one for one in proven if one.pinned or 2 * one.sessions >= most] or about, key=_standing)
 
     def numbers(self) -> tuple[int, int]:
         """How many lessons are kept, and how many are candidates."""
@@ -261,7 +264,7 @@ def _is_harmful(lesson: Known) -> bool:
 
 
 def _standing(lesson: Known) -> tuple[Any, ...]:
-    return not lesson.pinned, not lesson.kept, -lesson.support, -lesson.created
+    return not lesson.pinned, not lesson.kept, -max(lesson.support, lesson.sessions), -lesson.created
 
 
 def forbidden(lesson: Known | Lesson) -> Sequence[str]:
