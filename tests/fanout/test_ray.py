@@ -23,6 +23,7 @@ from banks import lessons_of
 from provider_server import ProviderServer
 from toy_bench import HERE, cases
 
+from mulligan.app.trusting import trust
 from mulligan.bench.fanout import cluster
 from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
@@ -233,6 +234,7 @@ async def test_the_limit_of_a_provider_holds_over_all_workers(
     """The key comes from the environment of Ray, the address of the server from the project."""
     calls = f'[calls]\nbase_url = "http://127.0.0.1:{provider.port}/v1"\nparallel = 2\n'
     (here / "mulligan.toml").write_text(calls)
+    trust(here)
     monkeypatch.setenv("OPENAI_API_KEY", "of the process that hands out")
     provider.script.load([{"when": "easy", "answer": "right", "delay": 0.5}])
     options: dict[str, Any] = {"method": "simple", "model": "openai:gpt-test"}
@@ -245,6 +247,7 @@ async def test_the_limit_of_a_provider_holds_over_all_workers(
 
 async def test_an_online_bank_learns_from_one_case_before_the_next(here: Path, provider: ProviderServer) -> None:
     (here / "mulligan.toml").write_text(f'[calls]\nbase_url = "http://127.0.0.1:{provider.port}/v1"\n')
+    trust(here)
     lesson = lessons_of(("How to say it in {case}", "Say the right thing, as {case} taught."))
     learns = {"when": "You read the record of a task", "fill": {"case": r"(c\d): right thing"}, "answer": lesson}
     provider.script.load([learns, {"when": "right thing", "answer": "right"}])

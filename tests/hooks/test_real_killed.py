@@ -16,7 +16,7 @@ async def test_a_killed_session_loses_nothing_and_counts_once_when_it_is_resumed
 ) -> None:
     async with desk(agent, tmp_path) as at:
         await at.mulligan("hooks", "install", agent.name, "--yes", *(["--trust"] if agent is CODEX else []))
-        await at.session("Write the report.", [FAILS, MENDS, FAILS], kill=True)
+        await at.session("Write the report.", [FAILS, MENDS, FAILS, FAILS], kill=True)  # the last one has no end
         (killed,) = await sessions(at)
         await at.session("What else?", [])
         await taught(at)

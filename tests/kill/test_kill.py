@@ -21,7 +21,7 @@ from mulligan.core.codec import to_json
 from mulligan.core.episode import due
 from mulligan.core.errors import LeaseLost
 from mulligan.core.limits import Limits
-from mulligan.core.records import Episode, Stop
+from mulligan.core.records import Episode, Feedback, Stop
 from mulligan.store.sqlite import SqliteStore
 
 SUPPORT = Path(__file__).parent.parent / "support"
@@ -175,3 +175,6 @@ class NeverAsked:
     """Evaluator and bank of a resume that must not begin."""
 
     expects = "text"
+
+    async def evaluate(self, episode: Episode) -> Feedback:
+        raise AssertionError("the resume has begun")

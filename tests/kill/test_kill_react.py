@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from seed_agents import lay
 
+from mulligan.app.trusting import trust
+
 SUPPORT = Path(__file__).parent.parent / "support"
 MULLIGAN = [sys.executable, "-m", "mulligan"]
 SECONDS = 60.0
@@ -58,6 +60,7 @@ def project(folder: Path, log: Path) -> None:
     command = json.dumps([sys.executable, str(SUPPORT / "mcp_effects_server.py"), str(log)])
     toml = f"[mcp.effects]\ncommand = {command}\n"
     lay(folder, {"mulligan.toml": toml, "agents/digger/AGENT.md": AGENT, "skills/digging/SKILL.md": SKILL})
+    trust(folder)
 
 
 def stalled(pipe: Path) -> int:

@@ -22,6 +22,7 @@ from mulligan.app.config import Config
 from mulligan.app.model_roles import Models
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import Session
+from mulligan.app.trusting import trust
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Episode, Json, Spec, Task
 from mulligan.store import open_store
@@ -90,6 +91,7 @@ async def main(folder: Path, kind: str, die: str) -> Episode:
         known = await store.list()
         if kind == "tools":
             lay(folder, FILES)
+            trust(folder)
             os.chdir(folder)
             if known:
                 return await mulligan.resume(known[0].run, model=model, store=store, on_step=on_step)
