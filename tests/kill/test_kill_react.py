@@ -95,7 +95,7 @@ def test_a_killed_react_step_goes_on_behind_its_last_finished_call(tmp_path: Pat
     assert asked(provider) == 3
 
     resumed = mulligan("runs", "resume", listed["run"])
-    assert resumed.returncode == 3
+    assert resumed.returncode == 3, resumed.stderr
     assert "trial.1/act/tool.effects_stall#1" in resumed.stderr
     assert "--fork" in resumed.stderr
     assert log.read_text().splitlines() == ["one", "stall"]

@@ -210,7 +210,7 @@ def code_named(values: Iterable[Json], *folders: Path) -> list[Path]:
             for folder in folders:
                 try:
                     real = real_path(file_of(part) or _module(part, folder) or part, folder)
-                    if real.is_file() and (file_of(part) or (is_code(real) and folder.resolve() in real.parents)):
+                    if real.is_file() and is_code(real) and (file_of(part) or folder.resolve() in real.parents):
                         found.append(real)
                 except (OSError, InvalidInput):  # no path: too long, or a NUL in it
                     continue
