@@ -23,7 +23,6 @@ import pytest
 from forking import Forking, killed_after
 from seed_agents import lay
 
-from mulligan.app.trusting import trust
 from mulligan.core.codec import to_json
 from mulligan.core.records import Episode
 from mulligan.store.sqlite import SqliteStore
@@ -103,7 +102,6 @@ def git(folder: Path, *arguments: str) -> str:
 def project(folder: Path) -> Path:
     command = json.dumps([sys.executable, str(SUPPORT / "mcp_plain_server.py"), str(folder / "effects.log")])
     lay(folder, {**FILES, "mulligan.toml": f"[mcp.effects]\ncommand = {command}\n"})
-    trust(folder)
     git(folder / "repo", "init", "-q")
     git(folder / "repo", "add", ".")
     git(folder / "repo", "commit", "-qm", "start")

@@ -14,6 +14,7 @@ from typing import Any
 from forking import serve, tell
 
 import mulligan
+from mulligan.app.trusting import trust
 from mulligan.core.protocols import Lease
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Json
@@ -95,6 +96,7 @@ async def episode(order: dict[str, Any]) -> str:
     folder = Path(order["folder"])
     os.chdir(folder)
     os.environ["MULLIGAN_HOME"] = str(folder / "home")
+    trust(folder)
     store = Announced(folder / "store.db")
     own: dict[str, Any] = {"model": model(folder / "effects.log"), "store": store}
     try:
