@@ -1,4 +1,4 @@
-"""The files of a user's plug-in: what stands in its name, its class without running it, and the hash of its code."""
+"""The files of a user's plug-in: the path in its name, its class (read, not run), and the hash of its code."""
 
 from __future__ import annotations
 

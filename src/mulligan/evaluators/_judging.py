@@ -101,7 +101,7 @@ def _plain_number(score: Any) -> Any:
 def objection(error: Exception, judge: Callable[..., Any], answer: Any, outer: BaseException | None = None) -> Feedback:
     """What a judge raised, as its no: the check that it made, and what it said. outer: as for `error_text`.
 
-    A rate limit or a lost connection of the judge is no verdict.
+    A rate limit or a lost connection of the judge gives no verdict.
     """
     if is_transient(error):
         return Feedback(None, error_text(error, outer), source=judge_name(judge))

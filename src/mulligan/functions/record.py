@@ -1,4 +1,4 @@
-"""The record of a call as it goes on. Where its store fails, the call goes on without a record."""
+"""The record of a call while it runs. If its store fails, the call continues without a record."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from mulligan.store import file_of, open_store
 T = TypeVar("T")
 
 PATIENCE = 5.0
-"""Seconds that a call waits for a lock on its store that another process holds, before it goes on without."""
+"""Seconds that a call waits for a lock held by another process, before it continues without a record."""
 
 _shared: dict[tuple[str, ...], Any] = {}
 _sharing = threading.Lock()

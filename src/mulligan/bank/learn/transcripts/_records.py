@@ -28,7 +28,7 @@ _BACKGROUND = re.compile(
     r"(?:[^\n]*?\bID:? (?P<id>\w+))?",
     re.IGNORECASE,
 )
-"""What coding agents answer where a command goes on without them: it has neither failed nor passed yet."""
+"""What coding agents answer for a command that runs in the background: it has neither failed nor passed yet."""
 
 
 def records(text: str) -> Iterator[Record]:
