@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import IO, Any, Literal, TypeAlias, cast
 
 from mulligan.core.errors import InvalidInput
@@ -103,7 +104,11 @@ class TraceFile:
 
     def read(self, opened: IO[bytes]) -> Iterator[Span | SpanEvent]:
         """Those in an open file. Raises `InvalidInput`."""
-        for at, request in self._requests(_plain(opened, self.name)):
+        plain = _plain(opened, self.name)
+        if _CONSOLE.match(cast(Any, plain).peek(_HEAD)[:_HEAD]):
+            yield from self._printed(plain)
+            return
+        for at, request in self._requests(plain):
             for one in cast("list[Json]", request) if isinstance(request, list) else [request]:
                 yield from self._in_request(one, at)
 
@@ -131,6 +136,24 @@ class TraceFile:
             first = False
         if first:
             raise InvalidInput(f"{self.name} is empty.")
+
+    def _printed(self, opened: IO[bytes]) -> Iterator[Span]:
+        """The spans that Python's ConsoleSpanExporter printed: an object each, whose braces stand alone in their
+        lines. What a program printed between them is no span."""
+        lines: list[str] = []
+        number = start = 0
+        while line := _line(opened, f"{self.name}:{number + 1}"):
+            number += 1
+            text = _decoded(line, f"{self.name}:{number}").rstrip("\r\n")
+            if text == "{":
+                lines, start = [], number
+            if start:
+                lines.append(text)
+            if text == "}" and start:
+                place = f"{self.name}:{start}"
+                yield _printed_span(_table(parsed(self.name, "\n".join(lines), start), place), place)
+                start = 0
+        self.torn = bool(start)
 
     def _in_request(self, request: Json, at: str) -> Iterator[Span | SpanEvent]:
         table = _table(request, at)
@@ -177,10 +200,12 @@ def looks_like_traces(beginning: bytes) -> bool:
         except zlib.error:
             return False
     start = beginning[:_HEAD].lstrip(b"\xef\xbb\xbf \t\r\n")
-    return bool(_BEGINNING.match(start))
+    return bool(_BEGINNING.match(start) or _CONSOLE.match(start))
 
 
 _HEAD = 4096
+_CONSOLE = re.compile(rb'\s*\{\s*"name": "[^\n]*",\s*"context": \{\s*"trace_id": "0x')
+"""How what Python's ConsoleSpanExporter prints begins."""
 _BEGINNING = re.compile(rb'(?:\[\s*)?\{\s*"resource(?:Spans|Logs|Metrics)"\s*:')
 
 
@@ -240,6 +265,54 @@ def _span(row: Mapping[str, Json], about: Mapping[str, Json], at: str) -> Span:
         _time(row, "endTimeUnixNano", at),
         at,
     )
+
+
+def _printed_span(row: Mapping[str, Json], at: str) -> Span:
+    """A span as Python's ConsoleSpanExporter prints it. The processor of one process has all of its spans."""
+    about, status = _table(row.get("context") or {}, at), _table(row.get("status") or {}, at)
+    ids = {
+        key: value.removeprefix("0x") if isinstance(value, str) else None
+        for key, value in (
+            ("traceId", about.get("trace_id")),
+            ("spanId", about.get("span_id")),
+            ("parentSpanId", row.get("parent_id")),
+        )
+    }
+    trace, id, parent = _id(ids, "traceId", 32, at), _id(ids, "spanId", 16, at), _id(ids, "parentSpanId", 16, at)
+    if not trace or not id:
+        raise InvalidInput(f"{at}: it has no {'span_id' if trace else 'trace_id'}.")
+    resource = _table(_table(row.get("resource") or {}, at).get("attributes") or {}, at)
+    events: list[SpanEvent] = []
+    for n, one in enumerate(_list(row, "events", at), 1):
+        where = f"{at}, event {n}"
+        event = _table(one, where)
+        attributes = _table(event.get("attributes") or {}, where)
+        name, time = _text(event, "name", where), _moment(event, "timestamp", where)
+        events.append(SpanEvent(name, attributes, None, time, trace, id, where))
+    code = status.get("status_code")
+    return Span(
+        trace,
+        id,
+        _text(row, "name", at),
+        parent,
+        bool(parent),
+        {**resource, **_table(row.get("attributes") or {}, at)},
+        tuple(events),
+        "error" if code == "ERROR" else "ok" if code == "OK" else "",
+        _text(status, "description", at),
+        _moment(row, "start_time", at),
+        _moment(row, "end_time", at),
+        at,
+    )
+
+
+def _moment(row: Mapping[str, Json], key: str, at: str) -> float:
+    """Seconds since the epoch of a time as ISO 8601 has it; 0 where there is none."""
+    text = _text(row, key, at)
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else 0.0
+    except ValueError:
+        raise InvalidInput(f"{at}: {key} must be a time such as 2026-01-31T12:00:00Z, not {text!r:.60}.") from None
 
 
 def _event(value: Json, at: str, number: int) -> SpanEvent:

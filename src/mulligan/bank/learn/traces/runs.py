@@ -31,6 +31,7 @@ from mulligan.bank.learn.traces.conventions import (
     used,
     whole,
 )
+from mulligan.bank.learn.traces.dialects import in_conventions
 from mulligan.bank.learn.traces.history import History, common
 from mulligan.bank.learn.traces.otlp import Span, SpanEvent
 from mulligan.core.codec import digest
@@ -132,6 +133,7 @@ class Spans:
                 row = (one.trace, one.span, encodable(response) if isinstance(response, str) else "", _text(one))
                 self._db.execute("INSERT INTO events (trace, span, response, data) VALUES (?, ?, ?, ?)", row)
             return
+        one = in_conventions(one)
         kind = kind_of(one)
         failed = encodable(error_of(one)) if one.status == "error" else None
         about = (agent_of(one), conversation_of(one), response_of(one)) if kind else ("", "", "")
