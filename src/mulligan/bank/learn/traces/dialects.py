@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from mulligan.bank.learn.traces.otlp import Span
-from mulligan.bank.learn.transcripts._records import as_record
 from mulligan.core.records import Json
+from mulligan.sessions.records import as_record
 
 
 @dataclass(frozen=True)
