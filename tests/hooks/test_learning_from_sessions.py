@@ -380,18 +380,35 @@ async def test_old_transcripts_are_mined_and_the_frequent_errors_counted(project
     assert (lesson.confirmed, len(sightings(lesson))) == (True, 6)
 
 
-def failing(project: Path, session: str, call: str) -> str:
+def failing(project: Path, session: str, call: str, command: str = "pytest tests", error: str = MISSING) -> str:
     """What the hook of Claude Code answers to the failure of a command."""
     payload = {
         "session_id": session,
         "cwd": str(project),
         "hook_event_name": "PostToolUseFailure",
         "tool_name": "Bash",
-        "tool_input": {"command": "pytest tests"},
+        "tool_input": {"command": command},
         "tool_use_id": call,
-        "error": f"Exit code 1\n{MISSING}",
+        "error": f"Exit code 1\n{error}",
     }
     return respond("claude", "", json.dumps(payload).encode())
+
+
+@pytest.mark.anyio
+async def test_a_fixer_that_two_sessions_used_is_shown_whatever_the_check_found(project: Path) -> None:
+    async def learned(session: str, output: str) -> None:
+        fixed = (("sh", "npm run lint:fix", "ok", 0), ("sh", "npm run lint 2>&1 && npm test", "ok", 0))
+        story = (("user", "Build it."), ("sh", "npm run lint 2>&1", output, 1), *fixed, ("agent", "Done."))
+        with Journal() as journal:
+            stopped(journal, project, session, transcript(project, session, story))
+            await finish(journal)
+
+    await learned("s1", "src/a.js:1:1 lint/noUnusedVariables")
+    assert failing(project, "s2", "c1", "npm run lint", "src/b.js") == ""  # one session is no habit
+    await learned("s3", "Found 1 error.")
+    shown = failing(project, "s4", "c2", "cd web && npm run lint 2>&1", "Found 2 errors.")
+    assert "npm run lint: npm run lint:fix fixes what it can" in shown
+    assert failing(project, "s4", "c3", "npm test", "src/d.js") == ""
 
 
 @pytest.mark.anyio

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.sessions.commands import only_looks, parts, plain
+from mulligan.sessions.commands import chained, only_looks, parts, plain
 from mulligan.sessions.events import Call
 from mulligan.sessions.pairs import State, find
 
@@ -59,6 +59,60 @@ def test_a_search_for_several_words_only_looks() -> None:
     assert only_looks("cd api && git status --short; ls")
     assert not only_looks("rg -l old | xargs sed -i s/old/new/")
     assert not only_looks("echo x > file")
+
+
+@pytest.mark.parametrize(
+    ("line", "worked"),
+    [
+        ("cd web && npm run lint 2>&1 && npm test", ["npm run lint", "npm test"]),
+        ("npm run lint && npm test 2>&1 | tail -5", ["npm run lint"]),
+        ("npm run lint | head && npm test", ["npm test"]),
+        ("npm run lint; npm test", []),
+        ("npm run lint || npm test", []),
+        ("npm run lint & npm test", []),
+        ("git commit -m 'a && b' && git push", ["git commit -m 'a && b'", "git push"]),
+        ("npm run lint", ["npm run lint"]),
+    ],
+)
+def test_a_line_that_works_says_what_of_it_has_worked(line: str, worked: list[str]) -> None:
+    assert [one for one in chained(line) if not one.startswith("cd ")] == worked
+
+
+def habits(*events: tuple[str, str, bool]) -> list[str]:
+    calls = [Call(str(n), "Bash", command, output, failed) for n, (command, output, failed) in enumerate(events)]
+    return [one.content for one in find(State("claude", "s"), calls)[1] if one.habit]
+
+
+FOUND = ("npm run lint", "Checked 3 files. No fixes applied.\nFound 1 error.", True)
+"""A check of style whose output has nothing that an error is known by."""
+FIXED = ("npm run lint:fix", "Fixed 1 file.", False)
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        (FIXED, ("npm run lint", "ok", False)),
+        (FIXED, ("npm run lint 2>&1 && npm test", "ok", False)),
+        (FIXED, FOUND, FIXED, ("npm run lint", "ok", False)),
+    ],
+)
+def test_a_check_of_style_goes_with_what_fixes_it_whatever_it_found(then: tuple[tuple[str, str, bool], ...]) -> None:
+    assert habits(FOUND, *then) == ["fails: npm run lint\nworks after:\n  npm run lint:fix"]
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        (("npm run lint", "ok", False),),
+        (FIXED, ("npm test", "ok", False)),
+        (FIXED, ("npm run lint; npm test", "ok", False)),
+        (FIXED, FOUND, ("npm run lint", "ok", False)),  # it was not the fixer
+        (("npm install", "ok", False), ("npm run lint", "ok", False)),
+    ],
+)
+def test_else_a_check_of_style_that_names_nothing_teaches_nothing(then: tuple[tuple[str, str, bool], ...]) -> None:
+    calls = [Call(str(n), "Bash", *one) for n, one in enumerate((FOUND, *then))]
+    assert list(find(State("claude", "s"), calls)[1]) == []
 
 
 @given(st.text(alphabet="ab '\"\\|&;<>()$\n=-/", max_size=60))

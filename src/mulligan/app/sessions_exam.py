@@ -96,7 +96,7 @@ async def _session(exam: Exam, project: str, old: Old, events: Sequence[Happened
                 continue
             failures += 1
             own = keys(event.output)
-            about = reader.about((*own, command_key(event.command)))
+            about = reader.about((*own, command_key(plain(event.command))))
             told |= {one.id: one for one in about[:MOST]}
             met = [one for one in told.values() if one.id in {each.id for each in about}]
             came.update(one.id for one in met)

@@ -181,13 +181,14 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
     try:
         most, characters = MOST, CHARACTERS
         if notice.moment == "failure":
+            from mulligan.sessions.commands import plain
             from mulligan.sessions.signature import command_key, keys
 
-            known = keys(without_own(notice.output)) if not notice.tool or is_shell(notice.tool) else ()
-            if not known:
+            if notice.tool and not is_shell(notice.tool):
                 return ""
-            journal.failed(notice, bank, known[0])  # its words are masked first, by the worker
-            found = reader.about((*known, command_key(notice.command))) if hears else ()
+            if known := keys(without_own(notice.output)):
+                journal.failed(notice, bank, known[0])  # its words are masked first, by the worker
+            found = reader.about((*known, command_key(plain(notice.command)))) if hears else ()
         elif notice.moment == "start" or first:
             most, characters = RULES, RULE_CHARACTERS
             found = reader.rules()

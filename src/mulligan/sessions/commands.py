@@ -73,6 +73,21 @@ def plain(command: str) -> str:
     return shorter.strip() or command
 
 
+def chained(command: str) -> list[str]:
+    """The commands, plain, that have worked where a line of them does: those joined by `&&`. Of one before a pipe the
+    line does not say it; a line with other joints says nothing of any."""
+    found, start, piped = list[str](), 0, False
+    for token in _TOKEN.finditer(command[:_LONGEST]):
+        if token["end"] == "&&":
+            found += [] if piped else [plain(command[start : token.start()])]
+            start, piped = token.end(), False
+        elif token["end"] == "|":
+            piped = True
+        elif token["end"]:
+            return []
+    return [*found, *([] if piped else [plain(command[start:])])]
+
+
 def variables(command: str) -> list[str]:
     """The variables that are set before the command, each with its value."""
     core = plain(command)

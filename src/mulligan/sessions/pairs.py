@@ -18,13 +18,14 @@ from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Turn
 from mulligan.core.records import Json, Lesson, Origin
-from mulligan.sessions.commands import differences, folder, hides_its_end, only_looks, plain, short, variables
+from mulligan.sessions.commands import chained, differences, folder, hides_its_end, only_looks, plain, short, variables
 from mulligan.sessions.corrections import correction_in, lasts
 from mulligan.sessions.events import SHOWN, Call, Said, is_shell
 from mulligan.sessions.remedies import (
     CHANGE,
     Failure,
     cause_in,
+    checks_style,
     fixer_in,
     is_transient,
     lines_of,
@@ -67,7 +68,7 @@ class Open:
     """A command that failed and was not overcome yet.
 
     Attributes:
-        errors: what its error is known by, see `signature.keys`.
+        errors: what its error is known by, see `signature.keys`; empty for a check of style whose output names none.
         named: what is wrong, in a line.
         lines: the lines of the output that say so, as they stand there.
         steps: what was done since.
@@ -323,21 +324,25 @@ def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
     for one in state.open:
         if call.failed:
             again = _same(one, core)
-            if not (again and set(one.errors) & set(errors)):  # else it failed again, and is open anew
+            if not (
+                again and (not one.errors or set(one.errors) & set(errors))
+            ):  # else it failed again, and is open anew
                 left.append(replace(one, since=one.since + 1, closed=one.closed or again))
         elif (remedy := _remedy(one, core, call, masks)) is None:
             left.append(_with_step(one, step))
         elif remedy.steps and not any(map(going_around, remedy.steps)):
             found.append(_overcome(one, call, remedy, masks))
-    if errors and (about := causes(_EXIT.sub("", call.output))) and not is_transient("\n".join(about)):
-        named = causes(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
+    about = causes(_EXIT.sub("", call.output)) if errors else ()
+    of_style = call.failed and not about and checks_style(core)
+    if of_style or (about and not is_transient("\n".join(about))):
+        named = (core,) if of_style else causes(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
         made = Open(
             state.agent,
             state.session,
             call.id,
             core,
             evidence(call.output, masks),
-            errors,
+            errors if about else (),
             named[0],
             _error_lines(call.output, named, masks),
             call.at,
@@ -352,6 +357,9 @@ def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
 def _remedy(one: Open, core: str, call: Call, masks: Masks) -> Remedy | None:
     """How a command that works overcame a failure: an empty remedy where it is over and nothing says by what; None
     where the command has nothing to do with it."""
+    fixer = fixer_in(one.steps, one.command)
+    if not one.errors:  # nothing is known of what it found, but its own fixer
+        return Remedy(short(one.command, SHOWN), (fixer,), habit=True) if fixer and _same(one, core) else None
     failure = Failure(one.command, "\n".join((*one.lines, telling_lines(one.output))), one.output)
     edited = any(step.startswith(CHANGE) for step in one.steps)
     if core != one.command and not one.closed and other_form_counts(core, failure, edited=edited):
@@ -368,9 +376,7 @@ def _remedy(one: Open, core: str, call: Call, masks: Masks) -> Remedy | None:
     now = masks.text(folder(call.command))
     if failure.is_of_environment and not one.steps and now and now != one.folder and core == one.command:
         return Remedy(fails, (short(f"cd {now} && {core}", SHOWN),), works=True)
-    if fixer := fixer_in(one.steps, one.command):
-        return Remedy(fails, (fixer,), habit=True)
-    return Remedy(fails)
+    return Remedy(fails, (fixer,), habit=True) if fixer else Remedy(fails)
 
 
 @dataclass(frozen=True)
@@ -487,9 +493,10 @@ def _words(command: str) -> list[str]:
 
 
 def _same(one: Open, core: str) -> bool:
-    """Whether a command, plain and masked, is the one that failed, or runs the same test or all tests."""
+    """Whether a command, plain and masked, is the one that failed, has it as one of several, or runs the same test or
+    all tests."""
     command, failed = one_mask(core), one_mask(one.command)
-    if command == failed:
+    if command == failed or failed in chained(command):
         return True
     if not (ran := _TESTS.search(failed)) or not (again := _TESTS.search(command)) or ran[0] != again[0]:
         return False

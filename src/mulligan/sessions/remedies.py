@@ -175,9 +175,14 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
     return list(dict.fromkeys(counts))[-MOST:]
 
 
+def checks_style(command: str) -> bool:
+    """Whether a command looks for what a tool may fix by itself, such as `npm run lint`."""
+    return bool(_any("style").search(command))
+
+
 def fixer_in(steps: Sequence[str], failed: str) -> str:
     """The step that lets the tool of a failing check fix what it found, if no file was edited by hand after it."""
-    if not _any("style").search(failed):
+    if not checks_style(failed):
         return ""
     for step in reversed(steps):
         if step.startswith(CHANGE):

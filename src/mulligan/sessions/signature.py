@@ -280,7 +280,8 @@ def keys(output: str) -> tuple[str, ...]:
 
 
 def command_key(command: str) -> str:
-    """What a command is known by, whatever its error: enough for a habit that is proven, and for nothing else."""
+    """What a command, as `commands.plain` gives it, is known by, whatever its error: enough for a habit that is proven,
+    and for nothing else."""
     return digest(("command", normalised(command)))
 
 
