@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from session_turns import call
 
 from mulligan.sessions.commands import chained, only_looks, parts, plain
-from mulligan.sessions.events import Call
 from mulligan.sessions.pairs import State, find
 
 SESSIONS = tomllib.loads(Path(__file__).with_name("remedies.toml").read_text("utf-8"))
@@ -19,14 +19,14 @@ CASES: list[dict[str, Any]] = [*SESSIONS["teaches"], *SESSIONS["more"]["teaches"
 
 
 def lessons(case: dict[str, Any]) -> list[str]:
-    calls = [Call("1", "Bash", case["fails"], case["error"], True)]
+    calls = [call("1", "Bash", case["fails"], case["error"], True)]
     for n, step in enumerate(case.get("between", []), 2):
         if step.startswith("edit "):
             file, _, put_in = step.removeprefix("edit ").partition(": ")
-            calls.append(Call(str(n), "Edit", file, f"-old\n+{put_in}", False))
+            calls.append(call(str(n), "Edit", file, f"-old\n+{put_in}", False))
         else:
-            calls.append(Call(str(n), "Bash", step, "", False))
-    calls.append(Call("99", "Bash", case.get("works", case["fails"]), "ok", False))
+            calls.append(call(str(n), "Bash", step, "", False))
+    calls.append(call("99", "Bash", case.get("works", case["fails"]), "ok", False))
     return [one.content for one in find(State("claude", "s"), calls)[1]]
 
 
@@ -79,7 +79,7 @@ def test_a_line_that_works_says_what_of_it_has_worked(line: str, worked: list[st
 
 
 def habits(*events: tuple[str, str, bool]) -> list[str]:
-    calls = [Call(str(n), "Bash", command, output, failed) for n, (command, output, failed) in enumerate(events)]
+    calls = [call(str(n), "Bash", command, output, failed) for n, (command, output, failed) in enumerate(events)]
     return [one.content for one in find(State("claude", "s"), calls)[1] if one.habit]
 
 
@@ -111,7 +111,7 @@ def test_a_check_of_style_goes_with_what_fixes_it_whatever_it_found(then: tuple[
     ],
 )
 def test_else_a_check_of_style_that_names_nothing_teaches_nothing(then: tuple[tuple[str, str, bool], ...]) -> None:
-    calls = [Call(str(n), "Bash", *one) for n, one in enumerate((FOUND, *then))]
+    calls = [call(str(n), "Bash", *one) for n, one in enumerate((FOUND, *then))]
     assert list(find(State("claude", "s"), calls)[1]) == []
 
 

@@ -91,7 +91,7 @@ def respond(name: str, event: str, given: bytes) -> str:
         raise ValueError("the payload is not a JSON object")
     payload = cast("dict[str, Any]", read)
     of = agent(name)
-    notice = of.read({"hook_event_name": event, **payload} if event else payload, os.environ)
+    notice = of.notice({"hook_event_name": event, **payload} if event else payload, os.environ)
     if notice is None or not matters(notice):
         return ""
     from mulligan.hooks.journal import Journal
@@ -175,7 +175,7 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
     if notice.moment not in ("start", "prompt", "failure") or not (hears or notice.moment == "failure"):
         return ""
     from mulligan.hooks.recall import CHARACTERS, MOST, RULE_CHARACTERS, RULES, Reader, near, shown_text, without_own
-    from mulligan.sessions.events import is_shell
+    from mulligan.sessions.agents import is_shell
 
     reader = Reader(bank, wait=wait)
     try:
@@ -184,7 +184,7 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
             from mulligan.sessions.commands import plain
             from mulligan.sessions.signature import command_key, keys
 
-            if notice.tool and not is_shell(notice.tool):
+            if notice.tool and not is_shell(notice.tool, notice.agent):
                 return ""
             if known := keys(without_own(notice.output)):
                 journal.failed(notice, bank, known[0])  # its words are masked first, by the worker
