@@ -24,7 +24,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     about: dict[str, Json] = {
         "min_score_threshold": recall.threshold or 0.0,
         "filtered_count": recall.filtered,
-        "memories": [_memory(lesson) for lesson in recall.lessons],
+        "memories": [memory_json(lesson) for lesson in recall.lessons],
         "formatted_prompt": recall.formatted_prompt,
         "retrieval_id": recall.id,
         **({"note": note} if (note := _note(recall)) else {}),
@@ -67,7 +67,7 @@ def _top_k(given: Json) -> int:
     return value
 
 
-def _memory(lesson: Lesson) -> dict[str, Json]:
+def memory_json(lesson: Lesson) -> dict[str, Json]:
     return {
         "memory_id": lesson.id,
         "score": lesson.score,
