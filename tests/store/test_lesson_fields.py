@@ -23,14 +23,13 @@ def of_then(name: str) -> Any:
 
 def without_new_fields(now: Any, then: Any) -> Any:
     """What `now` says of what `then` knows, in the order of `now`."""
-    if isinstance(now, dict) and isinstance(then, dict):
-        known: dict[str, Any] = then
-        items = cast(dict[str, Any], now).items()
-        return {name: without_new_fields(value, known[name]) for name, value in items if name in known}
-    if isinstance(now, list) and isinstance(then, list):
+    if type(now) is not type(then) or not isinstance(now, dict | list):
+        return now
+    if isinstance(then, list):
         pairs = zip_longest(cast(list[Any], now), cast(list[Any], then))
         return [without_new_fields(one, other) for one, other in pairs]
-    return now
+    old, new = cast(dict[str, Any], then), cast(dict[str, Any], now)
+    return {name: without_new_fields(value, old[name]) for name, value in new.items() if name in old}
 
 
 async def check_export(memory: Memory) -> None:
