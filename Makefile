@@ -1,8 +1,9 @@
 .PHONY: check test slow record docs site perf
 
-check:  ## format, lint, strict types, house rules
+check:  ## format, lint, names, strict types, house rules
 	ruff format --check .
 	ruff check .
+	python tools/names.py
 	pyright
 	pytest tests/test_house.py
 

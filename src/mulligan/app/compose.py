@@ -20,6 +20,7 @@ from mulligan.app.workspaces import protected, recorded_baseline
 from mulligan.core.errors import InvalidInput
 from mulligan.core.foresight import Foresight
 from mulligan.core.loop import Meter, Roles
+from mulligan.core.optional import AdaptingStrategy, with_defaults
 from mulligan.core.protocols import (
     Agent,
     Bank,
@@ -218,7 +219,7 @@ class _Build:
 
     def condensing(self, reflector: Reflector, strategy: Strategy) -> Reflector:
         """The reflector, with a model that condenses lessons where the strategy asks for it."""
-        budget = getattr(strategy, "lessons", None)
+        budget = with_defaults(strategy, AdaptingStrategy).lessons
         if not isinstance(budget, LessonBudget) or budget.overflow != "condense":
             return reflector
         model = self._model("condenser", self._recipe.strategy, self._recipe.reflect_model)

@@ -8,8 +8,9 @@ from typing import Protocol, runtime_checkable
 
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import NotFound, Unreadable
-from mulligan.core.protocols import Bank, Journal, Store
+from mulligan.core.protocols import Bank, Journal
 from mulligan.core.records import Episode, Json, Task
+from mulligan.core.stores import EpisodeReader
 from mulligan.recording.journal import asked_task
 
 
@@ -25,7 +26,7 @@ class EarlierEpisodes:
     so a resumed episode compares with the same one, even if that was removed since.
     """
 
-    def __init__(self, bank: Bank | None, store: Store | None, journal: Journal) -> None:
+    def __init__(self, bank: Bank | None, store: EpisodeReader | None, journal: Journal) -> None:
         self._bank, self._store, self._journal = bank, store, journal
 
     async def nearest(self, episode: Episode) -> Episode | None:
@@ -43,7 +44,7 @@ class EarlierEpisodes:
         return None if found is None else from_json(Episode, found)
 
 
-async def _loaded(store: Store, id: str, agent: str) -> Episode | None:
+async def _loaded(store: EpisodeReader, id: str, agent: str) -> Episode | None:
     """The episode with its task and its first passed trial alone. None if it cannot be read or has no such trial."""
     try:
         found = await store.load(id, agent=agent or None)

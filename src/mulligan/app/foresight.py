@@ -17,6 +17,7 @@ from mulligan.app.tasks import plugin_beside
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.foresight import Ahead, Foresight
 from mulligan.core.loop import Meter
+from mulligan.core.optional import LimitedForesight, with_defaults
 from mulligan.core.protocols import Actor, Environment, Journal, Toolbox, ToolResult, Tools
 from mulligan.core.questions import Tool
 from mulligan.core.records import Artifact, Attempt, Check, Episode, Json, Past, Spec, Step
@@ -24,7 +25,6 @@ from mulligan.evaluators.human import Terminal, printable
 from mulligan.models.steps import call_of
 from mulligan.text.formatting import refusal_text
 
-CHECKS = 5
 """The most checks of an episode, where the foresight does not say."""
 DEFAULT = "premortem"
 
@@ -91,7 +91,7 @@ class Lookout:
         if not because:
             return None
         refused = next((one for one in self._made if one.action == action and not one.performed), None)
-        before, most = self.meter.usage, getattr(self.foresight, "checks", CHECKS)
+        before, most = self.meter.usage, with_defaults(self.foresight, LimitedForesight).checks
         if refused is not None:
             check = replace(refused, asked=False, notes=("The same action was refused before.",))
         elif self._count() >= most:
@@ -129,7 +129,7 @@ class Lookout:
 
     async def _put_to_person(self, check: Check) -> Check:
         async def ask() -> Json:
-            if self.person is None or not getattr(self.foresight, "attended", True):
+            if self.person is None or not with_defaults(self.foresight, LimitedForesight).attended:
                 return None
             try:
                 return (await self.person(_question_text(check))).strip() or "no"

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from mulligan.app.config import Config
 from mulligan.core.errors import InvalidInput
+from mulligan.core.optional import MeasuringBank, with_defaults
 from mulligan.core.protocols import Bank
 from mulligan.core.records import Json, KindOrigin, Task, checked_kind
 
@@ -45,7 +46,7 @@ class FindsKinds(Protocol):
 
 async def clustered(task: Task, bank: Bank | None, notice: Callable[[str], object]) -> Task:
     """The task, where it has no kind yet, with that of the nearest cluster that the bank keeps."""
-    kinds = getattr(bank, "kinds", None)
+    kinds = with_defaults(bank, MeasuringBank).kinds
     if not isinstance(kinds, FindsKinds):
         return task
     task, about = await kinds.with_kind(task)

@@ -23,6 +23,7 @@ from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, Record
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
 from mulligan.core.operations import operation
+from mulligan.core.optional import AdaptingStrategy, with_defaults
 from mulligan.core.protocols import Evaluator, Observer, Store
 from mulligan.core.records import Episode, Head, Json, Plan, Spec, Stop, Task
 from mulligan.core.scaling import AT_ONCE, Scale, worth
@@ -141,7 +142,8 @@ class Runner:
     async def _with_seen(self, task: Task, composition: Composition, recorded: Head | None = None) -> Runner:
         """This runner, where its strategy learns with what was seen of its arms: as recorded, or as it is now."""
         spec, strategy = self.recipe.strategy, composition.roles.strategy
-        if not getattr(strategy, "learns", False) or "seen" in spec.settings or "strategy" in self.parts.objects:
+        learns = with_defaults(strategy, AdaptingStrategy).learns
+        if not learns or "seen" in spec.settings or "strategy" in self.parts.objects:
             return self
         before: Json = recorded.settings.get("strategy") if recorded else None
         if before and before["name"] == spec.name and "seen" in before["settings"]:

@@ -1,6 +1,6 @@
 """Episodes as pages that a person reads: the task, then trial by trial what was tried, judged and learned.
 
-Over any `Store`. How foreign text and secrets are kept harmless is the pages' (`core.pages`).
+Over any store. How foreign text and secrets are kept harmless is the pages' (`core.pages`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mulligan.app.workspaces import stop_reason, unjudged
 from mulligan.core.episode import RESUMABLE
-from mulligan.core.protocols import Brief, Store
+from mulligan.core.protocols import Brief
 from mulligan.core.records import Attempt, Check, Episode, Feedback, Outcome, Trial, Usage
+from mulligan.core.stores import EpisodeReader
 from mulligan.recording.drivers import asked_by_name, led_by_client, may_wait, sentence_in
 from mulligan.store.export import each_readable
 from mulligan.text.formatting import check_text, kind_text, layers_text
@@ -23,23 +24,23 @@ LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
 """Names of those who drive an episode, other than Mulligan's own loop."""
 
 
-async def markdown(store: Store, episodes: Sequence[str]) -> str:
+async def markdown(store: EpisodeReader, episodes: Sequence[str]) -> str:
     """The story of these episodes. Raises `NotFound`."""
     return page([block for episode in await _readable(store, episodes) for block in await _whole(store, episode)])
 
 
-async def web_page(store: Store, episodes: Sequence[str]) -> str:
+async def web_page(store: EpisodeReader, episodes: Sequence[str]) -> str:
     """The same as one file of HTML, which runs and loads nothing. Raises `NotFound`."""
     found = await _readable(store, episodes)
     title = f"Run {found[0].run}" if found else "No run"
     return html(title, [block for episode in found for block in await _whole(store, episode)])
 
 
-async def _readable(store: Store, episodes: Sequence[str]) -> Sequence[Episode]:
+async def _readable(store: EpisodeReader, episodes: Sequence[str]) -> Sequence[Episode]:
     return [episode for _, episode in await each_readable(episodes, store.load)]
 
 
-async def _whole(store: Store, episode: Episode) -> Sequence[Block]:
+async def _whole(store: EpisodeReader, episode: Episode) -> Sequence[Block]:
     """The story, with what only the journal has: the answer to a question to a graph in a sentence."""
     sentence = sentence_in(await store.steps(episode.id)) if asked_by_name(episode) else ""
     return [*story(episode), *([Heading(2, "Answer"), Fence(sentence)] if sentence else [])]

@@ -13,6 +13,7 @@ from mulligan.app.workspaces import Notice
 from mulligan.bank.learn.learning import success_of
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import MulliganError, NotFound, RecordLost
+from mulligan.core.optional import MeasuringBank, with_defaults
 from mulligan.core.protocols import Bank, Learned
 from mulligan.core.records import Episode
 
@@ -20,17 +21,10 @@ from mulligan.core.records import Episode
 async def tell_outcome(bank: Bank, episode: Episode, notice: Notice) -> None:
     """Tells the bank how an episode ended that it recalled for, where nothing is learned from it."""
     success = success_of([episode])
-    tell = getattr(bank, "outcome_of", None)  # a bank of the user's own need not measure
-    if (
-        tell is None
-        or not episode.recall
-        or success is None
-        or episode.stop is None
-        or episode.stop.reason in RESUMABLE
-    ):
+    if not episode.recall or success is None or episode.stop is None or episode.stop.reason in RESUMABLE:
         return
     try:
-        await tell(episode.recall.id, success)
+        await with_defaults(bank, MeasuringBank).outcome_of(episode.recall.id, success)
         await _notice_harm(bank, notice)
     except NotFound:  # the recall kept no receipt
         pass
@@ -41,8 +35,7 @@ async def tell_outcome(bank: Bank, episode: Episode, notice: Notice) -> None:
 
 
 async def _notice_harm(bank: Bank, notice: Notice) -> None:
-    news = getattr(bank, "retired_for_harm", None)
-    for sentence in await news() if news else ():
+    for sentence in await with_defaults(bank, MeasuringBank).retired_for_harm():
         notice(f"from now on {sentence}")
 
 
@@ -80,7 +73,7 @@ async def teach_group(bank: Bank, episodes: Sequence[Episode], notice: Notice, *
 
 async def _learn(bank: Bank, episodes: Sequence[Episode], notice: Notice) -> None:
     try:
-        notice(summary(await bank.learn(episodes), getattr(bank, "agent_id", None)))
+        notice(summary(await bank.learn(episodes), with_defaults(bank, MeasuringBank).agent_id))
         await _notice_harm(bank, notice)
     except RecordLost:  # the bank's file is the episode's, too
         raise

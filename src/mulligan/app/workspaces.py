@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeAlias
 from mulligan.app.plugins import attribute_of, checked
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput, NotFound
-from mulligan.core.protocols import Brief, Evaluator, Journal, PreflightEvaluator, Store
+from mulligan.core.protocols import Brief, Evaluator, Journal, PreflightEvaluator
 from mulligan.core.records import Episode, Feedback, Json, Stop, StopReason
+from mulligan.core.stores import EpisodeReader
 from mulligan.recording.ledger import Entry
 from mulligan.workspace import deliver, preflight
 from mulligan.workspace.git_workspace import GitWorkspace
@@ -39,7 +40,7 @@ def open_workspace(settings: Mapping[str, Json] | None) -> GitWorkspace | None:
     return GitWorkspace(**own)
 
 
-async def recorded_baseline(store: Store, episode: Episode) -> Feedback | None:
+async def recorded_baseline(store: EpisodeReader, episode: Episode) -> Feedback | None:
     """What the check said before the run's first trial: by this episode's record, or by that of the run's first."""
     for id in dict.fromkeys((episode.id, f"{episode.id.rpartition('.')[0]}.1")):
         with suppress(NotFound):

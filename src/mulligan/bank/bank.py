@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Self, Unpack
 
 from mulligan.bank import changes
 from mulligan.bank.exchange.audit import Decided, decided
@@ -29,11 +29,12 @@ from mulligan.bank.recall.prompt_text import fact_text, fitting
 from mulligan.bank.recall.query_pairs import QueryPairs
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound, StoreError
+from mulligan.core.lesson import LessonDetails
 from mulligan.core.lessons import QUOTA, Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
 from mulligan.core.operations import as_operation, detail_of
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
-from mulligan.core.records import Episode, HeldBack, Json, Layer, Lesson, Nature, Origin, Rating, Recall, Task
+from mulligan.core.records import Episode, HeldBack, Json, Lesson, Origin, Rating, Recall, Task
 from mulligan.core.worth import is_withheld
 from mulligan.text.formatting import task_text
 from mulligan.text.plain import one_line
@@ -397,43 +398,28 @@ class Bank:
         title: str,
         content: str,
         *,
-        outcome: Literal["success", "failure"] = "success",
-        description: str = "",
-        query: str = "",
-        tags: Sequence[str] = (),
-        kind: str = "",
-        context: Mapping[str, Json] | None = None,
-        confidence: float = 0.5,
-        nature: Nature = "strategy",
-        project: str | None = None,
-        confirmed: bool = True,
-        layer: Layer | Literal[""] = "",
         origin: Origin = Origin(),
         by_a_person: bool = False,
         fold: bool = True,
+        **details: Unpack[LessonDetails],
     ) -> Lesson:
-        """A lesson that is given whole; the one that says the same, where there is one, with its support raised.
+        """Stores a lesson, and returns it; where one says the same, that one with its support raised.
 
-        project: of a fact; None: the one that is worked on. A fact of the same title takes the place of an older one.
-        by_a_person: a person wrote it, so it is recalled even if it is flagged. fold: False keeps it beside one that
-        says the same.
+        Args:
+            title: The title, a few words. A fact of the same title takes the place of an older one.
+            content: The text of the lesson.
+            origin: Where it comes from.
+            by_a_person: Whether a person wrote it, so that it is recalled even if it is flagged.
+            fold: Whether one that says the same stands for it; False stores it as a lesson of its own.
+            details: Fields of `LessonDetails`. Those left out have the defaults of `Lesson`; a fact is of the current
+                project.
         """
-        fields: dict[str, Any] = {
-            "title": title,
-            "content": content,
-            "outcome": outcome,
-            "description": description,
-            "query": query,
-            "tags": tags,
-            "kind": kind,
-            "context": context or {},
-            "confidence": confidence,
-            "nature": nature,
-            "project": project if project is not None else self._ports.project if nature == "fact" else "",
-            "confirmed": confirmed,
-            "layer": layer,
-        }
-        lesson = new_lesson(Lesson("", **checked_fields(fields), origin=origin), self._ports.writes)
+        facts = {"project": self._ports.project} if details.get("nature") == "fact" else {}
+        given = {"title": title, "content": content, "outcome": "success", **facts}
+        optional = ("project", "context")  # which may be None
+        given |= {name: value for name, value in details.items() if value is not None or name not in optional}
+        fields: dict[str, Any] = checked_fields(given)
+        lesson = new_lesson(Lesson("", **fields, origin=origin), self._ports.writes)
         lesson = replace(lesson, experience=lesson.id)
         learned = await self._writer.add(self._ports.writes, [lesson], by_a_person=by_a_person, fold=fold)
         return await self.get((*learned.lessons, *learned.folded)[0])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 
 import click
 
@@ -37,13 +37,15 @@ from mulligan.cli.memory_banks import (
     writing,
 )
 from mulligan.cli.memory_words import learned_lines, question_json
+from mulligan.cli.options import together
 from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.lesson import LessonDetails, LessonFields, annotations_of
 from mulligan.core.lessons import Fault, Selection
 from mulligan.core.protocols import Learned
-from mulligan.core.records import LAYERS, Json, Lesson
+from mulligan.core.records import Json, Lesson
 from mulligan.text.files import read_text
 from mulligan.text.json_lines import parsed
 
@@ -87,8 +89,28 @@ def threshold_of(text: str | None) -> float | str | None:
         return text
 
 
+def field_options(cls: type) -> Callable[[Any], Any]:
+    """An option for each field of this class that is written as one."""
+    options: list[Callable[[Any], Any]] = []
+    for name, (kind, written) in annotations_of(cls).items():
+        parts = (kind, *get_args(kind))
+        words: list[str] = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
+        spelled = f"--{name.replace('_', '-')}"
+        how: dict[str, Any] = {"type": click.Choice(list(filter(None, words)))} if words else {"metavar": "TEXT"}
+        if kind is bool:
+            spelled, how = f"{spelled}/--no-{spelled[2:]}", {"default": None}
+        elif kind is float:
+            how = {"type": float, "metavar": "N"}
+        elif kind == Sequence[str]:
+            spelled = spelled.removesuffix("s")
+            how = {"multiple": True, "metavar": spelled[2:].upper()}
+        if written.option:
+            options.append(click.option(spelled, name, help=written.help, **how))
+    return together(*options)
+
+
 STATES = ("active", "quarantined", "retired", "superseded")
-_kind = click.option("--kind", metavar="KIND", help="Only lessons of this kind of task.")
+_kind = click.option("--kind", metavar="KIND", help=annotations_of(Selection)["kind"][1].help)
 _json = click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
 
 
@@ -185,21 +207,16 @@ def announce(change: str, project: Path | None) -> None:
     is_flag=True,
     help="Only lessons that the filter holds back; the same as --state quarantined.",
 )
-@click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
-@click.option("--nature", type=click.Choice(["fact", "strategy", "query_pair"]), help="Lessons of this nature.")
-@click.option("--layer", type=click.Choice(LAYERS), help="Lessons on an action, on a plan, or on a habit.")
-@click.option("--tag", metavar="TAG", help="Only lessons with this tag.")
-@_kind
+@field_options(Selection)
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, newest first.")
 @_json
 @for_banks
-async def list_lessons(banks: Sequence[Bank], limit: int, as_json: bool, **given: Any) -> None:
+async def list_lessons(
+    banks: Sequence[Bank], state: str, quarantined: bool, limit: int, as_json: bool, **given: Any
+) -> None:
     """List the lessons, newest first."""
-
-    state = "quarantined" if given["quarantined"] else given["state"]
-    states = STATES if state == "all" else (state,)
-    wanted = {name: given[name] for name in ("outcome", "tag", "nature", "layer", "kind")}
-    which = Selection(states, limit=limit, **wanted)
+    states: Any = ("quarantined",) if quarantined else STATES if state == "all" else (state,)
+    which = Selection(states, limit=limit, **given)
     found = [lesson for bank in banks for lesson in await bank.list(which)]
     lessons = sorted(found, key=lambda lesson: -lesson.created)[:limit]
     if as_json:
@@ -317,64 +334,34 @@ async def pending(banks: Sequence[Bank], as_json: bool) -> None:
         say("Nothing is pending.")
 
 
-_TEXTS = {
-    "title": "The title, a few words.",
-    "content": "The text of the lesson.",
-    "description": "When it helps, in a sentence.",
-    "query": "The task that it was learned from.",
-    "kind": "The kind of task.",
-}
 _model = click.option(
     "--model", "-m", metavar="MODEL", help="The model to ask (default: that of [memory], else MULLIGAN_MODEL)."
 )
 
 
-def _text_options(command: Any) -> Any:
-    command = click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag; may be repeated.")(command)
-    for name, help in reversed(_TEXTS.items()):
-        command = click.option(f"--{name}", metavar="TEXT", help=help)(command)
-    return command
+@memory.command(
+    help=f"""Store a lesson written by hand, and print its id.
 
-
-@memory.command()
-@click.argument("source", nargs=-1, metavar="[-]")
-@_text_options
-@click.option("--failure", is_flag=True, help="It was learned from a failure.")
-@click.option(
-    "--nature",
-    type=click.Choice(["fact", "strategy"]),
-    help="fact: it holds for this project alone; strategy (default): for tasks of a kind.",
-)
-@click.option("--layer", type=click.Choice(LAYERS), help="metacognitive: it is recalled for any task.")
-@for_bank(writing)
-async def add(
-    bank: Bank, source: Sequence[str], failure: bool, nature: str | None, layer: str | None, **given: Any
-) -> None:
-    """Store a lesson written by hand, and print its id.
-
-    With `-`, read a JSON object (or a list of them) from standard input: title, content, and optionally outcome
-    (success or failure), description, query, tags, kind, context, confidence, nature (fact or strategy), project,
-    layer (tactical, strategic or metacognitive).
+    With `-`, read a JSON object (or a list of them) from standard input, with title, content, and optionally
+    {", ".join(annotations_of(LessonDetails))}. Options hold for those that do not say otherwise.
     """
+)
+@click.argument("source", nargs=-1, metavar="[-]")
+@field_options(LessonFields)
+@click.option("--failure", is_flag=True, help="The same as --outcome failure.")
+@for_bank(writing)
+async def add(bank: Bank, source: Sequence[str], failure: bool, **given: Any) -> None:
     if source not in ((), ("-",)):
         raise InvalidInput(
             "Give a lesson by its options, mulligan memory add --title TEXT --content TEXT, or as JSON on "
             "standard input with -."
         )
-    drafts: list[dict[str, Any]]
-    if source:
-        drafts = _drafts(json_of("-", "lesson"))
-    else:
-        if not given["title"] or not given["content"]:
-            raise InvalidInput("A lesson needs --title and --content.")
-        drafts = [{**_given(given), "outcome": "failure" if failure else "success"}]
-    if nature is not None:
-        drafts = [{"nature": nature, **draft} for draft in drafts]
-    if layer is not None:
-        drafts = [{"layer": layer, **draft} for draft in drafts]
-    for draft in drafts:
+    fields: dict[str, Any] = {**_written(given), **({"outcome": "failure"} if failure else {})}
+    if not source and not ("title" in fields and "content" in fields):
+        raise InvalidInput("A lesson needs --title and --content.")
+    for draft in _drafts(json_of("-", "lesson")) if source else [{}]:
         begun = time.time()
-        lesson = await bank.add(**draft, by_a_person=True)
+        lesson = await bank.add(**{**fields, **draft}, by_a_person=True)
         emit(lesson.id)
         if lesson.support == 1 and lesson.created < begun - 0.001:
             say(f"{lesson.id} nearly says the same, so this one was not kept (near_duplicates = skip).")
@@ -403,19 +390,17 @@ def _drafts(value: Json) -> list[dict[str, Any]]:
     return drafts
 
 
-def _given(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a lesson that were given as options."""
-    named = {key: value for key, value in given.items() if key in _TEXTS and value is not None}
-    return {**named, **({"tags": given["tags"]} if given["tags"] else {})}
+def _written(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a lesson that were written as options."""
+    return {name: value for name, value in options.items() if value not in (None, ())}
 
 
 @memory.command()
 @click.argument("id")
-@_text_options
-@click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
+@field_options(LessonFields)
 @click.option("--file", "file", metavar="FILE", help="A JSON object with the fields to change; - is standard input.")
 @for_bank(writing, of="id")
-async def edit(bank: Bank, id: str, outcome: str | None, file: str | None, **given: Any) -> None:
+async def edit(bank: Bank, id: str, file: str | None, **given: Any) -> None:
     """Change the lesson ID. Its history keeps the earlier version."""
     changes: dict[str, Any] = {}
     if file is not None:
@@ -423,7 +408,7 @@ async def edit(bank: Bank, id: str, outcome: str | None, file: str | None, **giv
         if not isinstance(read, dict):
             raise InvalidInput(f"{file} must be a JSON object with the fields to change.")
         changes = checked_fields(cast(dict[str, Any], read), file)
-    changes |= {**_given(given), **({"outcome": outcome} if outcome else {})}
+    changes |= _written(given)
     if not changes:
         raise InvalidInput("Name what to change: --title, --content, or --file FILE, for example.")
     say_changed(await bank.edit(id, **changes), "edited")
@@ -438,44 +423,36 @@ async def retire(bank: Bank, id: str, why: str) -> None:
     say_changed(await bank.retire(id, why), "retired")
 
 
-@memory.command()
-@click.argument("id")
-@for_bank(writing, of="id")
-async def restore(bank: Bank, id: str) -> None:
-    """Recall the retired lesson ID again."""
-    say_changed(await bank.restore(id), "restored")
+def _change(name: str, change: Callable[[Bank, str], Awaitable[Lesson]], done: str, help: str) -> None:
+    """Add a command that changes the lesson ID and needs nothing else."""
+
+    @memory.command(name, help=help)
+    @click.argument("id")
+    @for_bank(writing, of="id")
+    async def command(bank: Bank, id: str) -> None:  # pyright: ignore[reportUnusedFunction]
+        say_changed(await change(bank, id), done)
 
 
-@memory.command()
-@click.argument("id")
-@for_bank(writing, of="id")
-async def undo(bank: Bank, id: str) -> None:
-    """Take back the last change of the lesson ID, such as that it was replaced, retired, edited or marked."""
-    say_changed(await bank.undo(id), "as it was before")
-
-
-@memory.command()
-@click.argument("id")
-@for_bank(writing, of="id")
-async def pin(bank: Bank, id: str) -> None:
-    """Keep the lesson ID: it is never withheld to measure what it is worth, nor retired for the harm that it does."""
-    say_changed(await bank.pin(id), "pinned")
-
-
-@memory.command()
-@click.argument("id")
-@for_bank(writing, of="id")
-async def unpin(bank: Bank, id: str) -> None:
-    """Let the lesson ID be measured like any other."""
-    say_changed(await bank.pin(id, False), "unpinned")
-
-
-@memory.command()
-@click.argument("id")
-@for_bank(writing, of="id")
-async def release(bank: Bank, id: str) -> None:
-    """Release the lesson ID from quarantine, after you have read it and found it harmless."""
-    say_changed(await bank.release(id), "released")
+_change("restore", lambda bank, id: bank.restore(id), "restored", "Recall the retired lesson ID again.")
+_change(
+    "undo",
+    lambda bank, id: bank.undo(id),
+    "as it was before",
+    "Take back the last change of the lesson ID, such as that it was replaced, retired, edited or marked.",
+)
+_change(
+    "pin",
+    lambda bank, id: bank.pin(id),
+    "pinned",
+    "Keep the lesson ID: it is never withheld to measure what it is worth, nor retired for the harm that it does.",
+)
+_change("unpin", lambda bank, id: bank.pin(id, False), "unpinned", "Let the lesson ID be measured like any other.")
+_change(
+    "release",
+    lambda bank, id: bank.release(id),
+    "released",
+    "Release the lesson ID from quarantine, after you have read it and found it harmless.",
+)
 
 
 def say_changed(lesson: Lesson, done: str) -> None:

@@ -9,13 +9,14 @@ from typing import Any, cast
 
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.audit import Decided
-from mulligan.bank.exchange.lesson_page import facts, moment
+from mulligan.bank.exchange.lesson_page import brief, facts, moment
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, one_line
 from mulligan.cli.words import agreed, count
 from mulligan.core.agreement import agreement, latest
 from mulligan.core.codec import to_json
+from mulligan.core.lesson import fields_with
 from mulligan.core.lessons import Link, Queued, Receipt, Version, Worth
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
@@ -32,9 +33,9 @@ def bank_name(agent_id: str) -> str:
 
 
 def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
-    """A line for each lesson. banks: with a column for its bank. Where one has a layer, there is a column for it."""
-    layers = any(lesson.layer for lesson in lessons)
-    of_some = (*(("bank",) if banks else ()), "state", "nature", *(("layer",) if layers else ()))
+    """A line for each lesson. banks: with a column for its bank. What some have in brief has a column, too."""
+    some = dict.fromkeys(name for lesson in lessons for name in brief(lesson))
+    of_some = (*(("bank",) if banks else ()), "state", "nature", *some)
     headings = ("id", *of_some, "from a", "uses", "created", "title")
     rows = [
         (
@@ -42,7 +43,7 @@ def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
             *((bank_name(lesson.agent_id),) if banks else ()),
             lesson.state,
             lesson.nature if lesson.confirmed else f"{lesson.nature}?",
-            *((lesson.layer or "-",) if layers else ()),
+            *(one_line(brief(lesson).get(name, "-"), 30) for name in some),
             lesson.outcome,
             str(lesson.uses),
             moment(lesson.created)[:10],
@@ -69,9 +70,9 @@ def found(recall: Recall, project: str = "", *, of: str = "") -> str:
 def _found(n: int, lesson: Lesson, project: str, of: str) -> str:
     score = "" if lesson.score is None else f"{lesson.score:.2f}  "
     kind = f"from a {lesson.outcome}" if lesson.nature == "strategy" else mark(lesson, project)
-    kind = f"{kind}, {lesson.layer}" if lesson.layer else kind
+    about = ", ".join([kind, *(one_line(text, 30) for text in brief(lesson).values()), lesson.id[:SHORT]])
     bank = f", bank {of}" if of else ""
-    head = f"{n}. {score}{one_line(lesson.title, 100)}  ({kind}, {lesson.id[:SHORT]}{bank})"
+    head = f"{n}. {score}{one_line(lesson.title, 100)}  ({about}{bank})"
     texts = [text for text in (lesson.description, lesson.content) if text.strip()]
     return "\n".join([head, *("   " + line for text in texts for line in clean(text).splitlines())])
 
@@ -186,8 +187,8 @@ def audit_rows(several: Sequence[Decided], *, banks: bool) -> str:
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    passing = ("score", "uses", "last_used")
-    changed = [key for key in now if key not in passing and now[key] != before.get(key)]
+    counted = fields_with("counted")
+    changed = [key for key in now if key not in counted and now[key] != before.get(key)]
     return "; ".join(f"{key}: {_shown(before.get(key))} -> {_shown(now[key])}" for key in changed)
 
 

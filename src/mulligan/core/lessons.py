@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from mulligan.core.records import Json, Layer, Lesson, LessonState, Nature
+from mulligan.core.lesson import Lesson, LessonState
+from mulligan.core.lesson import Selection as Selection
+from mulligan.core.records import Json
 from mulligan.core.worth import Tally
 
 QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting"]
@@ -315,32 +317,6 @@ class Worth:
 
 
 @dataclass(frozen=True)
-class Selection:
-    """Which lessons to list. None does not filter.
-
-    Attributes:
-        prefix: how their ids begin.
-        before: the id of a lesson; selects older ones.
-        keys: selects those that have one of these (`Addition.keys`); what this costs does not grow with the bank.
-        kind: selects those of tasks of this kind (see `same_kind`).
-    """
-
-    states: tuple[LessonState, ...] = ("active",)
-    outcome: Literal["success", "failure"] | None = None
-    tag: str | None = None
-    text: str | None = None
-    limit: int | None = 50
-    offset: int = 0
-    prefix: str = ""
-    before: str | None = None
-    nature: Nature | None = None
-    project: str | None = None
-    keys: Sequence[str] | None = None
-    layer: Layer | None = None
-    kind: str | None = None
-
-
-@dataclass(frozen=True)
 class Account:
     """An episode in brief, for later episodes.
 
@@ -428,12 +404,57 @@ class Archive:
     worth: tuple[Worth, ...] = ()
 
 
-@runtime_checkable
-class LessonStore(Protocol):
-    """Raises `StoreError`, and `NotFound` for an id that is missing or another agent's: the two look the same.
+class LessonReader(Protocol):
+    """Reads lessons. Raises `NotFound` for an id that is missing or another agent's: the two look the same."""
 
-    What a call has returned from survives the death of the process. `claim`: the queued work that this write settles,
-    in the same transaction; raises `LeaseLost` when another holds it by now; then nothing is written.
+    async def get(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
+        """In the order of the ids. Raises `Unreadable`."""
+        ...
+
+    async def there(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
+        """In the order of the ids, without those that are not there or cannot be read."""
+        ...
+
+    async def resolve(self, agent_id: str | None, prefix: str) -> str:
+        """The id that begins so. Raises `NotFound` for none, or for several."""
+        ...
+
+    async def list(self, agent_id: str | None, which: Selection = ...) -> Sequence[Lesson]:
+        """Newest first, without those that cannot be read. Raises `NotFound` where `which.before` is not there."""
+        ...
+
+    async def history(self, agent_id: str | None, id: str) -> Sequence[Version]:
+        """Oldest first."""
+        ...
+
+    async def links(self, agent_id: str | None, id: str) -> Sequence[Link]:
+        """Those of this lesson, which is `a` in each, nearest first."""
+        ...
+
+
+class LessonChanges(LessonReader, Protocol):
+    """Reads what changed, for an index, and what was known at a time."""
+
+    async def delta(
+        self, agent_id: str | None, embedder: str | None, since: int = 0, *, queries: bool = False
+    ) -> Delta:
+        """The changes for ranking; vectors only of this embedder. queries: those of the past tasks, too."""
+        ...
+
+    async def unembedded(self, agent_id: str | None, embedder: str, limit: int) -> Sequence[Lesson]:
+        """Active lessons without a vector of this embedder, oldest first."""
+        ...
+
+    async def as_of(self, agent_id: str | None, at: float) -> Sequence[Lesson]:
+        """The lessons that were active then, as they were then."""
+        ...
+
+
+class LessonEditor(Protocol):
+    """Writes lessons.
+
+    claim: the queued work that a write settles in its transaction. Where another holds that work by now, it raises
+    `LeaseLost` and writes nothing.
     """
 
     async def add(
@@ -500,10 +521,6 @@ class LessonStore(Protocol):
         self, agent_id: str, links: Sequence[Link], *, claim: Claim | None = None, result: Json = None
     ) -> None: ...
 
-    async def links(self, agent_id: str | None, id: str) -> Sequence[Link]:
-        """Those of this lesson, which is `a` in each, nearest first."""
-        ...
-
     async def set_vectors(
         self,
         agent_id: str,
@@ -518,69 +535,28 @@ class LessonStore(Protocol):
         those that are others by now than in `before`, the lessons as they were read."""
         ...
 
-    async def unembedded(self, agent_id: str | None, embedder: str, limit: int) -> Sequence[Lesson]:
-        """Active lessons without a vector of this embedder, oldest first."""
+    async def purge(self, agent_id: str, ids: Sequence[str] | None) -> int:
+        """Removes lessons and their histories; None: everything of this agent, with receipts, accounts, kinds of task
+        and queued work.
+
+        Returns how many lessons were removed. Lessons that were merged into a purged one are retired.
+        """
         ...
 
-    async def get(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
-        """In the order of the ids. Raises `Unreadable`."""
+    async def redact(self, agent_id: str, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]) -> bool:
+        """Changes the context of a lesson in all of its history, as if it had never been another; False if that
+        changes nothing."""
         ...
 
-    async def there(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
-        """In the order of the ids, without those that are not there or cannot be read."""
-        ...
 
-    async def resolve(self, agent_id: str | None, prefix: str) -> str:
-        """The id that begins so. Raises `NotFound` for none, or for several."""
-        ...
-
-    async def list(self, agent_id: str | None, which: Selection = ...) -> Sequence[Lesson]:
-        """Newest first, without those that cannot be read. Raises `NotFound` where `which.before` is not there."""
-        ...
-
-    async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
-        """The agents that have lessons, of those that begin so, in order; not the unnamed one."""
-        ...
-
-    async def history(self, agent_id: str | None, id: str) -> Sequence[Version]:
-        """Oldest first."""
-        ...
-
-    async def as_of(self, agent_id: str | None, at: float) -> Sequence[Lesson]:
-        """The lessons that were active then, as they were then."""
-        ...
-
-    async def delta(
-        self, agent_id: str | None, embedder: str | None, since: int = 0, *, queries: bool = False
-    ) -> Delta:
-        """The changes for ranking; vectors only of this embedder. queries: those of the past tasks, too."""
-        ...
+class RecallRecords(Protocol):
+    """Recalls, how their tasks ended, and what lessons are worth by that."""
 
     async def recalled(self, receipt: Receipt) -> None:
         """Keeps the receipt and counts a use of each of its lessons, once for each receipt."""
         ...
 
     async def receipt(self, agent_id: str | None, id: str) -> Receipt: ...
-
-    async def keep_accounts(self, agent_id: str, accounts: Sequence[Account], most: int) -> None:
-        """Keeps these accounts in place of older ones of the same episodes; of a project, the newest `most`."""
-        ...
-
-    async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
-        """Those of a project, newest first."""
-        ...
-
-    async def keep_kinds(self, agent_id: str, kinds: KindMap) -> None:
-        """Keeps these kinds of the agent's project. They count until they are dropped, or others are kept."""
-        ...
-
-    async def kinds(self, agent_id: str, project: str) -> KindMap | None:
-        """The kinds that count: those that were kept last."""
-        ...
-
-    async def drop_kinds(self, agent_id: str, project: str) -> None:
-        """Removes the kinds that count; those that were kept before them count again."""
-        ...
 
     async def outcome_of(self, agent_id: str, id: str, success: bool) -> bool:
         """Tells how the task of this recall ended; the outcome that counts, which is the first that was told.
@@ -605,22 +581,45 @@ class LessonStore(Protocol):
         """The ids of lessons that were retired for the harm that they did, with the figures; each is told once."""
         ...
 
+
+class Accounts(Protocol):
+    """Accounts of earlier episodes."""
+
+    async def keep_accounts(self, agent_id: str, accounts: Sequence[Account], most: int) -> None:
+        """Keeps these accounts in place of older ones of the same episodes; of a project, the newest `most`."""
+        ...
+
+    async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
+        """Those of a project, newest first."""
+        ...
+
+
+class KindMaps(Protocol):
+    """The kinds of task of an agent in a project, as clusters."""
+
+    async def keep_kinds(self, agent_id: str, kinds: KindMap) -> None:
+        """Keeps these kinds of the agent's project. They count until they are dropped, or others are kept."""
+        ...
+
+    async def kinds(self, agent_id: str, project: str) -> KindMap | None:
+        """The kinds that count: those that were kept last."""
+        ...
+
+    async def drop_kinds(self, agent_id: str, project: str) -> None:
+        """Removes the kinds that count; those that were kept before them count again."""
+        ...
+
+
+class LessonArchives(Protocol):
+    """Banks as a whole: which there are, what they hold, and whether they are sound."""
+
+    async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
+        """The agents that have lessons, of those that begin so, in order; not the unnamed one."""
+        ...
+
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
         """By agent: {"lessons": {state: n}, "links": n, "recalls": n, "bytes": {"text", "history", "terms",
         "vectors"}}; text is that of the lessons as they are now."""
-        ...
-
-    async def purge(self, agent_id: str, ids: Sequence[str] | None) -> int:
-        """Removes lessons and their histories; None: everything of this agent, with receipts, accounts, kinds of task
-        and queued work.
-
-        Returns how many lessons were removed. Lessons that were merged into a purged one are retired.
-        """
-        ...
-
-    async def redact(self, agent_id: str, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]) -> bool:
-        """Changes the context of a lesson in all of its history, as if it had never been another; False if that
-        changes nothing."""
         ...
 
     async def verify(self, *, mend: bool = False) -> Sequence[Fault]:
@@ -640,6 +639,14 @@ class LessonStore(Protocol):
         their time then.
         """
         ...
+
+
+@runtime_checkable
+class LessonStore(LessonChanges, LessonEditor, RecallRecords, Accounts, KindMaps, LessonArchives, Protocol):
+    """All that a store does with lessons; who needs less asks for one of the protocols above. Raises `StoreError`.
+
+    What a call has returned from survives the death of the process.
+    """
 
 
 class Memory(Protocol):

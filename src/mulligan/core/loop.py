@@ -16,6 +16,7 @@ from mulligan.core.episode import Acted, Evaluated, Event, Move, Recalled, Refle
 from mulligan.core.errors import GaveUp, InvalidInput, JournalError, MulliganError, OverBudget, StoreError, described
 from mulligan.core.limits import Limits
 from mulligan.core.operations import operation
+from mulligan.core.optional import AdaptingStrategy, with_defaults
 from mulligan.core.protocols import Actor, Bank, Evaluator, Reflector, Strategy
 from mulligan.core.records import NO_REFLECTION, Decision, Episode, Stop, Usage
 from mulligan.core.search import descent
@@ -165,8 +166,7 @@ def _can_be_cut_off() -> bool:
 
 def _decide(strategy: Strategy, episode: Episode) -> Decision:
     """What the strategy decides here. Raises `GaveUp` when it stops the episode."""
-    decide: Callable[[Episode], object] | None = getattr(strategy, "decide", None)  # an isinstance check is slow
-    decision = Decision() if decide is None else decide(episode)
+    decision: object = with_defaults(strategy, AdaptingStrategy).decide(episode)
     if not isinstance(decision, Decision):
         raise InvalidInput(f"{type(strategy).__name__}.decide must return a Decision, not {decision!r}.")
     if decision.stop:

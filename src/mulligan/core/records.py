@@ -13,6 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.lesson import LAYERS as LAYERS
+from mulligan.core.lesson import Layer as Layer
+from mulligan.core.lesson import Lesson as Lesson
+from mulligan.core.lesson import LessonState as LessonState
+from mulligan.core.lesson import Nature as Nature
+from mulligan.core.lesson import Origin as Origin
 from mulligan.core.remarks import Condensed as Condensed
 from mulligan.core.remarks import Edit as Edit
 from mulligan.core.remarks import KindOrigin as KindOrigin
@@ -321,11 +327,6 @@ class Feedback:
             raise InvalidInput(f"A score is a number or None, and {self.source or 'an evaluator'} gave {self.score}.")
 
 
-# What a lesson is about: this action, this plan, or a habit of the agent.
-Layer: TypeAlias = Literal["tactical", "strategic", "metacognitive"]
-LAYERS: tuple[Layer, ...] = ("tactical", "strategic", "metacognitive")
-
-
 @dataclass(frozen=True)
 class Quality:
     """How good a reflection is, by parts (see `text.reflections`).
@@ -415,95 +416,6 @@ class Trial:
     def usage(self) -> Usage:
         parts = (self.attempt, self.feedback, self.reflection)
         return sum((part.usage for part in parts if part), Usage())
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a lesson comes from.
-
-    Attributes:
-        steps: those of the trial's trajectory that the lesson cites, numbered from 1.
-        parents: the lessons that it was merged from.
-        by: the model that extracted or merged it; "" if a person or a calling agent wrote it.
-        reason: what the judge said of the episode, if one judged.
-        removed: whether the episode's record was removed since.
-    """
-
-    kind: Literal["written", "extracted", "merged", "imported"] = "written"
-    episode: str = ""
-    trial: int | None = None
-    steps: tuple[int, ...] = ()
-    parents: tuple[str, ...] = ()
-    by: str = ""
-    reason: str = ""
-    removed: bool = False
-
-
-LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]
-# A fact holds for one project, with its names and values; a strategy for a kind of task; a query pair for one graph.
-Nature: TypeAlias = Literal["fact", "strategy", "query_pair"]
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A memory item that outlives its episode.
-
-    Attributes:
-        score: its relevance in one recall, 0 to 1. None outside a recall.
-        agent_id: the agent that it belongs to; "" is the unnamed agent.
-        query: the task that it was learned from.
-        experience: an id that the lessons of one extraction share.
-        confidence: 0 to 1, before any use.
-        created, last_used: seconds since the epoch.
-        uses: how often it was recalled.
-        support: how many exact duplicates it stands for, itself included.
-        kind: the kind of task that it was learned from, in free words (see `Task.kind`).
-        embedder: whose vector it has. None: it has none yet.
-        state: only active ones are recalled.
-        superseded_by: the lesson that it was merged into, or the fact that took its place.
-        flags: why it was quarantined.
-        project: where a fact holds; "" if unknown.
-        subject: what a fact is about, such as the name of a function.
-        confirmed: of a fact, whether an attempt that follows it has passed; of a query pair, whether a person said so.
-        to_check: why it may no longer hold, such as a change that was announced; "" if nothing speaks against it.
-        rests_on: ids of facts that it follows from.
-        pinned: a person wants it shown, so it is never withheld, and not retired for its effect.
-        ratings: people's scores, oldest first.
-        layer: what it is about (see `Layer`). A metacognitive one is recalled for any task of the agent, within a
-            bound; a tactical one only where the words or the kind of the task fit. "": not known.
-    """
-
-    id: str
-    title: str
-    content: str
-    outcome: Literal["success", "failure"]
-    description: str = ""
-    score: float | None = None
-    agent_id: str = ""
-    query: str = ""
-    experience: str = ""
-    origin: Origin = Origin()
-    confidence: float = 0.5
-    created: float = 0.0
-    last_used: float | None = None
-    uses: int = 0
-    support: int = 1
-    tags: tuple[str, ...] = ()
-    kind: str = ""
-    context: Mapping[str, Json] = field(default_factory=_no_json)
-    embedder: str | None = None
-    state: LessonState = "active"
-    superseded_by: str | None = None
-    flags: tuple[str, ...] = ()
-    nature: Nature = "strategy"
-    project: str = ""
-    subject: str = ""
-    confirmed: bool = True
-    to_check: str = ""
-    rests_on: tuple[str, ...] = ()
-    pinned: bool = False
-    ratings: tuple[Rating, ...] = ()
-    layer: Literal["", "tactical", "strategic", "metacognitive"] = ""
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from mulligan.core.errors import (
 from mulligan.core.failures import is_transient, seconds_to_wait
 from mulligan.core.loop import Meter, Roles, drive
 from mulligan.core.operations import operation
+from mulligan.core.optional import with_defaults
 from mulligan.core.protocols import Bank, Journal, Store
 from mulligan.core.records import (
     NO_REFLECTION,
@@ -51,7 +52,7 @@ from mulligan.core.records import (
 from mulligan.evaluators._bugs import Bugs
 from mulligan.evaluators._judging import BUGS, feedback_of, judge_arguments, judge_name, objection, returned, shown
 from mulligan.functions.identity import identity
-from mulligan.functions.manner import Manner, composed, takes_argument
+from mulligan.functions.manner import GivingReading, Manner, composed, takes_argument
 from mulligan.functions.notes import notes_of
 from mulligan.functions.record import CallRecord
 from mulligan.functions.results import UNREADABLE, attempt_of, plain, value_of
@@ -369,8 +370,7 @@ class Call:
 
     def _given_of(self, trial: Trial) -> Any:
         """What the caller gets of this try."""
-        give = getattr(self._manner.reads, "given", None)
-        return give(self._value(trial)) if give else self._value(trial)
+        return with_defaults(self._manner.reads, GivingReading).given(self._value(trial))
 
     def _result(self, episode: Episode) -> Result[Any]:
         stop = episode.stop

@@ -35,10 +35,7 @@ _WORDS: Mapping[type, str] = {
 
 
 class Reading(Protocol):
-    """How results of a function are read that are no plain values.
-
-    It may have `given(result)`: what the caller gets of a result.
-    """
+    """How results of a function are read that are no plain values; it may be a `GivingReading`."""
 
     def answer(self, result: Any) -> Any:
         """What the judge is shown."""
@@ -47,6 +44,13 @@ class Reading(Protocol):
     def attempt(self, result: Any) -> Attempt:
         """What the record keeps: a text, the steps, and the tokens. It is not read back."""
         ...
+
+
+class GivingReading(Reading, Protocol):
+    """A reading that gives the caller something else than the result: see `core.optional`."""
+
+    def given(self, result: Any) -> Any:
+        return result
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast, overload
 
 from mulligan.core.errors import InvalidInput, error_text
+from mulligan.core.optional import with_defaults
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Attempt, Episode
 from mulligan.evaluators._judging import JudgeFunction
@@ -31,9 +32,7 @@ class Framework(Protocol):
     PACKAGE: the package that their classes, or a base of theirs, come from. ENTRIES: the methods that run an agent, and
     whether each is asynchronous.
 
-    A framework may have more: STREAMS and UNJUDGED, the methods that a wrapped agent refuses, with the reasons that
-    `REFUSED` gives; `method(agent, name)`, what is called in place of the agent's own method, or None; and
-    `given(result)`, what the caller gets of what it returns.
+    A framework may have more: see `WholeFramework` and `GivingReading`.
     """
 
     @property
@@ -64,6 +63,20 @@ class Framework(Protocol):
         ...
 
 
+class WholeFramework(Framework, Protocol):
+    """What a framework may have besides, with what holds where it has not: see `core.optional`.
+
+    STREAMS and UNJUDGED: the methods that a wrapped agent refuses, with the reasons that `REFUSED` gives.
+    """
+
+    STREAMS: Sequence[str] = ()
+    UNJUDGED: Sequence[str] = ()
+
+    def method(self, agent: Any, name: str) -> Any:
+        """What is called in place of the agent's method of this name; None: it has none."""
+        return getattr(agent, name, None)
+
+
 class Wrapped:
     """An agent whose running methods are tried again. Any other attribute is the agent's own.
 
@@ -71,13 +84,14 @@ class Wrapped:
     """
 
     def __init__(self, agent: Any, framework: Framework, options: Mapping[str, Any]) -> None:
-        method = getattr(framework, "method", _own_method)
+        whole = with_defaults(framework, WholeFramework)
+        method = whole.method
         entries = {
             name: _entry(agent, name, is_async, framework, method, options)
             for name, is_async in framework.ENTRIES.items()
             if method(agent, name) is not None
         }
-        refused = {name: why for kind, why in REFUSED.items() for name in getattr(framework, kind, ())}
+        refused = {name: why for kind, why in REFUSED.items() for name in getattr(whole, kind)}
         self.__dict__.update(_agent=agent, _entries=entries, _refused=refused)
 
     @property
@@ -158,10 +172,6 @@ def wrap(agent: Any, *, judge: Any, framework: Framework | None = None, **option
     """
     made_by = framework or _framework_of(agent)
     return Wrapped(agent, made_by, {"judge": judge, **options})
-
-
-def _own_method(agent: Any, name: str) -> Any:
-    return getattr(agent, name, None)
 
 
 def _entry(

@@ -26,9 +26,10 @@ from langgraph.store.base import (
 from mulligan.app.service import Service
 from mulligan.bank.bank import Bank
 from mulligan.bank.learn.screening import screened
-from mulligan.bank.learn.validation import FIELDS, checked_fields
+from mulligan.bank.learn.validation import checked_fields
 from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, NotFound
+from mulligan.core.lesson import LessonFields, annotations_of
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
 from mulligan.recording.bridge import finish, portal, settled
@@ -36,7 +37,9 @@ from mulligan.text.secrets import mask_json
 
 T = TypeVar("T")
 
+_ALWAYS = ("title", "content", "outcome", "description", "query", "tags", "kind", "context", "confidence")
 _OF_FACTS = ("nature", "project", "confirmed")
+"""The fields that each item has, and those that an item has which is a fact; others only where they are not empty."""
 LESSONS = "lessons"
 UNNAMED = "_"
 LATEST = 1 << 62
@@ -127,7 +130,7 @@ class BankStore(BaseStore):
             if lesson is not None and lesson.state == "active":
                 await self._removed(bank, lesson, op.key)
             return
-        value = cast(dict[str, Any], mask_json({**_NEW, **_titled(op.value)}))
+        value = cast(dict[str, Any], mask_json({**_fields_of(Lesson("", "", "", "success")), **_titled(op.value)}))
         if lesson is not None and len(_keys(lesson)) > 1:  # of an older version, which kept equal lessons as one
             await self._removed(bank, lesson, op.key)
             lesson = None
@@ -250,17 +253,6 @@ class _Keys:
             self.ids[key] = lesson.id
 
 
-_NEW: Mapping[str, Json] = {
-    "description": "",
-    "outcome": "success",
-    "query": "",
-    "tags": [],
-    "kind": "",
-    "context": {},
-    "confidence": 0.5,
-}
-
-
 def _value(lesson: Lesson) -> dict[str, Json]:
     """Return the value of an item: as it was put, unless somebody changed the lesson since."""
     fields, kept = _fields_of(lesson), cast(dict[str, Any], lesson.context.get(VALUE) or {})
@@ -281,9 +273,9 @@ def _whole(value: Mapping[str, Any]) -> Mapping[str, Json]:
 
 def _fields_of(lesson: Lesson) -> dict[str, Json]:
     """Return the fields of a lesson that can be put."""
-    left_out = {*(() if lesson.nature == "fact" else _OF_FACTS), *(() if lesson.layer else ("layer",))}
-    names = [name for name in FIELDS if name not in left_out]
-    value = {name: getattr(lesson, name) for name in names}
+    value = {name: getattr(lesson, name) for name in annotations_of(LessonFields)}
+    always = _ALWAYS + (_OF_FACTS if lesson.nature == "fact" else ())
+    value = {name: one for name, one in value.items() if name in always or (one and name not in _OF_FACTS)}
     context = {name: said for name, said in lesson.context.items() if name not in (KEYS, VALUE)}
     return {**value, "tags": list(lesson.tags), "context": context}
 
@@ -301,10 +293,11 @@ def _check_put(op: PutOp) -> None:
     """Raise `InvalidInput` for a value that a lesson cannot hold."""
     if op.value is None:
         return
-    unknown = [str(name) for name in op.value if name not in FIELDS]
+    known = annotations_of(LessonFields)
+    unknown = [str(name) for name in op.value if name not in known]
     if unknown:
         raise InvalidInput(
-            f"A lesson has no {', '.join(unknown)}. An item of this store has {', '.join(FIELDS)}; put anything else "
+            f"A lesson has no {', '.join(unknown)}. An item of this store has {', '.join(known)}; put anything else "
             "into context."
         )
     for name, value in (("content", op.value.get("content")), ("title", op.value.get("title", "no need"))):

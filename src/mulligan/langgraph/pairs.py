@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from mulligan.bank.recall.prompt_text import pairs_text
 from mulligan.core.codec import digest
+from mulligan.core.optional import MeasuringBank, with_defaults
 from mulligan.core.protocols import Bank, Learned
 from mulligan.core.records import Episode, Lesson, Recall, Task, Trial
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
@@ -33,7 +34,7 @@ def with_pairs(bank: Bank | None, querying: Querying) -> Bank | None:
     The bank itself where rows are not judged, where a subclass asks something else than the graph, and where it keeps
     no pairs.
     """
-    pairs = getattr(bank, "pairs", None)
+    pairs = with_defaults(bank, MeasuringBank).pairs
     if bank is None or not isinstance(pairs, Pairs) or not (querying.judged and querying.asks_database):
         return bank
     return cast(Bank, _BankWithPairs(bank, pairs, querying))

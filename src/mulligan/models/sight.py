@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any, cast
 
 from mulligan.core.loop import Meter, path, scope
+from mulligan.core.optional import SeeingModel, with_defaults
 from mulligan.core.protocols import Journal, Model
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Image, Json, Usage
@@ -26,7 +27,7 @@ UNSEEN = "You cannot be sent images, and no other model has described this one."
 
 def sees(model: Model) -> bool:
     """Whether the model can be sent images. One that does not say can."""
-    return bool(getattr(model, "sees", True))
+    return bool(with_defaults(model, SeeingModel).sees)
 
 
 class Describer:

@@ -1,4 +1,4 @@
-"""Exports episodes of any `Store` as one JSON value that replays offline, with all secrets masked."""
+"""Exports episodes of any store as one JSON value that replays offline, with all secrets masked."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.errors import Unreadable
-from mulligan.core.protocols import StepRow, Store
+from mulligan.core.protocols import StepRow
 from mulligan.core.records import Json
+from mulligan.core.stores import EpisodeReader
 from mulligan.text.secrets import mask_json
 
 T = TypeVar("T")
@@ -17,7 +18,7 @@ T = TypeVar("T")
 log = logging.getLogger("mulligan")
 
 
-async def export(store: Store, episodes: Sequence[str]) -> Json:
+async def export(store: EpisodeReader, episodes: Sequence[str]) -> Json:
     """Records, events, journal steps (requests and results whole) and files of these episodes.
 
     {"mulligan": version, "schema": 1, "episodes": [{"episode", "events", "steps", "files"}], "steps": [...]}: the
@@ -54,7 +55,7 @@ async def each_readable(ids: Sequence[str], read: Callable[[str], Awaitable[T]])
     return found
 
 
-async def _exported(store: Store, id: str) -> dict[str, Any]:
+async def _exported(store: EpisodeReader, id: str) -> dict[str, Any]:
     return mask_json(
         {
             "episode": to_json(await store.load(id)),

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse
 
 from mulligan.app.service import Service
 from mulligan.bank.bank import Bank
+from mulligan.bank.exchange.lesson_page import brief
 from mulligan.core.protocols import Store
 from mulligan.core.records import Json
 from mulligan.studio.live import Listeners
@@ -105,7 +106,7 @@ def environment() -> Environment:
     )
     cast(dict[str, Any], found.globals)["signs"] = SIGNS
     filters = cast(dict[str, Any], found.filters)
-    filters.update(when=when, iso=iso, count=count, line=one_line, dollars=dollars, pretty=pretty, id=id)
+    filters.update(when=when, iso=iso, count=count, line=one_line, dollars=dollars, pretty=pretty, id=id, brief=brief)
     return found
 
 

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from mulligan.bank.recall.prompt_text import UNCONFIRMED, mark
 from mulligan.core.errors import NotFound, Unreadable
-from mulligan.core.lessons import Archive, LessonStore, Link
+from mulligan.core.lesson import fields_with
+from mulligan.core.lessons import Archive, LessonReader, Link
 from mulligan.core.records import Lesson
 from mulligan.text.secrets import mask
 
@@ -34,7 +35,7 @@ class Shelf(Protocol):
 class BankShelf:
     """A shelf that needs no bank. Raises `NotFound`, for another agent's lesson too."""
 
-    lessons: LessonStore
+    lessons: LessonReader
     agent_id: str | None
 
     async def get(self, id: str) -> Lesson:
@@ -125,7 +126,10 @@ def _story(lesson: Lesson) -> Iterator[str]:
 
 
 def facts(lesson: Lesson) -> dict[str, str]:
-    """The properties of a lesson besides its text, by their names in words; empty ones are left out."""
+    """The properties of a lesson besides its text, by their names in words; empty ones are left out.
+
+    Those that are worded together stand here; all others are the fields with a label.
+    """
     origin, steps = lesson.origin, ", ".join(map(str, lesson.origin.steps))
     trial = f", trial {origin.trial}" if origin.trial is not None else ""
     gone = " (run removed)" if origin.removed else ""
@@ -133,14 +137,8 @@ def facts(lesson: Lesson) -> dict[str, str]:
         "id": lesson.id,
         "agent": lesson.agent_id,
         "state": f"{lesson.state}{', pinned' if lesson.pinned else ''}",
-        "superseded by": lesson.superseded_by or "",
-        "flags": ", ".join(lesson.flags),
-        "from a": lesson.outcome,
         "nature": _nature(lesson),
-        "layer": lesson.layer,
-        "task": lesson.query,
-        "kind": lesson.kind,
-        "tags": ", ".join(lesson.tags),
+        **{label: _text(getattr(lesson, name)) for name, label in fields_with("label").items()},
         "origin": f"{origin.kind}{f' by {origin.by}' if origin.by else ''}",
         "episode": f"{origin.episode}{trial}{f', steps {steps}' if steps else ''}{gone}" if origin.episode else "",
         "merged from" if origin.kind != "extracted" else "in place of": ", ".join(origin.parents),
@@ -149,10 +147,20 @@ def facts(lesson: Lesson) -> dict[str, str]:
         "created": moment(lesson.created),
         "recalled": f"{lesson.uses} times, last {moment(lesson.last_used)}" if lesson.last_used else "never",
         "stands for": f"{lesson.support} equal lessons" if lesson.support > 1 else "",
-        "vector of": lesson.embedder or "",
-        "context": json.dumps(lesson.context, ensure_ascii=False) if lesson.context else "",
     }
     return {name: text for name, text in texts.items() if text}
+
+
+def brief(lesson: Lesson) -> dict[str, str]:
+    """What lists and recalls say of a lesson beside its nature and outcome, by the names of the fields."""
+    return {name: text for name in fields_with("brief") if (text := _text(getattr(lesson, name)))}
+
+
+def _text(value: Any) -> str:
+    """The value of a field in words; "" for an empty one."""
+    if isinstance(value, tuple):
+        return ", ".join(map(str, cast(tuple[Any, ...], value)))
+    return json.dumps(value, ensure_ascii=False) if value and not isinstance(value, str) else value or ""
 
 
 def _nature(lesson: Lesson) -> str:

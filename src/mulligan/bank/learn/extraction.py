@@ -11,11 +11,11 @@ from typing import cast
 
 from mulligan.bank.learn.facts import checks_say_what_they_expect
 from mulligan.bank.learn.trajectory import TOKENS, StepPosition, pair_of, render, step_positions
-from mulligan.bank.learn.validation import NATURES, TAGS
+from mulligan.bank.learn.validation import check_of
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Prompts
 from mulligan.core.questions import Question
-from mulligan.core.records import LAYERS, Episode, Json, Lesson, Origin
+from mulligan.core.records import LAYERS, Episode, Json, Lesson, Nature, Origin
 from mulligan.text.formatting import labelled, lessons_text
 
 MOST, MOST_BY_CONTRAST, LISTED = 3, 5, 100
@@ -36,6 +36,7 @@ TEXTS: Mapping[str, Json] = {
 }
 """The properties of a lesson in a JSON schema. Lengths are checked here, because few providers check them."""
 
+NATURES: tuple[Nature, ...] = ("strategy", "fact")
 NATURE: Mapping[str, Json] = {"nature": {"type": "string", "enum": list(NATURES)}}
 
 LAYER: Mapping[str, Json] = {"layer": {"type": "string", "enum": list(LAYERS)}}
@@ -306,7 +307,7 @@ def lesson_from(answer: Json, where: str) -> Lesson:
     table = object_of(answer, where)
     tags: Json = table.get("tags")
     tags = [] if tags is None else tags
-    if not TAGS[1](tags):
+    if not check_of(Sequence[str])[1](tags):
         raise BadAnswer(f'{where}: "tags" must be a list of texts; leave it empty for none.')
     tags = list(dict.fromkeys(tag.strip() for tag in cast(list[str], tags) if tag.strip()))
     if len(tags) > MOST_TAGS or any(len(tag) > TAG for tag in tags):

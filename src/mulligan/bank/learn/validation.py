@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast, get_args
 
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.records import LAYERS, Nature
+from mulligan.core.lesson import LessonFields, annotations_of
 
-NATURES: tuple[Nature, ...] = ("strategy", "fact")
-_Kind: TypeAlias = "tuple[str, Callable[[Any], bool]]"
-
-_TEXT: _Kind = "a text", lambda value: isinstance(value, str)
-TAGS: _Kind = (
-    "a list of texts",
-    lambda value: isinstance(value, list | tuple) and all(isinstance(tag, str) for tag in cast(list[object], value)),
-)
-_CONFIDENCE: _Kind = (
-    "a number from 0 to 1",
-    lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1,
-)
-FIELDS: Mapping[str, _Kind] = {
-    "title": _TEXT,
-    "content": _TEXT,
-    "outcome": ("success or failure", lambda value: value in ("success", "failure")),
-    "description": _TEXT,
-    "query": _TEXT,
-    "tags": TAGS,
-    "kind": _TEXT,
-    "context": ("an object", lambda value: isinstance(value, Mapping)),
-    "confidence": _CONFIDENCE,
-    "nature": ("fact or strategy", lambda value: value in NATURES),
-    "project": _TEXT,
-    "confirmed": ("true or false", lambda value: isinstance(value, bool)),
-    "layer": (f"{', '.join(LAYERS)} or empty", lambda value: value in ("", *LAYERS)),
+_CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
+    str: ("a text", lambda value: isinstance(value, str)),
+    bool: ("true or false", lambda value: isinstance(value, bool)),
+    float: (
+        "a number from 0 to 1",
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1,
+    ),
+    Mapping[str, Any]: ("an object", lambda value: isinstance(value, Mapping)),
+    Sequence[str]: (
+        "a list of texts",
+        lambda value: isinstance(value, list | tuple) and all(isinstance(one, str) for one in cast(list[Any], value)),
+    ),
 }
-"""The fields of a lesson that may be given or edited: what each must be, and the check."""
+"""By the types of `LessonFields` that are no choice: what a value must be, in words, and the check."""
+
+
+def check_of(kind: Any) -> tuple[str, Callable[[Any], bool]]:
+    """What a value of this type must be, in words, and whether one is."""
+    if kind in _CHECKS:
+        return _CHECKS[kind]
+    words = sorted(get_args(kind), key=lambda word: not word)
+    *most, last = (word or "empty" for word in words)
+    return f"{', '.join(most)} or {last}", lambda value: value in words
 
 
 def checked_fields(given: Mapping[str, Any], where: str = "A lesson", *, whole: bool = False) -> dict[str, Any]:
     """The fields of a lesson as they are kept: texts without white space around them, tags as a tuple.
 
     Args:
-        given: Values by the names of the fields.
+        given: Values by the names of the fields, which are those of `LessonFields`.
         where: What errors call the lesson.
         whole: Whether title and content have to be among them.
 
@@ -50,16 +45,20 @@ def checked_fields(given: Mapping[str, Any], where: str = "A lesson", *, whole: 
         UnknownName: A field does not exist, or cannot be edited.
         InvalidInput: A value is of the wrong kind, or the title or the content is empty.
     """
+    known = annotations_of(LessonFields)
     for name, value in given.items():
-        if name not in FIELDS:
-            raise UnknownName(f"field of {where[:1].lower()}{where[1:]}", name, FIELDS)
-        words, fits = FIELDS[name]
+        if name not in known:
+            raise UnknownName(f"field of {where[:1].lower()}{where[1:]}", name, known)
+        words, fits = check_of(known[name][0])
         if not fits(value):
             raise InvalidInput(f"{where}: {name} must be {words}, not {value!r:.60}.")
     for name in ("title", "content"):
         if (whole or name in given) and not given.get(name, "").strip():
             raise InvalidInput(f"{where}: it needs a title and a content.")
-    return {
-        name: value.strip() if isinstance(value, str) else tuple(value) if name == "tags" else value
-        for name, value in given.items()
-    }
+    return {name: _stored(value) for name, value in given.items()}
+
+
+def _stored(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.strip()
+    return tuple(cast(list[str], value)) if isinstance(value, list) else value

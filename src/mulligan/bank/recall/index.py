@@ -32,7 +32,7 @@ from mulligan.bank.recall.candidates import (
     shipped,
 )
 from mulligan.bank.recall.terms import searched
-from mulligan.core.lessons import Account, Delta, LessonStore, Row
+from mulligan.core.lessons import Account, Delta, LessonChanges, Row
 from mulligan.core.ranking import Array
 from mulligan.core.records import Lesson
 
@@ -100,7 +100,7 @@ class Index:
 
     # --- taking in ----------------------------------------------------------------------------------------------
 
-    async def refresh(self, store: LessonStore, agent_id: str | None) -> None:
+    async def refresh(self, store: LessonChanges, agent_id: str | None) -> None:
         """Applies what changed in the store since the last time."""
         while True:
             since = self.tip
@@ -375,7 +375,7 @@ def _only(columns: Columns, wanted: Array) -> Columns:
     return replace(columns, slots=columns.slots[wanted], whole=False)
 
 
-async def _renewed(store: LessonStore, agent_id: str | None, delta: Delta) -> Delta:
+async def _renewed(store: LessonChanges, agent_id: str | None, delta: Delta) -> Delta:
     """The delta, with the terms that an older version of Mulligan stored made anew."""
     stale = [row.id for row in delta.rows if row.state == "active" and terms.older(row.terms)]
     if not stale:
@@ -405,7 +405,7 @@ class Indexes:
 
     def __init__(
         self,
-        store: LessonStore,
+        store: LessonChanges,
         embedder: str | None = None,
         *,
         queries: bool = False,

@@ -16,13 +16,13 @@ from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, StoreError
 from mulligan.core.lessons import Claim, Link, Queued, Selection
 from mulligan.core.operations import acting_as, asked, operation
+from mulligan.core.optional import AskingMerging, with_defaults
 from mulligan.core.protocols import Learned
-from mulligan.core.questions import Message, Sampling
+from mulligan.core.questions import Message
 from mulligan.core.records import Json, Lesson, Origin
 from mulligan.text.secrets import mask
 
 BATCH = 64
-MERGING = Sampling(0.7)
 RELATED = 50
 """Lessons that are compared with each one, to find groups of related lessons."""
 NEAREST = 10
@@ -147,7 +147,7 @@ class Upkeep:
         model = self._ports.model
         if model is None:
             raise InvalidInput(NO_MODEL)
-        sampling: Sampling = getattr(self._ports.merging, "sampling", MERGING)
+        sampling = with_defaults(self._ports.merging, AskingMerging).sampling
         answer = await asked(model, question, sampling, "merging")
         usage = answer.usage
         try:

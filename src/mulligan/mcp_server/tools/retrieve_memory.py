@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.lesson import annotations_of, fields_with
 from mulligan.core.records import Json, Lesson, Recall, checked_kind
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
 
@@ -24,7 +25,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     about: dict[str, Json] = {
         "min_score_threshold": recall.threshold or 0.0,
         "filtered_count": recall.filtered,
-        "memories": [_memory(lesson) for lesson in recall.lessons],
+        "memories": [memory_json(lesson) for lesson in recall.lessons],
         "formatted_prompt": recall.formatted_prompt,
         "retrieval_id": recall.id,
         **({"note": note} if (note := _note(recall)) else {}),
@@ -67,7 +68,7 @@ def _top_k(given: Json) -> int:
     return value
 
 
-def _memory(lesson: Lesson) -> dict[str, Json]:
+def memory_json(lesson: Lesson) -> dict[str, Json]:
     return {
         "memory_id": lesson.id,
         "score": lesson.score,
@@ -78,7 +79,7 @@ def _memory(lesson: Lesson) -> dict[str, Json]:
         "description": lesson.description,
         "agent_id": lesson.agent_id or None,
         **_fact(lesson),
-        **({"layer": lesson.layer} if lesson.layer else {}),
+        **{name: value for name in fields_with("brief") if (value := getattr(lesson, name))},
     }
 
 
@@ -120,5 +121,13 @@ def _held_back(recall: Recall) -> str:
     return f"{held_back(recall)}. At a terminal, mulligan memory search QUERY --threshold 0 shows all."
 
 
+def _definition() -> Mapping[str, Json]:
+    """The definition, with the fields of a lesson that are shown in brief."""
+    tool, types = definition("retrieve_memory"), {bool: "boolean", int: "integer", float: "number"}
+    shown = {name: {"type": types.get(annotations_of(Lesson)[name][0], "string")} for name in fields_with("brief")}
+    tool["outputSchema"]["properties"]["memories"]["items"]["properties"] |= shown
+    return tool
+
+
 # read-only, because it changes no lesson; it does record the query and the answer
-TOOL = Tool(definition("retrieve_memory"), call, failed)
+TOOL = Tool(_definition(), call, failed)

@@ -17,6 +17,7 @@ from mulligan.bank.changes import since
 from mulligan.bank.exchange.lesson_page import around, existing, facts
 from mulligan.core.codec import digest, to_json
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound
+from mulligan.core.lesson import LessonFields, annotations_of, fields_with
 from mulligan.core.lessons import Version
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson
@@ -28,10 +29,14 @@ from mulligan.studio.safety import form_of
 
 NEWEST = 30
 """Changes in the history that the page shows, unless all are asked for."""
-TEXTS = ("title", "description", "content", "query", "kind")
-"""The fields of the form; tags stand in one, too, with commas."""
-COUNTED = ("score", "uses", "last_used", "embedder")
-"""Fields that change without anybody's doing."""
+TEXTS = {
+    name: written.help
+    for name, (kind, written) in annotations_of(LessonFields).items()
+    if kind is str and written.option
+}
+"""The fields of the form, with what to write; tags stand in one, too, with commas."""
+ARRANGED = ("title", "description", "content", "query", "kind")
+"""Those that the form has in places of its own."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ async def lesson(request: Request) -> Response:
         lesson=found,
         version=version_of(found),
         facts=facts(found),
+        others={name: help for name, help in TEXTS.items() if name not in ARRANGED},
         lineage=its.lineage,
         near=its.near,
         worth=counted.get(id),
@@ -133,7 +139,8 @@ def _table(value: Any) -> Mapping[str, Any]:
 
 def _changed(before: Lesson, after: Lesson) -> Sequence[tuple[str, str, str]]:
     old, new = cast(dict[str, Any], to_json(before)), cast(dict[str, Any], to_json(after))
-    names = [name for name in new if name not in (*COUNTED, "content") and new[name] != old.get(name)]
+    besides = {"content", *fields_with("counted")}
+    names = [name for name in new if name not in besides and new[name] != old.get(name)]
     return [(name, _shown(old.get(name)), _shown(new[name])) for name in names]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mulligan.core.codec import SCHEMA, json_text, record_text, to_json
 from mulligan.core.errors import StoreError
+from mulligan.core.lesson import uncounted
 from mulligan.core.lessons import Account, Added, Addition, Archive, Link, Receipt, Version
 from mulligan.core.records import Json, Lesson
 from mulligan.store.sqlite.engine import Connection
@@ -120,7 +121,7 @@ def _insert(db: Connection, agent: int, entry: Addition, text: str, history: Seq
     n = rows.insert(db, agent, entry, text)
     (seq,) = db.execute("SELECT version FROM lessons WHERE n = ?", (n,)).fetchone()
     records = [version.lesson for version in history if version.lesson is not None]
-    whole = bool(records) and _content(records[-1]) == _content(lesson)
+    whole = bool(records) and uncounted(records[-1]) == uncounted(lesson)
     if not history:
         return
     db.execute("DELETE FROM log WHERE seq = ?", (seq,))
@@ -132,11 +133,6 @@ def _insert(db: Connection, agent: int, entry: Addition, text: str, history: Seq
     if not whole:
         current = rows.append(db, agent, n, "added", text, at=time.time())
     db.execute("UPDATE lessons SET version = ? WHERE n = ?", (current, n))
-
-
-def _content(lesson: Lesson) -> Lesson:
-    """The lesson without the fields that are stored apart from its record."""
-    return replace(lesson, uses=0, last_used=None, embedder=None, score=None)
 
 
 def _put_link(db: Connection, agent: int, link: Link, kept: Mapping[str, Added]) -> None:

@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice
 from typing import Any, cast
 
 from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.errors import AmbiguousId, NotFound, StoreError
+from mulligan.core.lesson import fields_with
 from mulligan.core.lessons import (
     Account,
     Addition,
@@ -134,19 +135,10 @@ def lesson_of(id: str, schema: int, record: str) -> Lesson:
 def columns(lesson: Lesson) -> dict[str, Any]:
     """The columns of a lesson's row that repeat its record."""
     return {
-        "id": lesson.id,
-        "experience": lesson.experience,
-        "state": lesson.state,
+        **{name: getattr(lesson, name) for name in fields_with("column")},
         "success": lesson.outcome == "success",
-        "confidence": float(lesson.confidence),
-        "created": float(lesson.created),
-        "superseded_by": lesson.superseded_by,
         "fact": lesson.nature == "fact",
         "pair": lesson.nature == "query_pair",
-        "project": lesson.project,
-        "subject": lesson.subject,
-        "layer": lesson.layer,
-        "kind": lesson.kind,
     }
 
 
@@ -287,10 +279,17 @@ def drop_vectors(db: Connection, n: int) -> None:
     db.execute("UPDATE lessons SET embedder = NULL WHERE n = ? AND embedder IS NOT NULL", (n,))
 
 
+_OTHER_COLUMNS = {
+    "agent_id": "a.id",
+    "uses": "coalesce(u.uses, 0)",
+    "last_used": "u.last_used",
+    "vector": "v.vector",
+    "query_vector": "{query}",
+    "worth": "h.positive",
+}
+"""Where the fields of a `Row` are that are no columns of the lesson."""
 _ROW = (
-    "SELECT {indexable}, l.n, l.id, a.id, l.experience, l.state, l.success, l.confidence, l.created,"
-    " coalesce(u.uses, 0), u.last_used, l.terms, v.vector, {query}, l.fact, l.project, h.positive, l.layer, l.kind,"
-    " l.pair"
+    f"SELECT {{indexable}}, {', '.join(_OTHER_COLUMNS.get(one.name, f'l.{one.name}') for one in fields(Row))}"
     " FROM {source} JOIN agents a ON a.n = l.agent"
     " LEFT JOIN uses u ON u.n = l.n LEFT JOIN vectors v ON v.n = l.n AND l.embedder = :embedder"
     " LEFT JOIN worth h ON h.lesson = l.n AND h.agent = l.agent {join}"
@@ -367,12 +366,10 @@ def listed(db: Connection, agent: int | None, which: Selection) -> Sequence[Less
         values["success"] = which.outcome == "success"
     if which.nature:
         chosen.append(_NATURES[which.nature])
-    if which.layer:
-        chosen.append("l.layer = :layer")
-        values["layer"] = which.layer
-    if which.project is not None:
-        chosen.append("l.project = :project")
-        values["project"] = which.project
+    for name in fields_with("column"):
+        if name != "kind" and getattr(which, name, None) is not None:
+            chosen.append(f"l.{name} = :{name}")
+            values[name] = getattr(which, name)
     if which.kind is not None:
         there = db.execute(f"SELECT DISTINCT l.kind FROM lessons l WHERE {owned(agent)}", {"agent": agent})
         values["kinds"] = json_text([kind for (kind,) in there if same_kind(which.kind, kind)])

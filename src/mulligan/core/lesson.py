@@ -1,0 +1,213 @@
+"""A lesson, and the one table of its fields: what is stored of it, shown of it, selected by, and written by hand.
+
+Stores, commands, pages, MCP, LangGraph and the studio derive from these classes what they do with a field: a new one is
+a line of `Lesson` and, if people write it, one of `LessonDetails` (design/129).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, get_type_hints
+
+from mulligan.core.remarks import Rating
+
+# What a lesson is about: this action, this plan, or a habit of the agent.
+Layer: TypeAlias = Literal["tactical", "strategic", "metacognitive"]
+LAYERS: tuple[Layer, ...] = ("tactical", "strategic", "metacognitive")
+LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined"]
+# A fact holds for one project, with its names and values; a strategy for a kind of task; a query pair for one graph.
+Nature: TypeAlias = Literal["fact", "strategy", "query_pair"]
+Result: TypeAlias = Literal["success", "failure"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a lesson comes from.
+
+    Attributes:
+        steps: those of the trial's trajectory that the lesson cites, numbered from 1.
+        parents: the lessons that it was merged from.
+        by: the model that extracted or merged it; "" if a person or a calling agent wrote it.
+        reason: what the judge said of the episode, if one judged.
+        removed: whether the episode's record was removed since.
+    """
+
+    kind: Literal["written", "extracted", "merged", "imported"] = "written"
+    episode: str = ""
+    trial: int | None = None
+    steps: tuple[int, ...] = ()
+    parents: tuple[str, ...] = ()
+    by: str = ""
+    reason: str = ""
+    removed: bool = False
+
+
+@dataclass(frozen=True)
+class Use:
+    """What is done with a field of a lesson, besides that it is stored and exported.
+
+    Attributes:
+        label: its name on the page of a lesson, which shows it unless it is empty.
+        brief: whether lists, recalls and answers over MCP show it, too, unless it is empty.
+        column: whether the store has a column of this name, to select by it.
+        counted: whether it changes without anyone's doing, so that it is no edit.
+    """
+
+    label: str = ""
+    brief: bool = False
+    column: bool = False
+    counted: bool = False
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A memory item that outlives its episode.
+
+    Attributes:
+        score: its relevance in one recall, 0 to 1. None outside a recall.
+        agent_id: the agent that it belongs to; "" is the unnamed agent.
+        query: the task that it was learned from.
+        experience: an id that the lessons of one extraction share.
+        confidence: 0 to 1, before any use.
+        created, last_used: seconds since the epoch.
+        uses: how often it was recalled.
+        support: how many exact duplicates it stands for, itself included.
+        kind: the kind of task that it was learned from, in free words (see `Task.kind`).
+        embedder: whose vector it has. None: it has none yet.
+        state: only active ones are recalled.
+        superseded_by: the lesson that it was merged into, or the fact that took its place.
+        flags: why it was quarantined.
+        project: where a fact holds; "" if unknown.
+        subject: what a fact is about, such as the name of a function.
+        confirmed: of a fact, whether an attempt that follows it has passed; of a query pair, whether a person said so.
+        to_check: why it may no longer hold, such as a change that was announced; "" if nothing speaks against it.
+        rests_on: ids of facts that it follows from.
+        pinned: a person wants it shown, so it is never withheld, and not retired for its effect.
+        ratings: people's scores, oldest first.
+        layer: what it is about (see `Layer`). A metacognitive one is recalled for any task of the agent, within a
+            bound; a tactical one only where the words or the kind of the task fit. "": not known.
+    """
+
+    id: Annotated[str, Use("id", column=True)]
+    title: str
+    content: str
+    outcome: Annotated[Result, Use("from a")]
+    description: str = ""
+    score: Annotated[float | None, Use(counted=True)] = None
+    agent_id: Annotated[str, Use("agent")] = ""
+    query: Annotated[str, Use("task")] = ""
+    experience: Annotated[str, Use(column=True)] = ""
+    origin: Origin = Origin()
+    confidence: Annotated[float, Use(column=True)] = 0.5
+    created: Annotated[float, Use(column=True)] = 0.0
+    last_used: Annotated[float | None, Use(counted=True)] = None
+    uses: Annotated[int, Use(counted=True)] = 0
+    support: int = 1
+    tags: Annotated[tuple[str, ...], Use("tags")] = ()
+    kind: Annotated[str, Use("kind", column=True)] = ""
+    context: Annotated[Mapping[str, Any], Use("context")] = field(default_factory=dict[str, Any])
+    embedder: Annotated[str | None, Use("vector of", counted=True)] = None
+    state: Annotated[LessonState, Use(column=True)] = "active"
+    superseded_by: Annotated[str | None, Use("superseded by", column=True)] = None
+    flags: Annotated[tuple[str, ...], Use("flags")] = ()
+    nature: Nature = "strategy"
+    project: Annotated[str, Use(column=True)] = ""
+    subject: Annotated[str, Use(column=True)] = ""
+    confirmed: bool = True
+    to_check: str = ""
+    rests_on: tuple[str, ...] = ()
+    pinned: bool = False
+    ratings: tuple[Rating, ...] = ()
+    layer: Annotated[Literal["", Layer], Use("layer", brief=True, column=True)] = ""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A field as people write it.
+
+    Attributes:
+        help: what to write, in a sentence.
+        option: whether commands have an option for it; else it is written as JSON.
+    """
+
+    help: str
+    option: bool = True
+
+
+class LessonTexts(TypedDict, total=False):
+    """What each lesson needs."""
+
+    title: Annotated[str, Written("The title, a few words.")]
+    content: Annotated[str, Written("The text of the lesson.")]
+
+
+class LessonDetails(TypedDict, total=False):
+    """What a lesson may have besides its texts. The type of a field is what is checked; a number is from 0 to 1."""
+
+    outcome: Annotated[Result, Written("Learned from a success, or a failure.")]
+    description: Annotated[str, Written("When it helps, in a sentence.")]
+    query: Annotated[str, Written("The task that it was learned from.")]
+    tags: Annotated[Sequence[str], Written("A tag; may be repeated.")]
+    kind: Annotated[str, Written("The kind of task.")]
+    context: Annotated[Mapping[str, Any], Written("Anything else, as a JSON object.", option=False)]
+    confidence: Annotated[float, Written("How sure it is before any use.", option=False)]
+    nature: Annotated[
+        Literal["fact", "strategy"],
+        Written("fact: it holds for this project alone; strategy (default): for tasks of a kind."),
+    ]
+    project: Annotated[str, Written("Of a fact: where it holds.", option=False)]
+    confirmed: Annotated[bool, Written("Of a fact: whether an attempt has passed by it.", option=False)]
+    layer: Annotated[Literal["", Layer], Written("metacognitive: it is recalled for any task.")]
+
+
+class LessonFields(LessonTexts, LessonDetails, total=False):
+    """All that people write of a lesson."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which lessons to list. None does not filter.
+
+    Attributes:
+        prefix: how their ids begin.
+        before: the id of a lesson; selects older ones.
+        keys: selects those that have one of these (`Addition.keys`); what this costs does not grow with the bank.
+        kind: selects those of tasks of this kind (see `same_kind`).
+    """
+
+    states: tuple[LessonState, ...] = ("active",)
+    outcome: Annotated[Result | None, Written("Learned from a success, or a failure.")] = None
+    tag: Annotated[str | None, Written("Only lessons with this tag.")] = None
+    text: str | None = None
+    limit: int | None = 50
+    offset: int = 0
+    prefix: str = ""
+    before: str | None = None
+    nature: Annotated[Nature | None, Written("Lessons of this nature.")] = None
+    project: str | None = None
+    keys: Sequence[str] | None = None
+    layer: Annotated[Layer | None, Written("Lessons on an action, on a plan, or on a habit.")] = None
+    kind: Annotated[str | None, Written("Only lessons of this kind of task.")] = None
+
+
+@cache
+def annotations_of(cls: type) -> Mapping[str, tuple[Any, Any]]:
+    """The fields of one of these classes that say something of themselves: the type, and what is said."""
+    hints = get_type_hints(cls, include_extras=True)
+    said = {name: hint for name, hint in hints.items() if getattr(hint, "__metadata__", None)}
+    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in said.items()}
+
+
+@cache
+def fields_with(mark: Literal["label", "brief", "column", "counted"]) -> Mapping[str, Any]:
+    """The fields of a lesson that have this mark, with it, in their order."""
+    return {name: value for name, (_, use) in annotations_of(Lesson).items() if (value := getattr(use, mark))}
+
+
+def uncounted(lesson: Lesson) -> Lesson:
+    """The lesson without what changes without anyone's doing: equal for lessons that nobody edited."""
+    plain = Lesson("", "", "", "success")
+    counts: dict[str, Any] = {name: getattr(plain, name) for name in fields_with("counted")}
+    return replace(lesson, **counts)
