@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mulligan.cli.conduct import Watch, conduct
 from mulligan.cli.errors import UNFINISHED, exit_status
 from mulligan.cli.graph import table
+from mulligan.cli.main import conduct
 from mulligan.cli.options import arguments, record_options
 from mulligan.cli.progress import Lines, Progress
 from mulligan.cli.terminal import emit, say
+from mulligan.cli.watch import Watch
 from mulligan.cli.words import closing, folded, which
 from mulligan.core.codec import to_json
 from mulligan.core.episode import Acted, Event

@@ -12,9 +12,10 @@ import click
 from mulligan.app.options import RunOptions
 from mulligan.app.recipe import read_file
 from mulligan.app.run import run as library
-from mulligan.cli.conduct import Watch, conduct
+from mulligan.cli.main import conduct
 from mulligan.cli.options import arguments, progress_options, record_options
 from mulligan.cli.terminal import standard_input
+from mulligan.cli.watch import Watch
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Task
 

@@ -132,7 +132,8 @@ def resume(ctx: click.Context, run: str, **given: Any) -> None:
     the recorded tries and adds more, up to five, with that strategy.
     """
     from mulligan.app.solve import resume as library
-    from mulligan.cli.conduct import Watch, conduct
+    from mulligan.cli.main import conduct
+    from mulligan.cli.watch import Watch
 
     if _asked_a_graph(run):
         from mulligan.cli.ask_graph import resumed

@@ -32,7 +32,8 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     (resume it), 4 when it could not be judged.
     """
     from mulligan.app.solve import solve as library
-    from mulligan.cli.conduct import Watch, conduct, mention_keys
+    from mulligan.cli.main import conduct
+    from mulligan.cli.watch import Watch, mention_keys
     from mulligan.core.records import Task
 
     if not quiet and not as_json:

@@ -15,7 +15,7 @@ from mulligan.bench.harness.plan import BenchOptions
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.bench.harness.summary import check_summary, write_summary
 from mulligan.cli.bench._progress import Progress
-from mulligan.cli.conduct import run
+from mulligan.cli.main import run
 from mulligan.cli.options import BENCH_ROLES, arguments, given_options, on_option, record_options, together
 from mulligan.store import open_store
 

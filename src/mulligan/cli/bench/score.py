@@ -12,9 +12,9 @@ import click
 
 from mulligan.bench.harness.scoring import Scored, Setting, score_samples
 from mulligan.bench.report.statistics import rate
-from mulligan.cli.conduct import run
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import UNFINISHED
+from mulligan.cli.main import run
 from mulligan.cli.options import BENCH_ROLES, format_option, settings
 from mulligan.cli.terminal import emit, say
 

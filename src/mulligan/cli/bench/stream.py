@@ -16,9 +16,9 @@ from mulligan.bench.harness.running import Finished
 from mulligan.bench.harness.stream import CONTROLS, Leg, StreamHooks, resume_stream, run_stream, shipped_arms
 from mulligan.bench.report.plot import check_installed, draw
 from mulligan.bench.report.stream import StreamReport, as_csv, learning_curves, read_stream, stream_page
-from mulligan.cli.conduct import run
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.main import run
 from mulligan.cli.options import BENCH_ROLES, arguments, format_option, given_options, record_options
 from mulligan.cli.terminal import emit, say
 from mulligan.cli.words import count
