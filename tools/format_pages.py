@@ -1,4 +1,4 @@
-"""Writes the pages of docs/formats from the code's own schemas: `make docs`.
+"""Writes the pages of docs/formats from the code's own schemas and options: `make docs`.
 
 A test compares the pages with what this makes.
 """
@@ -18,8 +18,25 @@ from pydantic import BaseModel
 
 from mulligan.agentfile.formats import Schema, forms, kind, properties, resolved, schema_of, yaml_value
 from mulligan.agentfile.schema import AgentFile, SkillFile, StepKeys
+from mulligan.app.options import Option, ResumeOptions, RunOptions, SolveOptions, options_in
 from mulligan.app.project_file import EXAMPLE
 from mulligan.app.project_schema import ProjectFile
+from mulligan.bench.harness.plan import BenchOptions
+from mulligan.langgraph.options import GraphOptions
+
+_OPTIONS = """
+The command line and Python take the same options, with the same defaults: `mulligan solve TASK --max-cost 1` is
+`mulligan.solve(task, max_cost=1)`. An option that is short for an entry of another sets it, unless the other has that
+entry already. `model`, `reflect_model`, `judge_model`, `sandbox`, `prompts`, `limits` and `foresight` can also be set
+in [mulligan.toml](project.md). [cli.md](../cli.md) and [python.md](../python.md) explain how the options work together.
+"""
+_RECORDS = {
+    "`mulligan solve`, `mulligan.solve`": SolveOptions,
+    "`mulligan run`, `mulligan.run`": RunOptions,
+    "`mulligan runs resume`, `mulligan.resume`": ResumeOptions,
+    "`mulligan bench run`, `mulligan.run_benchmark`": BenchOptions,
+    "`mulligan ask-graph`, `mulligan.langgraph.ask_graph`": GraphOptions,
+}
 
 _AGENT = """
 An agent is a folder with an `AGENT.md` in it. The file begins with front matter: lines of YAML between two lines of
@@ -128,7 +145,25 @@ def pages() -> dict[str, str]:
         "step.md": page("Step files: act.md and reflect.md", _STEP, StepKeys, _STEP_EXAMPLE),
         "skill.md": page("SKILL.md", _SKILL, SkillFile, _SKILL_EXAMPLE),
         "project.md": page("mulligan.toml", _PROJECT, ProjectFile, example, "toml"),
+        "options.md": options_page(),
     }
+
+
+def options_page() -> str:
+    """Markdown: the options of each command and of the function of the same name."""
+    parts = ["# Options of a run", _OPTIONS.strip()]
+    for title, record in _RECORDS.items():
+        rows = [_option_row(it) for it in options_in(record)]
+        parts += [f"## {title}", "\n".join(("| command line | Python | |", "|---|---|---|", *rows))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _option_row(it: Option) -> str:
+    flags = ", ".join(f"`{flag}`" for flag in it.flags) or "–"
+    python = f"{it.name}: {it.kind} = {it.default!r}".replace("|", "\\|")
+    help = f"The same as `{it.same_as}`." if it.same_as else it.help.replace("|", "\\|")
+    short = f" Short for `{it.into}`." if it.into else ""
+    return f"| {flags} | `{python}` | {help}{short} |"
 
 
 @dataclass(frozen=True)

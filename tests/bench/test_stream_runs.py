@@ -246,13 +246,13 @@ def test_orders_mix_cases_within_their_phase_alone() -> None:
 
 
 def test_the_order_of_the_arms_is_drawn_from_the_seed(tmp_path: Path) -> None:
-    from mulligan.bench.harness.plan import Choice
+    from mulligan.bench.harness.plan import BenchOptions
 
     config = load()
     arms = tuple(read_arm(name, config) for name in ("none", "lessons", arm(tmp_path, "mine")))
 
     def order(seed: int) -> list[list[str]]:
-        legs = legs_of("s1", StreamChoice(Choice("x", seed=seed), arms, 8))
+        legs = legs_of("s1", StreamChoice(BenchOptions("x", seed=seed), arms, 8))
         return [[leg.arm.name for leg in legs[n : n + 3]] for n in range(0, 24, 3)]
 
     assert order(1) == order(1)

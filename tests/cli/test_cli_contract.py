@@ -24,7 +24,8 @@ from mulligan.core.errors import (
 from mulligan.core.limits import Limits
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Stop, StopReason, Task, Trial, Usage
 
-DOCS = Path(__file__).parent.parent.parent / "docs" / "cli.md"
+PAGES = Path(__file__).parent.parent.parent / "docs"
+DOCS = "".join((PAGES / page).read_text(encoding="utf-8") for page in ("cli.md", "formats/options.md"))
 
 
 def commands(command: click.Command, name: str = "mulligan") -> Iterator[tuple[str, click.Command]]:
@@ -42,13 +43,13 @@ ALL = dict(commands(cli))
 
 @pytest.mark.parametrize("name", ALL)
 def test_each_option_has_help_and_stands_in_the_docs(name: str) -> None:
-    docs, command = DOCS.read_text(encoding="utf-8"), ALL[name]
+    docs, command = DOCS, ALL[name]
     assert command.help
     assert f"`{name}" in docs
     for option in command.params:
         if isinstance(option, click.Option):
             assert option.help, f"{name} {option.opts} has no help"
-            assert f"`{max(option.opts, key=len)}" in docs, f"{name} {option.opts} is not in docs/cli.md"
+            assert f"`{max(option.opts, key=len)}" in docs, f"{name} {option.opts} is not in the docs"
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:

@@ -87,7 +87,7 @@ def test_names_of_files_and_options_that_cannot_be(mulligan: Run, here: Path) ->
         (("none.jsonl",), "The file of tasks none.jsonl does not exist."),
         ((), "Name a file of tasks, or a run to resume"),
         (("--resume", "b1", "--seed", "1"), "No such option"),
-        (("--resume", "b1", "-n", "1"), "leave out --trials"),
+        (("--resume", "b1", "-n", "1"), "leave out --tries"),
     ):
         ended = mulligan("fan-out", *arguments)
         assert (ended.status, why in ended.err) == (2, True), ended.err

@@ -133,7 +133,7 @@ def test_the_examples_are_commands_that_parse() -> None:
             command.make_context(line, words)
 
 
-@pytest.mark.parametrize(("short", "long"), [("-m", "--model"), ("-n", "--trials"), ("-s", "--strategy")])
+@pytest.mark.parametrize(("short", "long"), [("-m", "--model"), ("-n", "--tries"), ("-s", "--strategy")])
 def test_a_short_flag_means_the_same_in_each_command(mulligan: Run, short: str, long: str) -> None:
     for command in (("solve",), ("bench", "run")):
         assert f"{short}, {long} " in mulligan(*command, "--help").out

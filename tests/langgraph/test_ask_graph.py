@@ -232,7 +232,7 @@ def test_where_nothing_is_chosen_the_whole_schema_is_reported(asking: Asking) ->
         (("--graph", "KG", "--model", "scripted:script.json", "--good-score", "70"), "from 0 to 10"),
         (("--graph", "KG", "--model", "scripted:script.json", "--rows", "0"), "at least 1 row"),
         (("--graph", "KG", "--model", "scripted:script.json", "--user", "me"), "has no users"),
-        (("--graph", "KG", "--max-steps", "0"), "0 is not in the range"),
+        (("--graph", "KG", "--max-steps", "0"), "max_steps must be at least 1, not 0"),
         ((), "Missing option '--graph'"),
     ],
 )

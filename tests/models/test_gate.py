@@ -57,7 +57,9 @@ def gate(
     role: str = "actor",
 ) -> Gate:
     journal = journal or NoJournal()
-    return Gate(model, role=role, journal=journal, meter=meter or Meter(), limits=limits, spent=spent)
+    meter = meter or Meter()
+    meter.before = spent
+    return Gate(model, role=role, journal=journal, meter=meter, limits=limits)
 
 
 async def test_a_call_is_journaled_whole_and_metered() -> None:

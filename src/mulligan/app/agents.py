@@ -42,19 +42,6 @@ STEPS = 10
 """Model calls of a react step, where its file does not say."""
 
 
-@dataclass(frozen=True)
-class Overrides:
-    """What the user sets in place of the files: the model of every step, and the number of cycles (of model calls for a
-    react agent)."""
-
-    model: str | None = None
-    max_iter: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.max_iter is not None and self.max_iter < 1:
-            raise InvalidInput(f"max_iter must be at least 1, not {self.max_iter}.")
-
-
 def agents_of(config: Config) -> dict[str, Path]:
     """The project's agents by folder name."""
     folder = (config.root or Path.cwd()) / "agents"
@@ -212,7 +199,7 @@ def check(agent: Agent, config: Config) -> list[Problem]:
         if agent.foresight:
             tried("foresights", foresight_of(agent.foresight, agent.folder))
     with found.at(agent.source, "limits"):
-        limits_of(agent, Limits(), Overrides())
+        limits_of(agent, Limits())
     return [*found.problems, *check_skills(agent.skills, agent.skill_sources, config)]
 
 
@@ -260,20 +247,28 @@ def tools_of(agent: Agent) -> list[str]:
     return list(dict.fromkeys(tool for skill in agent.skills.values() for tool in skill.tools))
 
 
-def recipe_of(agent: Agent, config: Config, overrides: Overrides, limits: Limits = Limits(identical=None)) -> Recipe:
-    """limits: those of mulligan.toml, which the agent's go before.
+def recipe_of(
+    agent: Agent,
+    config: Config,
+    limits: Limits = Limits(identical=None),
+    *,
+    model: str | None = None,
+    max_iter: int | None = None,
+) -> Recipe:
+    """limits: those of mulligan.toml, which the agent's go before. model, max_iter: in place of what its files say, for
+    every step.
 
     A reflexion agent's reflector is the judge; with `evaluate`, tests or a command judge and it only reflects. An agent
     of one step that nobody judges is tried once.
     """
-    act = _chosen(agent.act, config, overrides)
+    act = chosen(config, agent.act.model, agent.act.pattern, model)
     default = "none" if agent.evaluate is None else "evidence" if agent.reflector is None else "evidence_and_reflexion"
     recipe = Recipe(
-        actor=Spec("agent", {"step": _step(agent.act, agent, act, overrides)}),
+        actor=Spec("agent", {"step": _step(agent.act, agent, act, max_iter)}),
         evaluator=Spec("unjudged") if agent.evaluate is None else evaluator_of(agent),
         reflector=Spec("verbal") if agent.reflector is None else reflector_of(agent, agent.reflector),
         strategy=_strategy_of(agent, default),
-        limits=limits_of(agent, limits, overrides),
+        limits=limits_of(agent, limits, max_iter),
         model=act.name,
         judge_model=config.text("judge_model"),
         reflect_model=config.text("reflect_model"),
@@ -283,16 +278,16 @@ def recipe_of(agent: Agent, config: Config, overrides: Overrides, limits: Limits
         agent={
             "folder": str(agent.folder),
             "files": [*(str(source.path) for source in agent.sources), *filter(None, map(file_of, tools_of(agent)))],
-            "model": overrides.model,
-            "max_iter": overrides.max_iter,
+            "model": model,
+            "max_iter": max_iter,
         },
     )
     if agent.reflect is None:
         return recipe
-    reviewer = _chosen(agent.reflect, config, overrides)
-    if lends_model(agent, config, overrides):
+    reviewer = chosen(config, agent.reflect.model, agent.reflect.pattern, model)
+    if lends_model(agent, config, model):
         reviewer = replace(reviewer, name=act.name)
-    settings = {"step": _step(agent.reflect, agent, reviewer, overrides)}
+    settings = {"step": _step(agent.reflect, agent, reviewer, max_iter)}
     if agent.evaluate is not None:
         strategy = _strategy_of(agent, "last_attempt_and_reflexion")
         return replace(recipe, reflector=Spec("review", settings), strategy=strategy, reflect_model=reviewer.name)
@@ -307,20 +302,20 @@ def recipe_of(agent: Agent, config: Config, overrides: Overrides, limits: Limits
 
 
 def remade(recorded: Recipe, config: Config, model: str | None) -> Recipe:
-    """The recipe of a recorded run, from the agent's files as they are now. `model` replaces that of the overrides.
+    """The recipe of a recorded run, from the agent's files as they are now. `model` replaces the one that was set.
 
     Raises `InvalidInput` when the files are gone or broken.
     """
     made: Any = recorded.agent
     agent, _ = load_agent(find_agent(Path(made["folder"]), config), config)
-    overrides = Overrides(model or made["model"], made["max_iter"])
     kept = {key: getattr(recorded, key) for key in KEPT}
     if model is None:  # a run that began with the embedded model as its judge keeps it
         judges = {key: getattr(recorded, key) for key in ("judge_model", "reflect_model")}
         kept |= {key: name for key, name in judges.items() if name and implicit(config, name)}
     if agent.strategy is None:
         kept["strategy"] = recorded.strategy  # a default of the time when the run began
-    made_now = scaled(recipe_of(agent, config, overrides, recorded.limits), recorded.scale)
+    recipe = recipe_of(agent, config, recorded.limits, model=model or made["model"], max_iter=made["max_iter"])
+    made_now = scaled(recipe, recorded.scale)
     return replace(made_now, limits=recorded.limits, **kept)
 
 
@@ -346,11 +341,11 @@ def _strategy_of(agent: Agent, default: str) -> Spec:
     return plugin_beside("strategies", agent.folder, agent.strategy or default)
 
 
-def limits_of(agent: Agent, base: Limits, overrides: Overrides) -> Limits:
+def limits_of(agent: Agent, base: Limits, max_iter: int | None = None) -> Limits:
     """Its own limits over those of mulligan.toml. Raises `InvalidInput`, `UnknownName`."""
     limits = with_limits(base, agent.limits)  # pyright: ignore[reportArgumentType]
     if agent.pattern == "reflexion":
-        return replace(limits, trials=overrides.max_iter or agent.limits.get("trials") or agent.max_iter)
+        return replace(limits, trials=max_iter or agent.limits.get("trials") or agent.max_iter)
     return limits if "trials" in agent.limits else replace(limits, trials=1)
 
 
@@ -364,24 +359,20 @@ def _foresight(agent: Agent, config: Config) -> Spec | None:
         return foresight_of(config.table("foresight"), config.root or Path.cwd())
 
 
-def lends_model(agent: Agent, config: Config, overrides: Overrides) -> bool:
+def lends_model(agent: Agent, config: Config, model: str | None) -> bool:
     """Whether reflect.md is asked with the model of act.md, which was named where that of reflect.md was not.
 
     The embedded model that nobody named neither judges nor reflects for another.
     """
     if agent.reflect is None:
         return False
-    act, reviewer = (_chosen(step, config, overrides).name for step in (agent.act, agent.reflect))
+    act, reviewer = (chosen(config, step.model, step.pattern, model).name for step in (agent.act, agent.reflect))
     return implicit(config, reviewer) and not implicit(config, act)
 
 
-def _chosen(step: StepSpec, config: Config, overrides: Overrides) -> StepModel:
-    return chosen(config, step.model, step.pattern, overrides.model)
-
-
-def _step(step: StepSpec, agent: Agent, model: StepModel, overrides: Overrides) -> Json:
-    """The step as JSON, for its role. A react agent's own step takes `max_iter` of the overrides."""
-    most = overrides.max_iter if agent.pattern == "react" else None
+def _step(step: StepSpec, agent: Agent, model: StepModel, max_iter: int | None) -> Json:
+    """The step as JSON, for its role. A react agent's own step takes `max_iter` in place of its own."""
+    most = max_iter if agent.pattern == "react" else None
     made = StepFile(
         instructions=step.body,
         pattern=step.pattern,

@@ -35,7 +35,7 @@ from mulligan.core.protocols import (
     Tools,
     World,
 )
-from mulligan.core.records import Head, Spec, Task, Usage
+from mulligan.core.records import Head, Spec, Task
 from mulligan.models.gate import Gate, check_prices
 from mulligan.models.sight import Describer, sees
 from mulligan.recording.drivers import versions
@@ -96,7 +96,6 @@ class Drive:
 
     journal: Journal = field(default_factory=NoJournal)
     meter: Meter = field(default_factory=Meter)
-    spent: Usage = field(default_factory=Usage)
     seed: int = 0
     store: Store | None = None
 
@@ -313,7 +312,6 @@ class _Build:
             journal=drive.journal,
             meter=drive.meter,
             limits=self._recipe.limits,
-            spent=drive.spent,
             describer=self._describer,
         )
 

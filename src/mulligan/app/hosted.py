@@ -6,15 +6,14 @@ A request holds no command, file or folder, because the client may be on another
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from mulligan.app.config import prompts_folder
 from mulligan.app.kinds import with_kind
-from mulligan.app.model_roles import vision_role
-from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
+from mulligan.app.options import SolveOptions
 from mulligan.app.runner import OnStart
 from mulligan.app.service import Service
-from mulligan.app.session import Session, configured_limits, located, of_bank
+from mulligan.app.session import Session
+from mulligan.app.solve import recipe_of
 from mulligan.app.workspaces import Notice
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Observer
@@ -74,23 +73,19 @@ async def solve_hosted(
     config = service.config
     if service.model is None:
         raise InvalidInput("This server has no model to solve with: start it with --model.")
-    limits = configured_limits(config)
     bank = request.agent_id if request.remember else None
-    recipe = Recipe(
-        actor=Spec("complete"),
-        evaluator=request.judge,
-        reflector=Spec("verbal"),
-        strategy=Spec(DEFAULT_STRATEGY),
-        limits=limits if request.trials is None else replace(limits, trials=request.trials),
+    options = SolveOptions(
+        Task(request.task),
+        tries=request.trials,
         model=service.model,
-        reflect_model=config.text("reflect_model"),
-        judge_model=config.text("judge_model"),
-        vision_model=vision_role(config),
         sandbox=config.text("sandbox") or ("auto" if request.tests is None else "strict"),
-        prompts=prompts_folder(config),
-        **of_bank(bank),
+        bank=bank,
+        on_start=on_start,
+        observers=observers,
+        notice=notice,
     )
     opened = None if bank is None else service.bank(bank)
-    session = Session(config, service.models, {}, opened, observers, on_start, None, notice)
-    async with session.runner(service.store, located(recipe), request.agent_id) as runner:
+    session = Session(config, service.models, bank=opened, watched=options)
+    recipe, _ = recipe_of(options, session, request.judge)
+    async with session.runner(service.store, recipe, request.agent_id) as runner:
         return await runner.run(with_kind(Task(request.task), None, config))

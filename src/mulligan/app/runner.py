@@ -11,20 +11,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from mulligan.app.compose import Composition, Drive, Parts, changed, compose
+from mulligan.app.compose import OBJECT, Composition, Drive, Parts, asks_model, changed, compose
 from mulligan.app.kinds import clustered
+from mulligan.app.plugins import find
 from mulligan.app.recipe import Recipe
 from mulligan.app.scaling import best_of
 from mulligan.app.teaching import teach, teach_group, tell_outcome
 from mulligan.app.workspaces import DELIVERED, Notice, deliverable, working_in
-from mulligan.core.arms import model_of, settings_with
+from mulligan.core.arms import settings_with
 from mulligan.core.episode import RESUMABLE, Forked, advance, due
 from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, RecordLost, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
 from mulligan.core.operations import operation
 from mulligan.core.optional import AdaptingStrategy, with_defaults
-from mulligan.core.protocols import Evaluator, Observer, Store
+from mulligan.core.protocols import Observer, Store
 from mulligan.core.records import Episode, Head, Json, Plan, Spec, Stop, Task
 from mulligan.core.scaling import AT_ONCE, Scale, worth
 from mulligan.recording.journal import AnswerLookup, StepObserver, StoredJournal
@@ -35,6 +36,19 @@ log = logging.getLogger("mulligan")
 
 OnStart: TypeAlias = Callable[[Episode, Limits], None]
 """Called with each episode and its limits when it starts or resumes, before any model is called."""
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """An episode with its roles, ready to be driven. is_new: it was begun just now. fork: it was forked just now."""
+
+    episode: Episode
+    ledger: Ledger
+    composition: Composition
+    journal: StoredJournal
+    meter: Meter
+    fork: bool = False
+    is_new: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +91,8 @@ class Runner:
             return (await self.group(run, run, task))[0]
         while len(done) < self.recipe.restarts and not any(_final(e) for e in done):
             number = len(done) + 1
-            done.append(await self.begin(f"{run}.{number}", run, task, restart_seed(self.recipe.seed, number)))
+            seed = restart_seed(self.recipe.seed, number)
+            done.append(await self._drive(await self._begun(f"{run}.{number}", run, task, seed)))
         return max(done, key=worth)
 
     async def group(self, prefix: str, run: str, task: Task) -> list[Episode]:
@@ -123,35 +138,38 @@ class Runner:
 
     async def begin(self, id: str, run: str, task: Task, seed: int) -> Episode:
         """Start an episode of this task and drive it to its stop. `id` must be new."""
-        composition = compose(self.recipe, self.parts, Drive(seed=seed))
-        runner = await self._with_seen(task, composition)
-        if runner is not self:
-            composition = compose(runner.recipe, self.parts, Drive(seed=seed))
-        composition.check_images(task := checked_images(task))
-        plan, began = self._plan(composition), round(time.time(), 3)
-        episode = Episode(id, task, run, self.agent, plan, composition.head, started=began)
-        ledger = self._ledger()
-        await ledger.begin(episode, composition.texts)  # first, so that whatever is made for it can be found again
-        try:
-            return await runner._drive(ledger, episode, composition.judge)
-        except (Exception, asyncio.CancelledError):
-            with suppress(StoreError):
-                await self._forget(ledger, episode)
-            raise
+        return await self._drive(await self._begun(id, run, task, seed))
 
-    async def _with_seen(self, task: Task, composition: Composition, recorded: Head | None = None) -> Runner:
-        """This runner, where its strategy learns with what was seen of its arms: as recorded, or as it is now."""
-        spec, strategy = self.recipe.strategy, composition.roles.strategy
-        learns = with_defaults(strategy, AdaptingStrategy).learns
-        if not learns or "seen" in spec.settings or "strategy" in self.parts.objects:
-            return self
+    async def _begun(self, id: str, run: str, task: Task, seed: int) -> _Ready:
+        ready = await self._ready(Episode(id, task, run, self.agent, started=round(time.time(), 3)), seed)
+        composition = ready.composition
+        composition.check_images(task := checked_images(task))
+        episode = replace(ready.episode, task=task, plan=self._plan(composition), head=composition.head)
+        await ready.ledger.begin(episode, composition.texts)  # first, so that what is made for it can be found again
+        return replace(ready, episode=episode, is_new=True)
+
+    async def _ready(self, episode: Episode, seed: int, recorded: Head | None = None, fork: bool = False) -> _Ready:
+        """The episode with its roles, which are composed before it is held: what cannot work is refused."""
+        recipe = await self._with_seen(episode.task, recorded)
+        journal = StoredJournal(fork=fork, observer=self.on_step, known=self.known)
+        drive = Drive(journal, Meter(), seed, self.store)
+        return _Ready(episode, self._ledger(), compose(recipe, self.parts, drive), journal, drive.meter, fork)
+
+    async def _with_seen(self, task: Task, recorded: Head | None) -> Recipe:
+        """The recipe; where its strategy learns, with what was seen of its arms: as recorded, or as it is now."""
+        recipe, spec = self.recipe, self.recipe.strategy
+        if "strategy" in self.parts.objects or spec.name.startswith(OBJECT) or "seen" in spec.settings:
+            return recipe
+        if not with_defaults(find("strategies", spec.name), AdaptingStrategy).learns:
+            return recipe
         before: Json = recorded.settings.get("strategy") if recorded else None
         if before and before["name"] == spec.name and "seen" in before["settings"]:
             settings = {**spec.settings, "seen": before["settings"]["seen"]}
         else:
-            rows = await self.store.arms(model_of(composition.head), task.kind)
-            settings = settings_with(spec.settings, rows, task.kind)
-        return replace(self, recipe=replace(self.recipe, strategy=Spec(spec.name, settings)))
+            asks = recipe.model and asks_model("actor", recipe.actor, self.parts.objects)
+            actor = self.parts.model(recipe.model).id if asks and recipe.model else f"actor {recipe.actor.name}"
+            settings = settings_with(spec.settings, await self.store.arms(actor, task.kind), task.kind)
+        return replace(recipe, strategy=Spec(spec.name, settings))
 
     def _ledger(self) -> Ledger:
         return Ledger(self.store, observers=self.observers)
@@ -192,7 +210,7 @@ class Runner:
                 return max(over, key=worth)
             raise InvalidInput(
                 f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume. To try on from its first "
-                "episode, as a new run: fork=True with a higher limit, such as trials=N."
+                "episode, as a new run: fork=True with a higher limit, such as tries=N."
             )
         for episode in paused[:1] if fork else paused:
             over.append(await self.resume_episode(episode, fork=fork))
@@ -205,59 +223,55 @@ class Runner:
 
         Raises as `resume` does.
         """
-        composition = compose(self.recipe, self.parts, Drive(seed=episode.head.seed))
-        runner = await self._with_seen(episode.task, composition, episode.head)
-        if runner is not self:
-            composition = compose(runner.recipe, self.parts, Drive(seed=episode.head.seed))
+        ready = await self._ready(episode, episode.head.seed, episode.head, fork)
+        composition, ledger = ready.composition, ready.ledger
         composition.check_images(episode.task)
         differs = changed(episode.head, composition.head)
         if differs and not fork:
             raise JournalDiverged(differs)
-        ledger = self._ledger()
         if fork:
             plan = self._plan(composition)
             if isinstance(end := due(advance(episode, Forked(plan)), self.recipe.limits), Stop):
                 raise InvalidInput(
                     f"A fork of episode {episode.id} would have nothing to do ({end.reason}: {end.detail}). Where a "
-                    "limit ended it, raise that one: trials=N, for example."
+                    "limit ended it, raise that one: tries=N, for example."
                 )
-            episode = await ledger.fork(episode, plan, composition.head, composition.texts)
-        return await runner._drive(ledger, episode, composition.judge, fork=fork)
+            ready = replace(ready, episode=await ledger.fork(episode, plan, composition.head, composition.texts))
+        return await self._drive(ready)
 
-    async def _drive(self, ledger: Ledger, episode: Episode, judge: Evaluator, *, fork: bool = False) -> Episode:
-        """Drive the episode to its stop. fork: whether it was just forked."""
-        content = {"task": episode.task.prompt}
-        with operation("episode", facts={"episode": episode.id, "agent": episode.agent}, content=content) as done:
-            episode = await self._drive_held(ledger, episode, judge, fork)
+    async def _drive(self, ready: _Ready) -> Episode:
+        """Drive the episode to its stop, as its holder."""
+        episode, ledger, journal = ready.episode, ready.ledger, ready.journal
+        facts: dict[str, Json] = {"episode": episode.id, "agent": episode.agent}
+        with operation("episode", facts=facts, content={"task": episode.task.prompt}) as done:
+            try:
+                async with (
+                    ledger.hold(episode.id, wait=self.wait) as entry,
+                    working_in(self.parts.workspace, entry.episode, self.notice) as workspace,
+                ):
+                    if all(isinstance(event, Forked) for event in entry.events):
+                        await workspace.preflight(ready.composition.judge, entry)
+                    if self.on_start:
+                        inform(self.on_start, entry.episode, self.recipe.limits)
+                    if ready.fork:
+                        entry.notify(entry.events[-1])
+                    await entry.resume()
+                    journal.enter(entry)
+                    episode, ready.meter.before = entry.episode, entry.episode.usage
+                    roles, limits = ready.composition.roles, self.recipe.limits
+                    episode = await drive(episode, roles, limits, entry.append, ready.meter)
+                    await workspace.deliver(episode, journal)
+                if self.parts.bank is not None and not (self.recipe.learns and self.recipe.grouped):
+                    await (teach if self.recipe.learns else tell_outcome)(self.parts.bank, episode, self.notice)
+            except BaseException as error:
+                if isinstance(error, RecordLost):
+                    error.episode = episode
+                if ready.is_new and isinstance(error, Exception | asyncio.CancelledError):
+                    with suppress(StoreError):
+                        await self._forget(ledger, episode)
+                raise
             done.facts |= {"stop": episode.stop.reason if episode.stop else None, "trials": len(episode.trials)}
             return episode
-
-    async def _drive_held(self, ledger: Ledger, episode: Episode, judge: Evaluator, fork: bool) -> Episode:
-        """The same, as the holder of the episode."""
-        try:
-            async with (
-                ledger.hold(episode.id, wait=self.wait) as entry,
-                working_in(self.parts.workspace, entry.episode, self.notice) as workspace,
-            ):
-                if all(isinstance(event, Forked) for event in entry.events):
-                    await workspace.preflight(judge, entry)
-                if self.on_start:
-                    inform(self.on_start, entry.episode, self.recipe.limits)
-                if fork:
-                    entry.notify(entry.events[-1])
-                await entry.resume()
-                journal = StoredJournal(entry, fork=fork, observer=self.on_step, known=self.known)
-                meter, episode = Meter(), entry.episode
-                drives = Drive(journal, meter, episode.usage, episode.head.seed, self.store)
-                parts = compose(self.recipe, self.parts, drives)
-                episode = await drive(episode, parts.roles, self.recipe.limits, entry.append, meter)
-                await workspace.deliver(episode, journal)
-            if self.parts.bank is not None and not (self.recipe.learns and self.recipe.grouped):
-                await (teach if self.recipe.learns else tell_outcome)(self.parts.bank, episode, self.notice)
-        except RecordLost as error:
-            error.episode = episode
-            raise
-        return episode
 
     async def _deliver_missed(self, episode: Episode) -> bool:
         """Deliver a result that a process was killed before delivering. False: there is none."""

@@ -6,25 +6,25 @@ Shared by `solve`, `run` and `resume`.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from mulligan.app.compose import Parts, asks_model
 from mulligan.app.config import Config, located_model, project_here
 from mulligan.app.foresight import Person, person_at_terminal
 from mulligan.app.model_roles import OWN_KINDS, Models, is_role, role_of
+from mulligan.app.options import ResumeOptions, RunOptions, SolveOptions, Watched
 from mulligan.app.recipe import Recipe
-from mulligan.app.runner import OnStart, Runner, log
+from mulligan.app.runner import Runner, log
 from mulligan.app.toolbox import ConfiguredTools
-from mulligan.app.workspaces import Notice, open_workspace
+from mulligan.app.workspaces import open_workspace
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
-from mulligan.core.protocols import Bank, Model, Observer, Sandbox, Store
+from mulligan.core.protocols import Bank, Model, Sandbox, Store
 from mulligan.core.records import Json
-from mulligan.recording.journal import StepObserver
 from mulligan.reflectors._editing import Decide
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.store import open_store
@@ -40,21 +40,28 @@ DEFAULT_MODEL = "local"
 class Session:
     """What a run needs besides its recipe.
 
-    objects: roles that were given as such, by kind. wrap: that of `open_bank`. decide: asks a person about reflections.
-    person: asks a person on behalf of a foresight; None: at the terminal.
+    objects: roles that were given as such, by kind. watched: who follows the run. wrap: that of `open_bank`. decide:
+    asks a person about reflections. person: asks a person on behalf of a foresight; None: at the terminal.
     """
 
     config: Config
     models: Models
-    objects: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    objects: dict[str, Any] = field(default_factory=dict[str, Any])
     bank: Bank | None = None
-    observers: Sequence[Observer] = ()
-    on_start: OnStart | None = None
-    on_step: StepObserver | None = None
-    notice: Notice | None = None
+    watched: Watched = Watched()
     wrap: Callable[[Model], Model] | None = None
     decide: Decide | None = None
     person: Person | None = None
+
+    @classmethod
+    def of(cls, options: SolveOptions | RunOptions | ResumeOptions, config: Config, asks: bool | Decide | None) -> Self:
+        """The session of a run with these options. asks: whether, or how, a person is asked about reflections."""
+        bank = None if isinstance(options.bank, str) else options.bank
+        decide = None if isinstance(asks, bool) else asks
+        return cls(config, Models(config), bank=bank, watched=options, decide=decide)
+
+    def notice(self, remark: str) -> None:
+        (self.watched.notice or log.info)(remark)
 
     @asynccontextmanager
     async def runner(self, store: Store | None, recipe: Recipe, agent: str = "") -> AsyncGenerator[Runner]:
@@ -62,9 +69,9 @@ class Session:
 
         agent: the tenant whose record it is. Raises `InvalidInput` for a sandbox, a workspace or a bank that cannot be.
         """
-        notice = self.notice or log.info
+        seen = self.watched
         async with self.parts(recipe) as parts, opened_store(store, self.config) as at:
-            yield Runner(at, recipe, parts, self.observers, self.on_start, self.on_step, notice, agent)
+            yield Runner(at, recipe, parts, seen.observers, seen.on_start, seen.on_step, self.notice, agent)
 
     @asynccontextmanager
     async def parts(self, recipe: Recipe) -> AsyncGenerator[Parts]:
@@ -82,7 +89,7 @@ class Session:
     def sandbox(self, level: str) -> Sandbox:
         sandbox = LocalSandbox(level=level)
         if sandbox.fallback:
-            (self.notice or log.info)(sandbox.fallback)
+            self.notice(sandbox.fallback)
         return sandbox
 
     def _opened_bank(self, recipe: Recipe) -> LessonBank | None:
@@ -100,7 +107,7 @@ class Session:
         folder = (recipe.workspace or {}).get("folder")
         project = project_here(self.config, Path(str(folder)) if folder else None)
         if project.notice:
-            (self.notice or log.info)(project.notice)
+            self.notice(project.notice)
         return open_bank(
             recipe.bank,
             model=named,
@@ -137,16 +144,26 @@ def configured_limits(config: Config, base: Limits = Limits()) -> Limits:
         return with_limits(base, cast(Mapping[str, float | None], config.table("limits")))
 
 
-def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | None) -> Limits:
-    """The limits with those that were given in their place. Raises `UnknownName` for one that there is not."""
+def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | None, tries: int | None = None) -> Limits:
+    """The limits with those that were given in their place. Raises `UnknownName` for one that there is not.
+
+    tries: the limit `trials`, which is also called so in a mapping.
+    """
     if isinstance(given, Limits):
-        return given
+        return given if tries is None else replace(given, trials=tries)
     if not isinstance(given, Mapping | None):
         raise InvalidInput(f"limits must be Limits, or a mapping such as {{'seconds': 60}}, not {given!r}.")
-    for name in given or {}:
-        if name not in Limits.__dataclass_fields__:
-            raise UnknownName("limit", name, Limits.__dataclass_fields__)
-    return replace(limits, **given) if given else limits  # pyright: ignore[reportArgumentType]
+    values: dict[str, float | None] = dict(given or {})
+    for name in values:
+        if name not in (*Limits.__dataclass_fields__, "tries"):
+            raise UnknownName("limit", name, ("tries", *Limits.__dataclass_fields__))
+    if "tries" in values:
+        if "trials" in values:
+            raise InvalidInput("The limits tries and trials were both given, and mean the same: keep tries.")
+        values["trials"] = values.pop("tries")
+    if tries is not None:
+        values["trials"] = tries
+    return replace(limits, **values) if values else limits  # pyright: ignore[reportArgumentType]
 
 
 def located(recipe: Recipe) -> Recipe:
@@ -163,16 +180,6 @@ def absolute(folder: str | os.PathLike[str] | None) -> str | None:
 def opened_store(store: Store | None, config: Config) -> AbstractAsyncContextManager[Store]:
     """The store that was given, or our own, which is closed afterwards."""
     return open_store(config.store) if store is None else nullcontext(store)
-
-
-def asks_person(edit_reflections: bool | Decide) -> tuple[bool, Decide | None]:
-    """Whether a person is asked about reflections, and how if not at the terminal."""
-    return (edit_reflections, None) if isinstance(edit_reflections, bool) else (True, edit_reflections)
-
-
-def given_bank(bank: Bank | str | None) -> Bank | None:
-    """The bank, where it was given as an object."""
-    return None if isinstance(bank, str) else bank
 
 
 def of_bank(bank: Bank | str | None) -> dict[str, Any]:

@@ -11,55 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mulligan.cli.conduct import Watch, conduct
 from mulligan.cli.errors import UNFINISHED, exit_status
-from mulligan.cli.graph import server_options, table
-from mulligan.cli.options import bank_of, memory_options
+from mulligan.cli.graph import table
+from mulligan.cli.main import conduct
+from mulligan.cli.options import arguments, record_options
 from mulligan.cli.progress import Lines, Progress
 from mulligan.cli.terminal import emit, say
+from mulligan.cli.watch import Watch
 from mulligan.cli.words import closing, folded, which
 from mulligan.core.codec import to_json
 from mulligan.core.episode import Acted, Event
 from mulligan.core.errors import InvalidInput, RecordLost
 from mulligan.core.records import Episode
+from mulligan.langgraph.options import GraphOptions
 
 if TYPE_CHECKING:
     from mulligan.langgraph.agent import ReflexionAgentResult
-
-PASSED_ON = (
-    *("model", "user", "database", "max_steps", "good_score", "rows", "seconds", "prompt_engine"),
-    *("until", "drafts", "answer", "max_tokens"),
-)
 
 
 @click.command("ask-graph")
 @click.argument("question")
 @click.option("--graph", required=True, metavar="WHERE", help="A graph's file, or bolt://host:7687, neo4j+s://host, …")
-@server_options
-@click.option("--model", "-m", metavar="MODEL", help="local, PROVIDER:NAME, scripted:FILE; else MULLIGAN_MODEL's.")
-@click.option(
-    "--max-steps", type=click.IntRange(min=1), metavar="N", help="Drafts and revisions at most (default: 30)."
-)
-@click.option(
-    "--good-score", type=float, metavar="X", help="The score of the rows that is good enough, of 10 (default: 7)."
-)
-@click.option("--rows", type=int, metavar="N", help="At most N rows (default: 30).")
-@click.option("--seconds", type=float, metavar="S", help="Stop a query after S seconds (default: 10).")
-@click.option(
-    "--prompt-engine/--no-prompt-engine",
-    default=None,
-    help="Let the model choose parts of the schema, or tell it the whole (default: choose if the whole is long).",
-)
-@click.option(
-    "--until",
-    type=click.Choice(["judged", "rows"]),
-    help="End when rows are judged to answer the question (default), or at the first rows.",
-)
-@click.option("--drafts", type=int, metavar="K", help="K first drafts, compared by their rows (default: 1).")
-@click.option(
-    "--max-tokens", type=click.IntRange(min=1), metavar="N", help="The most tokens of a draft (local models: 400)."
-)
-@click.option("--answer", is_flag=True, default=None, help="Also answer in a sentence, made only from the rows.")
+@record_options(GraphOptions)
 @click.option(
     "--format",
     "form",
@@ -67,7 +40,6 @@ PASSED_ON = (
     default="table",
     help="How the rows are printed: with the query as a table (default), or alone as JSON or CSV.",
 )
-@memory_options
 @click.option("--json", "as_json", is_flag=True, help='A JSON object for each event; the last, "result", has the rows.')
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
@@ -84,30 +56,26 @@ def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given:
     """
     from mulligan.langgraph import ask_graph as library
 
-    options = {name: given[name] for name in PASSED_ON if given[name] is not None}
     if given["as_json"] and form != "table":
         raise InvalidInput("--json prints events with the rows in the last one: leave out --format.")
-    work = partial(library, question, graph, **options, **bank_of(given))
+    work = partial(library, question, graph, **arguments(GraphOptions, given))
     ctx.exit(conduct(work, _Watch(given["quiet"], given["as_json"], form)))
 
 
-def resumed(run: str, *, fork: bool, given: Mapping[str, Any]) -> int:
+def resumed(run: str, given: Mapping[str, Any]) -> int:
     """Resume a run of this command and return the exit status.
 
     Raises `InvalidInput` for options that a resumed run cannot take.
     """
     from mulligan.langgraph import resume_graph
 
-    quiet, as_json = given["quiet"], given["as_json"]
-    other = [
-        f"--{name.replace('_', '-')}" for name, value in given.items() if value and name not in ("quiet", "as_json")
-    ]
-    if fork or other:
+    shown = ("quiet", "as_json")
+    if other := [f"--{name.replace('_', '-')}" for name, value in given.items() if value and name not in shown]:
         raise InvalidInput(
-            f"A question to a graph is resumed with its own options: leave out {', '.join(['--fork'] * fork + other)}, "
-            "or ask again with mulligan ask-graph."
+            f"A question to a graph is resumed with its own options: leave out {', '.join(sorted(other))}, or ask "
+            "again with mulligan ask-graph."
         )
-    return conduct(partial(resume_graph, run), _Watch(quiet, as_json))
+    return conduct(partial(resume_graph, run), _Watch(given["quiet"], given["as_json"]))
 
 
 class _Watch(Watch):

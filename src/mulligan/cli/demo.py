@@ -18,10 +18,11 @@ import click
 from mulligan.actors.command import Command as CommandActor
 from mulligan.app.config import load
 from mulligan.app.solve import solve
-from mulligan.cli.conduct import Watch, conduct
 from mulligan.cli.errors import NOT_SOLVED, SOLVED
+from mulligan.cli.main import conduct
 from mulligan.cli.options import progress_options
 from mulligan.cli.terminal import say
+from mulligan.cli.watch import Watch
 from mulligan.core.extras import install_command
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode

@@ -6,6 +6,7 @@ import os
 import re
 import traceback
 
+from mulligan.app.options import ResumeOptions, SolveOptions, options_in
 from mulligan.app.workspaces import unjudged
 from mulligan.cli.terminal import clean, say
 from mulligan.core.episode import RESUMABLE
@@ -39,13 +40,11 @@ def run_status(best: Episode, last: Episode) -> int:
 
 
 _OPTIONS = {
-    **{name: f"--{name.replace('_', '-')}" for name in (
-        "actor", "agent_id", "check", "fork", "format", "judge_model", "model", "overflow", "reflect_model",
-        "reflector", "sandbox", "strategy", "task", "tests", "trials", "vision_model", "workspace",
-    )},
+    **{it.name: it.flags[0] for it in options_in(SolveOptions) + options_in(ResumeOptions) if it.flags},
+    **{name: f"--{name.replace('_', '-')}" for name in ("agent_id", "format", "max_iter", "task")},
     "bank": "--memory",
     "success": "--outcome",
-}  # fmt: skip
+}
 """The options of commands, by the arguments of Python that errors name, such as check='pytest -q'."""
 _ARGUMENT = re.compile(rf"(?<![\w.\-\[{{'\"])({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|[\w:…]*)")
 

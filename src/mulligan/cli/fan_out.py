@@ -12,19 +12,11 @@ import click
 from mulligan.app.config import load
 from mulligan.app.plugins import parse_spec
 from mulligan.bench.harness.cases import Hooks
-from mulligan.bench.harness.plan import Choice
+from mulligan.bench.harness.plan import BenchOptions
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.cli.bench._progress import Progress
-from mulligan.cli.conduct import run
-from mulligan.cli.options import (
-    episode_options,
-    given_options,
-    limits_of,
-    on_option,
-    parallel_option,
-    role_options,
-    setting_options,
-)
+from mulligan.cli.main import run
+from mulligan.cli.options import BENCH_ROLES, arguments, given_options, on_option, record_options
 from mulligan.cli.terminal import emit
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput
@@ -33,20 +25,21 @@ from mulligan.core.records import Json
 from mulligan.store import open_store
 
 ENDINGS = (".jsonl", ".toml")
+OF_BENCHMARKS = (
+    *("data", "restarts", "samples", "scale", "limit", "cases", "shuffle", "seed", "reuse", "memory", "agent_id"),
+    *("foresight", "check_before", "checks"),
+)
+"""Options of a benchmark run that are of no use for tasks that are to be solved."""
 
 
 @click.command("fan-out")
 @click.argument("tasks", required=False)
 @click.option("--resume", metavar="RUN", help="Resume this run. Tasks that have ended are kept, and printed again.")
-@click.option(
-    "--evaluator", "-e", metavar="NAME[:ARG]", help="Judges tasks that name no judge: model_judge, ./mine.py, …"
-)
+@click.option("--judge", "-e", metavar="NAME[:ARG]", help="Judges tasks that name no judge: model_judge, ./mine.py, …")
+@click.option("--evaluator", hidden=True, metavar="NAME[:ARG]", help="The same as --judge.")
 @click.option("--check", "-c", metavar="COMMAND", help="The same: status 0 passes; {attempt} is the attempt's file.")
-@role_options
-@episode_options
-@parallel_option
+@record_options(BenchOptions, roles=BENCH_ROLES, without=OF_BENCHMARKS)
 @on_option
-@setting_options
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
 def fan_out(
@@ -92,14 +85,13 @@ def fan_out(
 
 
 def _options(tasks: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of `Choice` for this file."""
+    """The fields of `BenchOptions` for this file."""
     path = Path(tasks).expanduser()
     if path.suffix not in ENDINGS:
         raise InvalidInput(f"{tasks} is no file of tasks: its name has to end in {' or '.join(ENDINGS)}.")
     if not path.is_file():
         raise InvalidInput(f"The file of tasks {tasks} does not exist.")
-    options = {key: value for key, value in given.items() if key in Choice.__dataclass_fields__ and value is not None}
-    options |= {"data": str(path.resolve()), "limits": limits_of({**given, "trials": None})}
+    options = {**arguments(BenchOptions, given), "data": str(path.resolve())}
     settings: dict[str, dict[str, Any]] = dict(given["settings"])
     if (judge := _judge(given)) is not None:
         settings["benchmark"] = {**settings.get("benchmark", {}), "judge": judge}
@@ -108,9 +100,11 @@ def _options(tasks: str, given: dict[str, Any]) -> dict[str, Any]:
 
 def _judge(given: dict[str, Any]) -> dict[str, Json] | None:
     """Who judges tasks that name no judge, as a task file would say it."""
-    evaluator, check = given["evaluator"], given["check"]
+    evaluator, check = given["judge"] or given["evaluator"], given["check"]
+    if given["judge"] is not None and given["evaluator"] is not None:
+        raise click.UsageError("--judge and --evaluator mean the same: give one of them.")
     if evaluator is not None and check is not None:
-        raise click.UsageError("Only one can judge: give --evaluator or --check.")
+        raise click.UsageError("Only one can judge: give --judge or --check.")
     if check is not None:
         return {"check": check}
     if evaluator is None:

@@ -1,17 +1,25 @@
-"""The command `mulligan`: finds the subcommand, and turns every error into a line on stderr and an exit status."""
+"""The command `mulligan`: finds the subcommand, lets signals stop its work, and turns every error into a line on stderr
+and an exit status."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from mulligan.cli.examples import with_examples
 from mulligan.cli.terminal import emit, prepare
+
+if TYPE_CHECKING:
+    from mulligan.cli.watch import Watch
+
+T = TypeVar("T")
 
 COMMANDS = {
     "init": "Begin a project in FOLDER (default: here).",
@@ -125,3 +133,60 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
         status = report(error)
     sys.exit(status or 0)
+
+
+def conduct(work: Callable[..., Coroutine[Any, Any, Any]], watch: Watch) -> int:
+    """Run an episode to its end, print how it ended, and return the exit status.
+
+    Args:
+        work: `mulligan.solve` or a function like it; called with `on_start`, `observers`, `on_step` and `notice`.
+        watch: gets what happens.
+    """
+    from asyncio import CancelledError  # not above: `--help` is quick
+
+    try:
+        begun = work(on_start=watch.began, observers=(watch.saw,), on_step=watch.on_step, notice=watch.notice)
+        with _stoppable(begun, watch.interrupting) as wait:
+            result = wait()
+        return watch.ended(result)
+    except CancelledError:
+        return watch.interrupted()
+    except Exception as error:
+        return watch.failed(error)
+
+
+def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
+    """Like asyncio.run, but the first SIGINT, SIGTERM or SIGHUP cancels the work, and a second ends the process.
+
+    Args:
+        interrupting: called at the first signal.
+
+    Raises:
+        asyncio.CancelledError: a signal came, and the work has ended.
+    """
+    with _stoppable(work, interrupting) as wait:
+        return wait()
+
+
+@contextmanager
+def _stoppable(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> Generator[Callable[[], T]]:
+    """Gives what waits for the work, which signals stop as `run` says."""
+    import asyncio  # not above, like the others here: `--help` is quick
+    import signal
+
+    from mulligan.web.signals import stop_signals
+
+    with asyncio.Runner() as runner:
+        loop, signals = runner.get_loop(), stop_signals()
+        task = loop.create_task(work)
+
+        def stop() -> None:
+            for number in signals:
+                loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_DFL)
+            interrupting()
+            task.cancel()
+
+        for number in signals:
+            loop.add_signal_handler(number, stop)
+        yield partial(loop.run_until_complete, task)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and functions that read the values of options."""
+"""The options of commands: those that a record of options makes, those that several commands share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
+
+from mulligan.app.options import Option, options_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 ROLES = ("actor", "evaluator", "reflector", "strategy", "workspace", "memory")
@@ -25,16 +27,46 @@ def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-budget_options = together(
-    click.option("--max-tokens", type=int, metavar="N", help="Stop before more than N tokens, in and out."),
-    click.option("--max-cost", type=float, metavar="USD", help="Stop before more than this many US dollars."),
-    click.option("--max-seconds", type=float, metavar="S", help="Stop after S seconds of work."),
-    click.option("--identical", type=int, metavar="N", help="Stop after N equal attempts in a row; 0: never."),
-)
-limit_options = together(
-    click.option("--trials", "-n", type=int, metavar="N", help="Attempts at most, the first included (default: 4)."),
-    budget_options,
-)
+def record_options(record: type[Any], *, roles: Sequence[str] = ROLES, without: Sequence[str] = ()) -> Callable[[F], F]:
+    """The options of a record (`app.options`). Where it has a bank, `--memory` asks for it.
+
+    Args:
+        roles: what `--set` may set.
+        without: the names of options that the command does not have.
+    """
+    listed = [it for it in options_in(record) if it.flags and it.name not in without]
+    made = [_option(it, roles) for it in listed]
+    if any(it.name == "bank" for it in listed):
+        made.append(memory_flag)
+    return together(*made)
+
+
+def _option(it: Option, roles: Sequence[str]) -> Callable[[Any], Any]:
+    how: dict[str, Any] = {"help": it.help, "hidden": bool(it.same_as)}
+    if "/" in it.flags[0]:
+        how |= {"default": None}
+    elif it.kind.startswith("bool"):
+        how |= {"is_flag": True, "default": None}
+    elif it.name == "settings":
+        how |= {"multiple": True, "callback": settings(roles), "metavar": it.metavar}
+    elif "|" in it.metavar:
+        how |= {"type": click.Choice(it.metavar.split("|"))}
+    else:
+        how |= {"metavar": it.metavar, **_TYPES.get(it.kind, {})}
+    return click.option(*it.flags, it.name, **how)
+
+
+def arguments(record: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of Python for what a command was given. Raises `click.UsageError` for a bank without --memory."""
+    names = [it.name for it in options_in(record) if it.flags]
+    found = {name: given[name] for name in names if given.get(name) is not None and given[name] != ()}
+    if "bank" in names:
+        for name in ("bank", "forms"):
+            if given.get(name) is not None and not given["memory"]:
+                raise click.UsageError(f"--{name} is about the bank, so it needs --memory.")
+        if given["memory"]:
+            found.setdefault("bank", "")
+    return found
 
 
 def export_options(json_is: str) -> Callable[[F], F]:
@@ -52,70 +84,14 @@ def export_options(json_is: str) -> Callable[[F], F]:
     )
 
 
-role_options = together(
-    click.option("--method", metavar="NAME", help="One of the benchmark's bundles of roles: mulligan bench list."),
-    click.option(
-        "--strategy",
-        "-s",
-        metavar="NAME",
-        help="Decides what the next attempt is shown, instead of the method's own: as in solve, or ./mine.py.",
-    ),
-    click.option("--model", "-m", metavar="MODEL", help="PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE."),
-    click.option("--reflect-model", metavar="MODEL", help="The model that reflects (default: --model)."),
-    click.option("--judge-model", metavar="MODEL", help="The model that judges or writes tests (default: --model)."),
-    click.option("--agent", metavar="NAME", help="An agent kept as files acts, instead of the method's actor."),
+memory_flag = click.option(
+    "--memory", is_flag=True, help="Recall lessons from the bank first, and teach it afterwards."
 )
-episode_options = together(
-    click.option("--trials", "-n", type=int, metavar="N", help="The most attempts of an episode, the first included."),
-    budget_options,
-)
-player_options = together(
-    role_options,
-    click.option("--data", "--data-root", metavar="PATH", help="The data: a file, or the folder that it is in."),
-    episode_options,
-)
-"""Who plays in the episodes of a benchmark, and within which limits."""
-memory_options = together(
-    click.option("--memory", is_flag=True, help="Recall lessons from the bank first, and teach it afterwards."),
-    click.option(
-        "--bank",
-        "--agent-id",
-        "agent_id",
-        metavar="NAME",
-        help="The agent whose bank --memory uses (default: the unnamed agent).",
-    ),
-    click.option(
-        "--forms",
-        metavar="FORM,FORM",
-        help="What of the bank a task is shown, with --memory: lessons (the default), notebook, history, or several.",
-    ),
-)
-foresight_options = together(
-    click.option(
-        "--check-before",
-        multiple=True,
-        metavar="PATTERN",
-        help="Ask what could go wrong before actions that the pattern (a regular expression) is found in; before those "
-        "that are declared critical anyway. `declared`: only those; `model`: the model says what is critical.",
-    ),
-    click.option("--checks", type=int, metavar="N", help="The most checks of an episode (default: 5)."),
-    click.option("--foresight", metavar="NAME[:ARG]", help="What checks: premortem (default), ./mine.py."),
-)
-scale_option = click.option(
-    "--scale",
-    metavar="KIND:K",
-    help="K trajectories: parallel:5 (the bank learns from what tells them apart), vanilla:5 (from each alone), "
-    "sequential:3 (checked and refined). With :judge behind it, a model chooses among equally good ones.",
-)
-parallel_option = click.option("--parallel", type=int, metavar="N", help="Cases at once (default: 1).")
 on_option = click.option(
     "--on",
     metavar="PLACE",
     help="Work on the cases there: ray (a Ray on this machine, started for the run), ray://HOST:10001 or "
     "ray:HOST:6379 (a cluster). Default: in this process.",
-)
-edit_option = click.option(
-    "--edit-reflections", is_flag=True, help="Ask at the terminal about each lesson before the next trial is shown it."
 )
 rating_options = together(
     click.argument("score", type=float, required=False),
@@ -143,39 +119,11 @@ progress_options = together(
 )
 
 
-def bank_of(given: Mapping[str, Any]) -> dict[str, str]:
-    """The argument `bank` of `solve` and `run`. Raises `click.UsageError` for an option that needs --memory."""
-    for option in ("agent_id", "forms"):
-        if given[option] is not None and not given["memory"]:
-            raise click.UsageError(f"--{option.replace('_', '-')} is about the bank, so it needs --memory.")
-    return {"bank": given["agent_id"] or ""} if given["memory"] else {}
-
-
-def foresight_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The argument `foresight` of `solve`, `run` and benchmark runs. Raises `click.UsageError` for --checks alone."""
-    from mulligan.app.plugins import parse_spec
-
-    settings = {"before": list(given["check_before"]) or None, "checks": given["checks"]}
-    settings = {name: value for name, value in settings.items() if value is not None}
-    if given["foresight"] is not None:
-        spec = parse_spec("foresights", given["foresight"])
-        return {"foresight": {"name": spec.name, **spec.settings, **settings}}
-    if "checks" in settings and "before" not in settings:
-        raise click.UsageError("--checks is the number of checks, so it needs --check-before or --foresight.")
-    return {"foresight": settings} if settings else {}
-
-
 def format_option(*forms: str, help: str = "For a terminal, or for programs.") -> Callable[[F], F]:
     """The option --format; the first format is the default."""
     return click.option(
         "--format", "form", type=click.Choice(list(forms)), default=forms[0], show_default=True, help=help
     )
-
-
-def limits_of(given: Mapping[str, Any]) -> dict[str, float | None]:
-    """The limits that were given, by their names in `Limits`."""
-    options = ("trials", "max_tokens", "max_cost", "max_seconds", "identical")
-    return {name.removeprefix("max_"): given[name] for name in options if given.get(name) is not None}
 
 
 def numbers(ctx: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
@@ -186,44 +134,34 @@ def numbers(ctx: click.Context, option: click.Parameter, value: str | None) -> l
         raise click.BadParameter(f"{value!r} is not a list of numbers such as 0,0.8.") from None
 
 
-def settings(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    return settings_of(ROLES, values)
+_TYPES: Mapping[str, Mapping[str, Any]] = {
+    "int": {"type": int},
+    "float": {"type": float},
+    "Sequence[str]": {"multiple": True},
+    "Sequence[float]": {"callback": numbers},
+}
+"""How an option of this type is read; one of another type is a text."""
 
 
-def bench_settings(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    return settings_of(BENCH_ROLES, values)
+def settings(roles: Sequence[str]) -> Callable[..., dict[str, dict[str, Any]]]:
+    """Reads the texts `role.key=value` of --set, by role. A value is read as JSON, or else taken as text."""
 
+    def read(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for text in values:
+            name, equals, value = text.partition("=")
+            role, dot, key = name.strip().partition(".")
+            if not (equals and dot and key) or role not in (*roles, "judge"):
+                raise click.BadParameter(
+                    f"{text!r} is not of the form role.key=value, with a role of {', '.join(roles)}."
+                )
+            table = found.setdefault("evaluator" if role == "judge" else role, {})
+            try:
+                table[key] = json.loads(value)
+            except ValueError:
+                table[key] = value
+        return found
 
-setting_options = together(
-    click.option(
-        "--sandbox",
-        default="auto",
-        metavar="LEVEL",
-        help="auto (default), strict, or a level that `mulligan doctor` names.",
-    ),
-    click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        callback=bench_settings,
-        metavar="ROLE.KEY=VALUE",
-        help="Any other setting; ROLE may be benchmark or memory, too.",
-    ),
-)
-
-
-def settings_of(roles: tuple[str, ...], values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """The settings of `role.key=value` texts, by role. A value is read as JSON, or else taken as text."""
-    read: dict[str, dict[str, Any]] = {}
-    for text in values:
-        name, equals, value = text.partition("=")
-        role, dot, key = name.strip().partition(".")
-        if not (equals and dot and key) or role not in roles:
-            raise click.BadParameter(f"{text!r} is not of the form role.key=value, with a role of {', '.join(roles)}.")
-        try:
-            read.setdefault(role, {})[key] = json.loads(value)
-        except ValueError:
-            read.setdefault(role, {})[key] = value
     return read
 
 

@@ -9,43 +9,22 @@ from typing import Any
 
 import click
 
+from mulligan.app.options import RunOptions
 from mulligan.app.recipe import read_file
 from mulligan.app.run import run as library
-from mulligan.cli.conduct import Watch, conduct
-from mulligan.cli.options import (
-    bank_of,
-    budget_options,
-    edit_option,
-    foresight_of,
-    foresight_options,
-    limits_of,
-    memory_options,
-    progress_options,
-    scale_option,
-)
+from mulligan.cli.main import conduct
+from mulligan.cli.options import arguments, progress_options, record_options
 from mulligan.cli.terminal import standard_input
+from mulligan.cli.watch import Watch
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Task
-
-PASSED_ON = ("kind", "model", "max_iter", "scale", "workspace", "sandbox", "seed", "edit_reflections")
 
 
 @click.command()
 @click.argument("agent")
 @click.argument("task", required=False)
 @click.option("--input", "file", metavar="FILE", help="The task is in FILE; together with a TASK, FILE is its input.")
-@click.option("--kind", metavar="KIND", help="The kind of task, in free words; lessons of it are recalled first.")
-@click.option("--max-iter", type=int, metavar="N", help="The most act-reflect cycles (of a react agent: model calls).")
-@scale_option
-@click.option("--model", "-m", metavar="MODEL", help="Another model for every step: PROVIDER:MODEL, local, or a role.")
-@click.option("--workspace", metavar="DIR", help="The folder that tools work in, apart from your own files.")
-@click.option("--mode", metavar="MODE", help="How the workspace is kept apart: worktree (default), copy or in_place.")
-@budget_options
-@click.option("--sandbox", metavar="LEVEL", help="auto (default), strict, or a level that `mulligan doctor` names.")
-@click.option("--seed", type=int, metavar="N", help="The seed for models that take one (default: 0).")
-@edit_option
-@memory_options
-@foresight_options
+@record_options(RunOptions)
 @progress_options
 @click.pass_context
 def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **given: Any) -> None:
@@ -58,15 +37,7 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
     budget or stopped by an error (resume it), 4 when it could not be judged.
     """
     what = _task(task, file)
-    options = {name: given[name] for name in PASSED_ON if given[name] is not None}
-    options |= {
-        "limits": limits_of(given),
-        "mode": given["mode"],
-        "forms": given["forms"],
-        **bank_of(given),
-        **foresight_of(given),
-    }
-    work = partial(library, agent, what, **options)
+    work = partial(library, agent, what, **arguments(RunOptions, given))
     ctx.exit(conduct(work, Watch(given["quiet"], given["as_json"], given["trace"])))
 
 

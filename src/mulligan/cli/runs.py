@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from mulligan.app.config import load
+from mulligan.app.options import ResumeOptions
 from mulligan.app.story import markdown, web_page
 from mulligan.cli import table, words
 from mulligan.cli.errors import BAD_INPUT, SOLVED
 from mulligan.cli.options import (
+    arguments,
     export_options,
-    limit_options,
-    limits_of,
     progress_options,
     rating_options,
+    record_options,
     score_of,
-    settings,
 )
 from mulligan.cli.show import story
 from mulligan.cli.terminal import emit, put, say
@@ -122,34 +122,24 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--fork", is_flag=True, help="Continue as a new run, even if something has changed or RUN is over.")
-@limit_options
-@click.option("--model", "-m", metavar="MODEL", help="Another model; needs --fork.")
-@click.option("--strategy", "-s", metavar="NAME", help="Another strategy; needs --fork.")
-@click.option("--set", multiple=True, callback=settings, metavar="ROLE.KEY=VALUE", help="A setting; needs --fork.")
-@click.option(
-    "--edit-reflections/--no-edit-reflections",
-    default=None,
-    help="Ask about each lesson at the terminal, or do not (default: as when the run began).",
-)
+@record_options(ResumeOptions)
 @progress_options
 @click.pass_context
-def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
+def resume(ctx: click.Context, run: str, **given: Any) -> None:
     """Resume RUN at the first step that is not done. Limits given here replace the recorded ones.
 
-    With --fork, a run that is over continues, too, if the limits allow more: --fork --trials 5 --strategy none keeps
-    the recorded trials and adds more, up to five, with that strategy.
+    With --fork, a run that is over continues, too, if the limits allow more: --fork --tries 5 --strategy none keeps
+    the recorded tries and adds more, up to five, with that strategy.
     """
     from mulligan.app.solve import resume as library
-    from mulligan.cli.conduct import Watch, conduct
+    from mulligan.cli.main import conduct
+    from mulligan.cli.watch import Watch
 
     if _asked_a_graph(run):
         from mulligan.cli.ask_graph import resumed
 
-        ctx.exit(resumed(run, fork=fork, given=given))
-    other: dict[str, Any] = {"edit_reflections": given["edit_reflections"]}
-    other |= {"model": given["model"], "strategy": given["strategy"], "settings": given["set"]}
-    work = partial(library, run, fork=fork, limits=limits_of(given), **other)
+        ctx.exit(resumed(run, given))
+    work = partial(library, run, **arguments(ResumeOptions, given))
     ctx.exit(conduct(work, Watch(given["quiet"], given["as_json"], given["trace"])))
 
 

@@ -43,9 +43,10 @@ def path(*names: str) -> str:
 
 
 class Meter:
-    """What the gate has counted so far in this drive of the episode."""
+    """What the gate has counted so far in this drive of the episode, and what the episode had used before it."""
 
-    usage: Usage = Usage()
+    def __init__(self, before: Usage = Usage()) -> None:
+        self.before, self.usage = before, Usage()
 
     def add(self, usage: Usage) -> None:
         self.usage += usage

@@ -102,20 +102,30 @@ def _entered(watcher: Watcher, done: Operation) -> AbstractContextManager[object
     return None
 
 
-async def asked(model: Model, question: Question, sampling: Sampling, role: str) -> Answer:
-    """The model's answer, as an operation. role: who asks, such as "actor"."""
+@contextmanager
+def asking(model: Model, question: Question, role: str) -> Generator[Callable[[Answer], Answer]]:
+    """The asking of a model, as an operation: the block hands in the answer. role: who asks, such as "actor"."""
     with operation("model", model.id, {"role": role}) as done:
         if _watchers:
             done.content = {"question": "\n\n".join(message.text for message in question.messages)}
+
+        def answered(answer: Answer) -> Answer:
+            done.usage = answer.usage
+            if _watchers:
+                done.content["answer"] = str(answer.content)
+            return answer
+
         try:
-            answer = await model.ask(question, sampling)
+            yield answered
         except Exception as error:
             done.usage = getattr(error, "usage", done.usage)  # of an answer that is paid for and cannot be used
             raise
-        done.usage = answer.usage
-        if _watchers:
-            done.content["answer"] = str(answer.content)
-        return answer
+
+
+async def asked(model: Model, question: Question, sampling: Sampling, role: str) -> Answer:
+    """The model's answer, as an operation."""
+    with asking(model, question, role) as answered:
+        return answered(await model.ask(question, sampling))
 
 
 def as_operation(

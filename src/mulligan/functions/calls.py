@@ -330,7 +330,7 @@ class Call:
 
     async def _drive(self, bank: Forgiving | None, record: CallRecord) -> None:
         assert self.episode is not None
-        meter, limits = Meter(), self._manner.bounds
+        meter, limits = Meter(self.episode.usage), self._manner.bounds
         if limits.seconds is not None:  # a call that continues one that was cut off has the whole time again
             limits = replace(limits, seconds=limits.seconds + self.episode.seconds)
         self._seconds = limits.seconds
@@ -353,7 +353,7 @@ class Call:
             objects["evaluator"] = manner.judge
         if manner.reflects_by_function:
             objects["reflector"] = self
-        made = composed(manner, objects, Drive(journal, meter, self.episode.usage)).roles
+        made = composed(manner, objects, Drive(journal, meter)).roles
         if made.evaluator.expects == "workspace":  # it is judged by the files that the function leaves where it runs
             self._places = (Artifact("folder", "", os.getcwd()),)
         evaluator = self if manner.judged_by_function else Placed(made.evaluator)

@@ -15,7 +15,7 @@ from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session
 from mulligan.bench.harness.banks import with_memory
 from mulligan.bench.harness.cases import handed_in
-from mulligan.bench.harness.plan import BenchPlan, Choice, choice_json, choice_of, chosen_method, make_plan
+from mulligan.bench.harness.plan import BenchOptions, BenchPlan, choice_json, choice_of, chosen_method, make_plan
 from mulligan.core.benchmarks import Score
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Model, Observer
@@ -37,7 +37,7 @@ class Bench:
         busy: an episode is running.
     """
 
-    asked: Choice
+    asked: BenchOptions
     plan: BenchPlan
     cases: Mapping[str, Case] = field(default_factory=dict[str, Case])
     busy: bool = False
@@ -55,7 +55,7 @@ class Bench:
 
         Args:
             case: its id.
-            changes: fields of `Choice` to replace, such as strategy and trials.
+            changes: fields of `BenchOptions` to replace, such as strategy and trials.
             reflects: the model that reflects; None: `model`.
             epoch: the number of the sample's repetition, from 1.
 
@@ -92,7 +92,7 @@ class Bench:
     def handed_in(self, episode: Episode) -> Trial | None:
         return handed_in(episode.trials, self.plan.method.hand_in) if episode.trials else None
 
-    def _with(self, choice: Choice) -> BenchPlan:
+    def _with(self, choice: BenchOptions) -> BenchPlan:
         chosen = chosen_method(self.plan.name, self.plan.benchmark, choice)
         if chosen.notice and chosen.notice != self.plan.notice:
             log.warning(chosen.notice)
@@ -130,10 +130,10 @@ def open_bench(options: Mapping[str, Json]) -> Bench:
 
 def options_of(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
     """The options as JSON for the metadata of a sample. Raises `InvalidInput` for an unknown one."""
-    unknown = sorted(set(given) - set(Choice.__dataclass_fields__))
+    unknown = sorted(set(given) - set(BenchOptions.__dataclass_fields__))
     if unknown:
         raise InvalidInput(f"A benchmark takes no option {unknown[0]!r}.")
     cases: Any = given.get("cases", ())
     listed: list[str] = cases.split(",") if isinstance(cases, str) else list(cases)
     options: dict[str, Any] = {**given, "cases": listed}
-    return json.loads(json.dumps(choice_json(Choice(benchmark, **options))))
+    return json.loads(json.dumps(choice_json(BenchOptions(benchmark, **options))))

@@ -20,8 +20,8 @@ def benchmark(name: str, *, solver: Any = None, **options: Any) -> Any:
     Args:
         name: as for `mulligan bench run`: a name, `name:argument`, or a file of tasks.
         solver: None: `reflexion()`.
-        options: fields of `mulligan.bench.harness.plan.Choice`, such as data, limit, cases, method, strategy, trials,
-            memory and seed.
+        options: fields of `mulligan.bench.harness.plan.BenchOptions`, such as data, limit, cases, method, strategy,
+            tries, memory and seed.
 
     Raises:
         InvalidInput: an option cannot be used; no model was called yet.
@@ -54,7 +54,7 @@ def reflexion(
 
     async def solve(state: Any, generate: Any) -> Any:
         bench, case = _bench_of(state)
-        given = {"method": method, "strategy": strategy, "trials": trials}
+        given = {"method": method, "strategy": strategy, "tries": trials}
         changes = {name: value for name, value in given.items() if value is not None}
         transcript = part("log").transcript()
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from mulligan.core.errors import InvalidInput, OverBudget
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter
-from mulligan.core.operations import asked
+from mulligan.core.operations import asking
 from mulligan.core.protocols import Journal, Model
 from mulligan.core.questions import Answer, Message, Question, Sampling
 from mulligan.core.records import Json, Usage
@@ -36,7 +36,6 @@ class Gate:
 
     Args:
         limits: The episode's limits.
-        spent: What the episode had used before this drive began.
         describer: Describes images for a model that cannot see. None: it is told that there were some.
     """
 
@@ -48,13 +47,12 @@ class Gate:
         journal: Journal,
         meter: Meter,
         limits: Limits,
-        spent: Usage = Usage(),
         describer: Describer | None = None,
     ) -> None:
         self.name, self.id = model.name, model.id
         self._describer = describer
         self._model, self._role, self._step = model, role, f"model.{role}"
-        self._journal, self._meter, self._limits, self._spent = journal, meter, limits, spent
+        self._journal, self._meter, self._limits = journal, meter, limits
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Raises `OverBudget`, `BadAnswer` for a second answer that cannot be read, and what the model raises."""
@@ -77,7 +75,8 @@ class Gate:
         # design/006: capped in the call, not in the journaled request
         capped = replace(sampling, max_tokens=self._max_tokens(question, sampling.max_tokens))
         try:
-            answer = await asked(self._model, question, capped, self._role)
+            with asking(self._model, question, self._role) as answered:
+                answer = answered(await self._model.ask(question, capped))
             return result_of(answer if question.schema is not None else without_thoughts(answer))
         except Unreadable as bad:
             return not_json_row(bad)
@@ -88,7 +87,7 @@ class Gate:
 
     def _max_tokens(self, question: Question, wanted: int | None) -> int | None:
         """How many tokens the answer may have. Raises `OverBudget` when not even the question fits."""
-        used, limits = self._spent + self._meter.usage, self._limits
+        used, limits = self._meter.before + self._meter.usage, self._limits
         asked = estimate(question)
         most = [] if wanted is None else [wanted]
         if limits.tokens is not None:

@@ -34,6 +34,7 @@ class StoredJournal:
     A step inside another is keyed below it, so that it does not shift the count when the outer one is reused.
 
     Args:
+        entry: None: `enter` names it before the first step.
         fork: where a recorded request differs, leave behind what was recorded from there on.
         diverge: where a recorded request differs, go on in another entry, which is given the steps taken so far.
         observer: what it raises is logged.
@@ -42,20 +43,26 @@ class StoredJournal:
 
     def __init__(
         self,
-        entry: Entry,
+        entry: Entry | None = None,
         *,
         fork: bool = False,
         diverge: Diverge | None = None,
         observer: StepObserver | None = None,
         known: AnswerLookup | None = None,
     ) -> None:
-        self._entry, self._fork, self._diverge = entry, fork, diverge
+        self._fork, self._diverge = fork, diverge
+        if entry is not None:
+            self.enter(entry)
         self._observer, self._known = observer, known
         self._counts: Counter[str] = Counter()
         self._under_way: set[str] = set()
         self._taken: dict[str, tuple[Json, tuple[Json, ...]]] = {}
         """The steps of this drive in the order in which they were begun, where they may have to be given to another
         entry: the request, and the result once it is done."""
+
+    def enter(self, entry: Entry) -> None:
+        """Record from now on in this entry."""
+        self._entry = entry
 
     async def step(
         self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True

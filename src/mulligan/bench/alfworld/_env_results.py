@@ -94,7 +94,7 @@ async def env_results(prefix: str, store: Store, config: Config) -> Sequence[Seq
     run = await store.benches.run(prefix)
     choice = choice_of(run.options)
     sandbox = Session(config, Models(config)).sandbox(choice.sandbox)
-    _, benchmark, given = open_benchmark(choice.benchmark, choice.settings.get("benchmark", {}), sandbox)
+    _, benchmark, given = open_benchmark(choice.benchmark, (choice.settings or {}).get("benchmark", {}), sandbox)
     if not isinstance(benchmark, Continues):
         raise InvalidInput(f"Run {run.id} is of {run.benchmark}: only runs of ALFWorld have results in this format.")
     targets = {case.id: case.target for case in benchmark.load(find_data(benchmark, given or choice.data))}

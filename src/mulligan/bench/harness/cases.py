@@ -22,8 +22,8 @@ from mulligan.bench.harness.banks import BankModel, OnlineBank, learning_usage, 
 from mulligan.bench.harness.plan import (
     LOG,
     SETTING,
+    BenchOptions,
     BenchPlan,
-    Choice,
     choice_of,
     family_of,
     make_plan,
@@ -91,7 +91,7 @@ class Opener:
     wait: float = 0.0
     _thinker: BankModel | None = field(default=None, init=False)
 
-    def plan(self, choice: Choice) -> BenchPlan:
+    def plan(self, choice: BenchOptions) -> BenchPlan:
         """Raises `InvalidInput` for what cannot work."""
         return make_plan(choice, self.config, self._session(choice).sandbox(choice.sandbox))
 
@@ -134,7 +134,7 @@ class Opener:
                 raise JournalDiverged(differs, of=f"the benchmark run {run.id}", otherwise=otherwise)
             yield run, cases
 
-    def _session(self, choice: Choice) -> Session:
+    def _session(self, choice: BenchOptions) -> Session:
         wrap = self._wrap if choice.memory == "online" else None
         return Session(self.config, self.models, self.objects, self.bank, wrap=wrap)
 

@@ -15,6 +15,7 @@ from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.compose import environment as open_environment
 from mulligan.app.config import Config, choose_model, located_model, prompts_folder
 from mulligan.app.foresight import foresight_of
+from mulligan.app.options import Budget, Course, Roles, option, options, options_in
 from mulligan.app.plugins import build, find, names, parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.scaling import scaled
@@ -38,60 +39,53 @@ SETTING = "setting "
 """The prefix of the names of settings in `BenchRun.rests_on`."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What the user chose, as plain JSON: all that a resume needs, except roles that were given as objects.
+@options
+class BenchOptions(Course, Roles, Budget):
+    """What the user chose for a benchmark run, as plain JSON: all that a resume needs but objects.
 
     Attributes:
-        benchmark: a name, `name:argument`, or a file of the user's.
-        method: one of the benchmark's. None: its first, or the one that has the strategy (see `choose_method`).
-        strategy: decides what the next trial is shown: `name`, `name:argument`, `./mine.py`, or `object:CLASS` for
-            one that was given as an object. None: the method's own.
-        trials, limits: instead of the method's.
-        restarts: the most episodes of a case; the case stops at the first that the benchmark scores as solved.
-        samples: the exact number of episodes of a case.
-        scale: how many trajectories of a case there are, such as "parallel:3" (see `core.scaling`). The best by the
-            loop's own verdicts is handed in.
-        limit: run only so many cases. cases: only those with these ids.
-        reuse: when an earlier episode of this store made the very same request (seed included), take its answer
-            instead of asking the model again; its tokens count as if it had been asked.
-        memory: "online" recalls from the bank of `agent_id` and teaches it, "frozen" only recalls.
-        taught: the number of first cases from which an online bank learns. None: all.
-        foresight: what is asked before critical actions: the settings of it, maybe with its `name`. None: nothing.
-        settings: by role, of the benchmark itself under "benchmark", and of the bank under "memory".
+        method: One of the benchmark's bundles of roles: mulligan bench list.
+        strategy: Decides what the next try is shown, instead of the method's own: as in solve, or ./mine.py.
+        model: PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.
+        reflect_model: The model that reflects (default: --model).
+        judge_model: The model that judges or writes tests (default: --model).
+        agent: An agent kept as files acts, instead of the method's actor.
+        data: The data: a file, or the folder that it is in.
+        restarts: The most episodes of a case; stops at the first solved one.
+        samples: Run N episodes of each case, for pass@k.
+        limit: Only the first N cases.
+        cases: Only this case; may be given again.
+        shuffle: Shuffle the cases by the seed, before --limit.
+        parallel: Cases at once (default: 1).
+        reuse: Reuse answers that a model gave to the very same request, seed included; their tokens count again.
+        memory: Recall from the bank; online also teaches it.
+        agent_id: The agent whose bank --memory uses.
+        taught: An online bank learns from so many first cases. None: from all.
+        sandbox: auto (default), strict, or a level that `mulligan doctor` names.
     """
 
-    benchmark: str
-    method: str | None = None
-    strategy: str | None = None
-    model: str | None = None
-    reflect_model: str | None = None
-    judge_model: str | None = None
-    agent: str | None = None
-    data: str | None = None
-    trials: int | None = None
-    limits: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
-    restarts: int = 1
-    samples: int | None = None
-    scale: str | None = None
-    limit: int | None = None
-    cases: Sequence[str] = ()
-    shuffle: bool = False
-    parallel: int = 1
-    seed: int = 0
-    reuse: bool = False
-    memory: str | None = None
-    agent_id: str = ""
+    benchmark: str = field(kw_only=False)
+    method: str | None = option("NAME", default=None)
+    strategy: str | None = option("NAME", "-s", default=None)
+    model: str | None = option("MODEL", "-m", default=None)
+    reflect_model: str | None = option("MODEL", default=None)
+    judge_model: str | None = option("MODEL", default=None)
+    agent: str | None = option("NAME", default=None)
+    data: str | None = option("PATH", "--data", "--data-root", default=None)
+    restarts: int = option("K", default=1, least=1)
+    samples: int | None = option("N", default=None, least=1)
+    limit: int | None = option("N", default=None, least=1)
+    cases: Sequence[str] = option("ID", "--case", default=())
+    shuffle: bool = option("", default=False)
+    parallel: int = option("N", default=1, least=1)
+    reuse: bool = option("", default=False)
+    memory: str | None = option("online|frozen", default=None)
+    agent_id: str = option("NAME", "--bank", "--agent-id", default="")
     taught: int | None = None
-    sandbox: str = "auto"
-    foresight: Mapping[str, Json] | None = None
-    settings: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Mapping[str, Json]])
+    sandbox: str = option("LEVEL", default="auto")
 
     def __post_init__(self) -> None:
-        for name in ("parallel", "restarts", "samples", "limit", "trials"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InvalidInput(f"{name} must be at least 1, not {value}.")
+        super().__post_init__()
         if self.restarts > 1 and self.samples is not None:
             raise InvalidInput("restarts stop at the first solved episode and samples do not: give one of them.")
         if scale_of(self.scale) is not None and (self.restarts > 1 or self.samples is not None):
@@ -125,7 +119,7 @@ class BenchPlan:
         notice: see `Chosen`.
     """
 
-    choice: Choice
+    choice: BenchOptions
     name: str
     benchmark: Benchmark
     method: Method
@@ -141,7 +135,7 @@ class BenchPlan:
 
     def summary(self) -> str:
         """One sentence that says how the cases are tried."""
-        trials = self.choice.trials or self.method.trials
+        trials = self.choice.tries or self.method.trials
         first, *others = self.benchmark.methods()
         named = others and self.choice.method == first
         default = f" (the default; others: {', '.join(others)})" if named else ""
@@ -154,7 +148,8 @@ class BenchPlan:
     def recipe(self, case: Case, run: str) -> Recipe:
         """The recipe of this case's episodes. run: the id of the run. Raises `InvalidInput` for what cannot work."""
         choice, played = self.choice, self.benchmark.play(case, self.method)
-        limits = replace(with_limits(Limits(identical=None), choice.limits), trials=choice.trials or played.trials)
+        settings = choice.settings or {}
+        limits = with_limits(Limits(identical=None), choice.limits, choice.tries or played.trials)
         recipe = Recipe(
             actor=played.actor,
             evaluator=played.evaluator,
@@ -168,7 +163,7 @@ class BenchPlan:
         )
         if choice.agent is not None:
             recipe = self._of_agent(located(recipe))
-        chosen = {"trials": choice.trials, "strategy": choice.strategy}
+        chosen = {"trials": choice.tries, "strategy": choice.strategy}
         recipe = scaled(
             replace(recipe, expansion=played.expansion),
             choice.scale,
@@ -176,13 +171,13 @@ class BenchPlan:
         )
         for role in ROLES[:-1]:
             spec: Spec = getattr(recipe, role)
-            recipe = replace(recipe, **{role: spec.with_settings(**choice.settings.get(role, {}))})  # pyright: ignore[reportArgumentType]
+            recipe = replace(recipe, **{role: spec.with_settings(**settings.get(role, {}))})  # pyright: ignore[reportArgumentType]
         environment = played.environment
         recipe = located(
             replace(
                 recipe,
                 sandbox=choice.sandbox,
-                environment=environment and environment.with_settings(**choice.settings.get("environment", {})),
+                environment=environment and environment.with_settings(**settings.get("environment", {})),
                 foresight=None if choice.foresight is None else foresight_of(choice.foresight),
                 recalls=choice.memory is not None,
                 learns=choice.memory == "online" and case.id in self._teaching,
@@ -191,7 +186,7 @@ class BenchPlan:
                 seed=choice.seed,
             )
         )
-        return with_memory_settings(recipe, choice.settings.get("memory", {}))
+        return with_memory_settings(recipe, settings.get("memory", {}))
 
     def _of_agent(self, recipe: Recipe) -> Recipe:
         """The recipe with the chosen agent in it.
@@ -200,13 +195,13 @@ class BenchPlan:
         not. All else stays, above all the evaluator.
         """
         # Reading an agent's files needs pydantic, which other runs do without.
-        from mulligan.app.agents import Overrides, config_of, find_agent, load_agent, recipe_of
+        from mulligan.app.agents import config_of, find_agent, load_agent, recipe_of
 
         assert self.choice.agent is not None
         folder = find_agent(self.choice.agent, self.config)
         found, _ = load_agent(folder, config_of(folder, self.config))
         judged = replace(found, evaluate={"evaluator": "unjudged"})  # so that its own review only reflects
-        own = recipe_of(judged, self.config, Overrides(recipe.model), recipe.limits)
+        own = recipe_of(judged, self.config, recipe.limits, model=recipe.model)
         reviews = found.reflect is not None
         chooses = found.strategy is not None and self.choice.strategy is None
         return replace(
@@ -302,12 +297,13 @@ def plain_name(text: str) -> str:
     return re.sub(r"^(\w+)\+(?=:|$)", r"\1plus", text)
 
 
-def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
+def make_plan(choice: BenchOptions, config: Config, sandbox: Sandbox) -> BenchPlan:
     """Read the data and put the cases in order. Raises `InvalidInput`, `UnknownName`."""
-    for role in choice.settings:
+    settings = choice.settings or {}
+    for role in settings:
         if role not in SETTABLE:
             raise UnknownName("role of a setting", role, SETTABLE)
-    name, benchmark, data = open_benchmark(choice.benchmark, choice.settings.get("benchmark", {}), sandbox)
+    name, benchmark, data = open_benchmark(choice.benchmark, settings.get("benchmark", {}), sandbox)
     chosen = chosen_method(name, benchmark, choice)
     files = find_data(benchmark, data or choice.data)
     cases = chosen_cases(in_phases(benchmark.load(files)), choice)
@@ -316,24 +312,24 @@ def make_plan(choice: Choice, config: Config, sandbox: Sandbox) -> BenchPlan:
     return BenchPlan(choice, name, benchmark, chosen.method, cases, hashed(files), config, chosen.notice)
 
 
-def chosen_method(name: str, benchmark: Benchmark, choice: Choice) -> Chosen:
+def chosen_method(name: str, benchmark: Benchmark, choice: BenchOptions) -> Chosen:
     """The method and strategy of this choice.
 
     Raises `UnknownName`, and `InvalidInput` where several trials are asked of a method that makes one attempt.
     """
     chosen = choose_method(name, benchmark, choice.method, choice.strategy)
-    if chosen.method.trials == 1 and choice.trials not in (None, 1):
+    if chosen.method.trials == 1 and choice.tries not in (None, 1):
         others = [other for other, method in benchmark.methods().items() if method.trials > 1]
         several = f"For several, choose another method: {', '.join(others)}. " if others else ""
         default = "" if choice.method or choice.strategy else ", the default,"
         raise InvalidInput(
-            f"The method {chosen.name!r}{default} makes one attempt, not {choice.trials}. {several}"
-            "For independent attempts of each case, give samples instead of trials."
+            f"The method {chosen.name!r}{default} makes one attempt, not {choice.tries}. {several}"
+            "For independent attempts of each case, give samples instead of tries."
         )
     return chosen
 
 
-def chosen_cases(cases: Sequence[Case], choice: Choice) -> Sequence[Case]:
+def chosen_cases(cases: Sequence[Case], choice: BenchOptions) -> Sequence[Case]:
     """The cases that the user chose, in the order of the run.
 
     Raises `UnknownName` for an id that no case has, and `InvalidInput` where no case is left.
@@ -380,15 +376,20 @@ def family_in(id: str) -> str:
     return id.partition("/")[0]
 
 
-def choice_json(choice: Choice) -> dict[str, Any]:
+def choice_json(choice: BenchOptions) -> dict[str, Any]:
     """The options as JSON, with absolute paths, so that a resume finds files from any folder."""
+    names = [it.name for it in options_in(BenchOptions) if not (it.same_as or it.into)]
+    values = {name: value for name, value in asdict(choice).items() if name in (*names, "benchmark")}
     models = {name: getattr(choice, name) for name in ("model", "reflect_model", "judge_model")}
+    values["trials"] = values.pop("tries")
     return {
-        **asdict(choice),
+        **values,
         **{name: model and located_model(model, Path.cwd()) for name, model in models.items()},
         "benchmark": absolute(choice.benchmark) if reader_of(choice.benchmark) else choice.benchmark,
         "agent": absolute(choice.agent) if choice.agent and os.sep in choice.agent else choice.agent,
         "data": absolute(choice.data),
+        "limits": values["limits"] or {},
+        "settings": values["settings"] or {},
         "cases": list(choice.cases),
     }
 
@@ -399,10 +400,10 @@ def no_stream(run: BenchRun) -> None:
         raise InvalidInput(f"{run.id} is a stream of several runs: mulligan bench stream --resume {run.id}")
 
 
-def choice_of(options: Mapping[str, Any]) -> Choice:
+def choice_of(options: Mapping[str, Any]) -> BenchOptions:
     """Read what `choice_json` wrote, in this version or an older one; options that a newer one added are left out."""
-    known = Choice.__dataclass_fields__
-    return Choice(**{name: value for name, value in options_of_today(options).items() if name in known})
+    known = BenchOptions.__dataclass_fields__
+    return BenchOptions(**{name: value for name, value in options_of_today(options).items() if name in known})
 
 
 def options_of_today(options: Mapping[str, Json]) -> dict[str, Json]:

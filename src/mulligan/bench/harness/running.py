@@ -16,7 +16,7 @@ from mulligan.app.model_roles import Models
 from mulligan.app.runner import log
 from mulligan.bench.fanout.cluster import on_ray
 from mulligan.bench.harness.cases import Cases, Hooks, Opener, Workers
-from mulligan.bench.harness.plan import BenchPlan, Choice, choice_json
+from mulligan.bench.harness.plan import BenchOptions, BenchPlan, choice_json
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Bank, Model, Store, Strategy
@@ -57,7 +57,7 @@ async def run_benchmark(
             run), `ray://HOST:PORT` (a cluster, through Ray's client), or `ray:ADDRESS` (a cluster that this machine
             belongs to). Objects stay in their process, so everything has to be named then, and hooks are not told of
             single events and steps.
-        options: the fields of `Choice`, such as method, trials, limit and parallel.
+        options: the fields of `BenchOptions`, such as method, trials, limit and parallel.
 
     Returns:
         The run and the results of all its cases.
@@ -71,7 +71,7 @@ async def run_benchmark(
     models = Models(config)
     bench = _Bench(Opener(config, models, store, bank, hooks), on)
     named = bench.name_of(strategy)
-    return await bench.begin(Choice(benchmark, model=models.name(model), strategy=named, **options))
+    return await bench.begin(BenchOptions(benchmark, model=models.name(model), strategy=named, **options))
 
 
 async def resume_benchmark(
@@ -118,7 +118,7 @@ async def run_called(store: Store, id: str) -> BenchRun | None:
 
 
 async def run_or_resume(
-    id: str, choice: Choice, *, store: Store, models: Models, config: Config, hooks: Hooks = Hooks()
+    id: str, choice: BenchOptions, *, store: Store, models: Models, config: Config, hooks: Hooks = Hooks()
 ) -> Finished:
     """The run of this id, as far as it can be taken: begun with this choice, or resumed where there is one."""
     bench = _Bench(Opener(config, models, store, None, hooks))
@@ -150,7 +150,7 @@ class _Bench:
         self.opener.objects["strategy"] = strategy
         return object_name(strategy)
 
-    async def begin(self, choice: Choice, id: str = "") -> Finished:
+    async def begin(self, choice: BenchOptions, id: str = "") -> Finished:
         plan = self.opener.plan(choice)
         notice = self.opener.hooks.notice
         if plan.notice:

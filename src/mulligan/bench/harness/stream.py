@@ -22,7 +22,7 @@ from mulligan.app.model_roles import Models
 from mulligan.app.recipe import read_file
 from mulligan.app.session import Session, opened_store
 from mulligan.bench.harness.cases import Hooks
-from mulligan.bench.harness.plan import STREAM, Choice, choice_json, choice_of, make_plan
+from mulligan.bench.harness.plan import STREAM, BenchOptions, choice_json, choice_of, make_plan
 from mulligan.bench.harness.running import Finished, run_or_resume
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.codec import digest
@@ -54,7 +54,7 @@ class Arm:
 class StreamChoice:
     """base: of all legs. unrelated: the benchmark or file of tasks that fills the banks of that control."""
 
-    base: Choice
+    base: BenchOptions
     arms: tuple[Arm, ...]
     orders: int = 5
     unrelated: str | None = None
@@ -201,7 +201,7 @@ async def run_stream(
         orders: permutations of the cases, the given one included.
         controls: "unrelated", "stale": a further arm for each arm with memory.
         unrelated: the benchmark or file of tasks that fills the banks of that control.
-        options: the fields of `Choice` that no arm sets, such as method, trials, limit and seed.
+        options: the fields of `BenchOptions` that no arm sets, such as method, trials, limit and seed.
 
     Raises:
         InvalidInput: an option cannot be used; no model was called yet.
@@ -209,7 +209,7 @@ async def run_stream(
     config = load()
     models = Models(config)
     given = [arm if isinstance(arm, Arm) else read_arm(arm, config) for arm in arms]
-    base = Choice(benchmark, model=models.name(model), **options, reuse=True)
+    base = BenchOptions(benchmark, model=models.name(model), **options, reuse=True)
     choice = StreamChoice(base, with_controls(given, controls), orders, unrelated)
     work = _Stream(config, models, choice, hooks)
     async with opened_store(store, config) as at:
@@ -298,7 +298,7 @@ class _Stream:
         return run
 
     async def _leg(self, store: Store, run: BenchRun, leg: Leg) -> Finished:
-        async def through(id: str, choice: Choice) -> Finished:
+        async def through(id: str, choice: BenchOptions) -> Finished:
             given: dict[str, Any] = {"store": store, "models": self.models, "config": self.config}
             return await run_or_resume(id, choice, hooks=self.hooks.run, **given)
 
@@ -308,7 +308,7 @@ class _Stream:
             await through(bank, self._filling(leg.arm, bank))
         return await through(leg.run, self._choice(leg, bank))
 
-    def _choice(self, leg: Leg, bank: str) -> Choice:
+    def _choice(self, leg: Leg, bank: str) -> BenchOptions:
         """Of this leg, with the bank of this agent."""
         base = self.choice.base
         ids = [case.id for case in in_order(self.cases, base.seed, leg.order)]
@@ -320,10 +320,10 @@ class _Stream:
             memory="frozen" if leg.arm.control == "unrelated" else "online",
             agent_id=bank,
             taught=self.first_phase if leg.arm.control == "stale" else None,
-            settings={**base.settings, "memory": dict(leg.arm.memory)},
+            settings={**(base.settings or {}), "memory": dict(leg.arm.memory)},
         )
 
-    def _filling(self, arm: Arm, bank: str) -> Choice:
+    def _filling(self, arm: Arm, bank: str) -> BenchOptions:
         """Of the run over other tasks that fills the bank of this control."""
         base = self.choice.base
         assert self.choice.unrelated is not None

@@ -12,14 +12,14 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, replace
 from importlib.metadata import version
 from itertools import combinations
 from statistics import fmean
 from typing import Any, cast
 
 from mulligan.app.plugins import short_name
-from mulligan.bench.harness.plan import LOG, SETTING, Choice, family_in, no_stream, options_of_today
+from mulligan.bench.harness.plan import LOG, SETTING, BenchOptions, choice_json, family_in, no_stream, options_of_today
 from mulligan.bench.report.lessons import Lessons, lessons_by_quality
 from mulligan.bench.report.statistics import (
     FEW,
@@ -497,10 +497,7 @@ def _strategy(run: BenchRun) -> str:
 
 def _differing(options: Mapping[str, Json]) -> dict[str, Json]:
     """The options that differ from the defaults, and those that this version does not know."""
-    defaults: dict[str, Any] = {}
-    for field in fields(Choice):
-        made = field.default_factory() if field.default_factory is not MISSING else field.default
-        defaults[field.name] = list(cast(Any, made)) if isinstance(made, tuple) else made
+    defaults = choice_json(BenchOptions(""))
     return {name: value for name, value in options.items() if defaults.get(name, MISSING) != value}
 
 

@@ -10,9 +10,9 @@ import click
 
 from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.programming.replay.replay import Compared, Replayed, first_difference, replay_log
-from mulligan.cli.conduct import run
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
+from mulligan.cli.main import run
 from mulligan.cli.options import format_option
 from mulligan.cli.terminal import emit, say
 from mulligan.cli.words import count

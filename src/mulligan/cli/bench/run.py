@@ -11,23 +11,12 @@ import click
 
 from mulligan.app.config import load
 from mulligan.bench.harness.cases import Hooks
-from mulligan.bench.harness.plan import Choice
+from mulligan.bench.harness.plan import BenchOptions
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.bench.harness.summary import check_summary, write_summary
 from mulligan.cli.bench._progress import Progress
-from mulligan.cli.conduct import run
-from mulligan.cli.options import (
-    foresight_of,
-    foresight_options,
-    given_options,
-    limits_of,
-    on_option,
-    parallel_option,
-    player_options,
-    scale_option,
-    setting_options,
-    together,
-)
+from mulligan.cli.main import run
+from mulligan.cli.options import BENCH_ROLES, arguments, given_options, on_option, record_options, together
 from mulligan.store import open_store
 
 PAGES = ("split", "scores_pickle", "top_k", "prompt_template")
@@ -45,28 +34,9 @@ pages_options = together(
 @click.option(
     "--resume", metavar="RUN", help="Resume this run. Cases that have ended are kept, and nothing is paid twice."
 )
-@player_options
-@click.option(
-    "--restarts", type=int, default=1, metavar="K", help="The most episodes of a case; stops at the first solved one."
-)
-@click.option("--samples", type=int, metavar="N", help="Run N episodes of each case, for pass@k.")
-@scale_option
-@click.option("--limit", type=int, metavar="N", help="Only the first N cases.")
-@click.option("--case", "cases", multiple=True, metavar="ID", help="Only this case; may be given again.")
-@click.option("--shuffle", is_flag=True, help="Shuffle the cases by the seed, before --limit.")
-@parallel_option
+@record_options(BenchOptions, roles=BENCH_ROLES)
 @on_option
-@click.option(
-    "--seed", type=int, default=0, metavar="N", help="For the order of cases, and for models that take a seed."
-)
-@click.option("--reuse", is_flag=True, help="Reuse answers that a model gave to the very same request.")
-@click.option("--memory", type=click.Choice(["online", "frozen"]), help="Recall from the bank; online also teaches it.")
-@click.option(
-    "--bank", "--agent-id", "agent_id", default="", metavar="NAME", help="The agent whose bank --memory uses."
-)
 @pages_options
-@foresight_options
-@setting_options
 @click.option(
     "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
 )
@@ -100,11 +70,7 @@ def command(
             check_summary(await _benchmark_of(resume) if resume is not None else str(name))
         if resume is not None:
             return await resume_benchmark(resume, parallel=given["parallel"], hooks=hooks, on=on)
-        fields = Choice.__dataclass_fields__
-        options = {key: value for key, value in given.items() if key in fields and value is not None}
-        limits = limits_of({**given, "trials": None})  # trials are a field of `Choice`
-        options |= {"cases": list(given["cases"]), "limits": limits, **foresight_of(given)}
-        options["settings"] = _with_pages(given)
+        options: dict[str, Any] = {**arguments(BenchOptions, given), "settings": _with_pages(given)}
         assert name is not None
         return await run_benchmark(name, hooks=hooks, on=on, **options)
 

@@ -12,10 +12,10 @@ import click
 
 from mulligan.bench.harness.scoring import Scored, Setting, score_samples
 from mulligan.bench.report.statistics import rate
-from mulligan.cli.conduct import run
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import UNFINISHED
-from mulligan.cli.options import bench_settings, format_option
+from mulligan.cli.main import run
+from mulligan.cli.options import BENCH_ROLES, format_option, settings
 from mulligan.cli.terminal import emit, say
 
 
@@ -32,7 +32,7 @@ from mulligan.cli.terminal import emit, say
     "--set",
     "settings",
     multiple=True,
-    callback=bench_settings,
+    callback=settings(BENCH_ROLES),
     metavar="benchmark.KEY=VALUE",
     help="A setting of the benchmark, such as benchmark.seconds=20.",
 )

@@ -11,15 +11,15 @@ import click
 
 from mulligan.app.config import load
 from mulligan.bench.harness.cases import Hooks
-from mulligan.bench.harness.plan import Choice
+from mulligan.bench.harness.plan import BenchOptions
 from mulligan.bench.harness.running import Finished
 from mulligan.bench.harness.stream import CONTROLS, Leg, StreamHooks, resume_stream, run_stream, shipped_arms
 from mulligan.bench.report.plot import check_installed, draw
 from mulligan.bench.report.stream import StreamReport, as_csv, learning_curves, read_stream, stream_page
-from mulligan.cli.conduct import run
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
-from mulligan.cli.options import format_option, given_options, limits_of, player_options, setting_options
+from mulligan.cli.main import run
+from mulligan.cli.options import BENCH_ROLES, arguments, format_option, given_options, record_options
 from mulligan.cli.terminal import emit, say
 from mulligan.cli.words import count
 from mulligan.core.benchmarks import BenchRun, CaseResult
@@ -27,6 +27,12 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
 from mulligan.store import open_store
 from mulligan.text.pages import Picture, markdown, plain
+
+OF_ARMS = (
+    *("restarts", "samples", "scale", "cases", "shuffle", "parallel", "reuse", "memory", "agent_id"),
+    *("foresight", "check_before", "checks"),
+)
+"""Options of a benchmark run that the arms and orders of a stream set."""
 
 
 @click.command("stream")
@@ -48,10 +54,7 @@ from mulligan.text.pages import Picture, markdown, plain
     help="One more arm for each with memory: a bank of unrelated tasks, or one that ends with the first phase.",
 )
 @click.option("--unrelated", metavar="TASKS", help="The tasks that fill the bank of that control.")
-@click.option("--limit", type=int, metavar="N", help="Only the first N cases.")
-@player_options
-@click.option("--seed", type=int, default=0, metavar="N", help="For orders, and for models that take a seed.")
-@setting_options
+@record_options(BenchOptions, roles=BENCH_ROLES, without=OF_ARMS)
 @click.option("--into", metavar="DIR", help="Write cases.csv, curve.svg and report.md into this folder.")
 @format_option("table", "md", "json")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
@@ -84,9 +87,7 @@ def command(
     async def work() -> BenchRun:
         if resume is not None:
             return await resume_stream(resume, hooks=progress.hooks)
-        fields = Choice.__dataclass_fields__
-        options = {key: value for key, value in given.items() if key in fields and value is not None}
-        options |= {"limits": limits_of({**given, "trials": None})}
+        options = arguments(BenchOptions, given)
         assert tasks is not None
         named = [arm.strip() for arm in arms.split(",") if arm.strip()]
         chosen: dict[str, Any] = {"arms": named, "orders": orders, "controls": controls, "unrelated": unrelated}

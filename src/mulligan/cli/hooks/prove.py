@@ -14,9 +14,9 @@ import click
 from mulligan.bench.harness.drafting import draft as draft_tasks
 from mulligan.bench.harness.proof import PLAN, Plan, Proof, Row, Run, clear_killed, read_proof
 from mulligan.bench.report.proof import ProofReport, as_csv, proof_page, proof_report
-from mulligan.cli.conduct import run
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.main import run
 from mulligan.cli.options import format_option, given_options
 from mulligan.cli.terminal import emit, say
 from mulligan.cli.words import count

@@ -25,7 +25,7 @@ from mulligan.app.plugins import build
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import Session, opened_store
 from mulligan.bench.harness.cases import Hooks
-from mulligan.bench.harness.plan import LOG, BenchPlan, Choice
+from mulligan.bench.harness.plan import LOG, BenchOptions, BenchPlan
 from mulligan.bench.harness.running import Finished, run_plan
 from mulligan.core.benchmarks import CaseResult, Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput, ModelError, NotFound
@@ -274,7 +274,7 @@ async def replay_log(
     def judges(spec: Spec) -> Evaluator:
         return build("evaluators", spec, {"sandbox": sandboxed})
 
-    choice = Choice(_named(file), trials=trials, parallel=parallel, sandbox=sandbox)
+    choice = BenchOptions(_named(file), tries=trials, parallel=parallel, sandbox=sandbox)
     benchmark = _Log(judges, {log.id: log for log in logs})
     cases = benchmark.load(())
     files = {Path(file).name: sha256}

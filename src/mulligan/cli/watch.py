@@ -1,11 +1,9 @@
-"""Runs one episode for the command line: handles signals, shows progress, prints the result, gives the exit status."""
+"""What the command line shows of an episode: its progress and its result; and its exit status."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 from mulligan.app.compose import asks_model
 from mulligan.app.config import choose_model, load
@@ -19,50 +17,6 @@ from mulligan.core.errors import RecordLost, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode, Json
 from mulligan.models.catalog import found_keys
-from mulligan.web.signals import stop_signals
-
-T = TypeVar("T")
-
-
-def conduct(work: Callable[..., Coroutine[Any, Any, Any]], watch: Watch) -> int:
-    """Run an episode to its end, print how it ended, and return the exit status.
-
-    Args:
-        work: `mulligan.solve` or a function like it; called with `on_start`, `observers`, `on_step` and `notice`.
-        watch: gets what happens.
-    """
-    try:
-        begun = work(on_start=watch.began, observers=(watch.saw,), on_step=watch.on_step, notice=watch.notice)
-        return watch.ended(run(begun, watch.interrupting))
-    except asyncio.CancelledError:
-        return watch.interrupted()
-    except Exception as error:
-        return watch.failed(error)
-
-
-def run(work: Coroutine[Any, Any, T], interrupting: Callable[[], None]) -> T:
-    """Like asyncio.run, but the first SIGINT, SIGTERM or SIGHUP cancels the work, and a second ends the process.
-
-    Args:
-        interrupting: called at the first signal.
-
-    Raises:
-        asyncio.CancelledError: a signal came, and the work has ended.
-    """
-    with asyncio.Runner() as runner:
-        loop, signals = runner.get_loop(), stop_signals()
-        task = loop.create_task(work)
-
-        def stop() -> None:
-            for number in signals:
-                loop.remove_signal_handler(number)
-                signal.signal(number, signal.SIG_DFL)
-            interrupting()
-            task.cancel()
-
-        for number in signals:
-            loop.add_signal_handler(number, stop)
-        return loop.run_until_complete(task)
 
 
 def mention_keys(actor: str | None, model: str | None) -> None:

@@ -1,0 +1,392 @@
+"""The options of a run, each written once.
+
+The keyword arguments of `mulligan.solve`, `run` and `resume`, the options of their commands and of benchmarks, the
+checks of what they are given, and the page that lists them are derived from these classes: design/128.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from functools import cache
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, cast, dataclass_transform
+
+if TYPE_CHECKING:
+    from mulligan.app.runner import OnStart
+    from mulligan.app.workspaces import Notice
+    from mulligan.core.limits import Limits
+    from mulligan.core.protocols import Actor, Bank, Evaluator, Model, Observer, Reflector, Store, Strategy
+    from mulligan.core.records import Json, Task
+    from mulligan.evaluators._judging import JudgeFunction
+    from mulligan.recording.journal import StepObserver
+    from mulligan.reflectors._editing import Decide
+
+    AnyJudge: TypeAlias = JudgeFunction | str | Evaluator | type[Evaluator] | PathLike[str]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_DESCRIPTION = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of an option.
+
+    Attributes:
+        kind: its type, as it is written, without None.
+        help: its description among the attributes of its record, for every face that shows it.
+        flags: its names on the command line, the long one first; empty: Python alone has it.
+        metavar: what stands for its value in the help of a command; "a|b" are the only values.
+        into: the entry of another option that it is short for, such as "limits.cost" or "settings.strategy.window".
+        same_as: the option that means the same, and whose name people are shown.
+        least: the smallest number that it may be.
+        project: whether mulligan.toml may set it, as text.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    help: str
+    flags: tuple[str, ...] = ()
+    metavar: str = ""
+    into: str = ""
+    same_as: str = ""
+    least: int | None = None
+    project: bool = False
+
+
+def option(metavar: str, *flags: str, default: Any, **more: Any) -> Any:
+    """An option that the command line has, too: see `Option`. Without a long flag, its name makes one."""
+    return field(default=default, metadata={"metavar": metavar, "flags": flags, **more})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(option, field))
+def options(cls: type[T]) -> type[T]:
+    """Makes a class a record of options: frozen, by keyword, each with a default."""
+    return dataclass(frozen=True, kw_only=True)(cls)
+
+
+@cache
+def options_in(record: type[Any]) -> tuple[Option, ...]:
+    """The options of a record, without what it takes by position."""
+    described: dict[str, str] = {}
+    for base in reversed(record.__mro__):
+        described |= _DESCRIPTION.findall(inspect.cleandoc(base.__doc__ or ""))
+    return tuple(_option(one, described.get(one.name, "")) for one in fields(record) if one.kw_only and one.init)
+
+
+def _option(one: Field[Any], description: str) -> Option:
+    known = dict(one.metadata)
+    flags: tuple[str, ...] = known.pop("flags", ())
+    if known and not any(flag.startswith("--") for flag in flags):
+        flags = ("--" + one.name.replace("_", "-"), *flags)
+    kind = str(one.type).removesuffix(" | None")
+    return Option(one.name, kind, one.default, " ".join(description.split()), flags, **known)
+
+
+def taken_by(record: Callable[P, Any]) -> Callable[[Callable[..., T]], Callable[P, T]]:
+    """A decorator for a function that takes the options of this record: it has their signature and describes them.
+
+    The function calls `from_call` with its arguments.
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[P, T]:
+        made: Any = record
+        returns = inspect.signature(function).return_annotation
+        function.__signature__ = inspect.signature(made).replace(return_annotation=returns)  # pyright: ignore[reportFunctionMemberAccess]
+        intro, mark, rest = (function.__doc__ or "").partition("\n    Returns:")
+        listed = "".join(f"        {it.name}: {it.help}\n" for it in options_in(made) if not it.same_as)
+        function.__doc__ = f"{intro}\n    Args:\n{listed}{mark}{rest}"
+        return function
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class Options:
+    """What all records of options have in common: how they are made and checked."""
+
+    @classmethod
+    def from_call(cls, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Self:
+        """The record of a call of the function `name`. Raises as the call of a function does, and `InvalidInput`."""
+        try:
+            return cls(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(str(error).replace(f"{cls.__name__}.__init__", name)) from None
+
+    def __post_init__(self) -> None:
+        """Checks the values, and puts those of aliases and short options where they belong."""
+        for it in options_in(type(self)):
+            value = getattr(self, it.name)
+            if value is None or value is it.default:
+                continue
+            _check(it, value)
+            if it.same_as and getattr(self, it.same_as) is not None:
+                raise _invalid(f"{it.same_as} and {it.name} were both given, and mean the same: keep {it.same_as}.")
+            if it.same_as or it.into:
+                name, *keys = (it.same_as or it.into).split(".")
+                put = value if it.same_as else _with(getattr(self, name), keys, _plain(it, value))
+                object.__setattr__(self, name, put)
+                object.__setattr__(self, it.name, it.default)
+
+
+def _with(whole: Any, keys: Sequence[str], value: Any) -> Any:
+    """The value of an option with this entry, if it has none already."""
+    key, *rest = keys
+    if hasattr(whole, "__dataclass_fields__"):  # Limits
+        return replace(whole, **{key: value})
+    entries: Mapping[str, Any] = {"name": whole} if isinstance(whole, str) else whole or {}
+    if rest:
+        return {**entries, key: {rest[0]: value, **entries.get(key, {})}}
+    return {key: value, **entries}
+
+
+def _plain(it: Option, value: Any) -> Any:
+    """The value as a setting: plain JSON, with a path from the root."""
+    if "PathLike" in it.kind:
+        from pathlib import Path  # not above: the help of commands is quick
+
+        return str(Path(value).expanduser().resolve())
+    return list(cast(tuple[Any, ...], value)) if isinstance(value, tuple) else value
+
+
+def _check(it: Option, value: Any) -> None:
+    """Raises `InvalidInput` for a value of the wrong type or below the least."""
+    words, classes = _WORDS.get(it.kind, ("", ""))
+    if words:
+        from mulligan.core import limits, protocols  # not above: the help of commands is quick
+
+        known: dict[str, Any] = {**vars(protocols), **vars(limits), **_CLASSES}
+        wrong = not isinstance(value, tuple(known[name] for name in classes.split()))
+        if wrong or (isinstance(value, bool) and it.kind != "bool"):
+            raise _invalid(f"{it.name} must be {words}, not {value!r}.")
+    if it.least is not None and value < it.least:
+        raise _invalid(f"{it.name} must be at least {it.least}, not {value}.")
+
+
+def _invalid(message: str) -> Exception:
+    from mulligan.core.errors import InvalidInput  # not above: the help of commands is quick
+
+    return InvalidInput(message)
+
+
+_CLASSES = {"str": str, "int": int, "float": float, "bool": bool, "Mapping": Mapping, "PathLike": PathLike}
+_WORDS: Mapping[str, tuple[str, str]] = {
+    "str": ("a text", "str"),
+    "str | PathLike[str]": ("a path", "str PathLike"),
+    "str | Model": ("the name of a model, or an object with `ask`", "str Model"),
+    "int": ("a whole number", "int"),
+    "float": ("a number", "int float"),
+    "bool": ("True or False", "bool"),
+    "Limits | Mapping[str, float | None]": ("Limits, or a mapping such as {'seconds': 60}", "Limits Mapping"),
+    "Mapping[str, Mapping[str, Any]]": ("a mapping of roles, such as {'strategy': {'window': 2}}", "Mapping"),
+    "Bank | str": ("the name of an agent, or a bank", "str Bank"),
+    "Store": ("a store", "Store"),
+}
+"""What a value of a type has to be, in words, and the classes that it is compared with."""
+
+# --- the options --------------------------------------------------------------------------------------------------
+
+
+@options
+class Watched(Options):
+    """Where a run is recorded, and who follows it. Python alone has them.
+
+    Attributes:
+        store: Where the run is recorded, instead of the configured store.
+        observers: Called with the episode and each event.
+        on_start: Called with each episode and its limits when it starts or resumes.
+        on_step: Called with each step once it is done.
+        notice: Called with remarks, such as what was learned.
+    """
+
+    store: Store | None = None
+    observers: Sequence[Observer] = ()
+    on_start: OnStart | None = None
+    on_step: StepObserver | None = None
+    notice: Notice | None = None
+
+
+@options
+class Budget(Options):
+    """What an episode may use: the options of everything that runs one.
+
+    Attributes:
+        limits: All limits, or those that differ from mulligan.toml's, such as {'seconds': 60}.
+        max_tokens: Stop before more than N tokens, in and out.
+        max_cost: Stop before more than this many US dollars.
+        max_seconds: Stop after S seconds of work.
+        identical: Stop after N equal attempts in a row; 0: never.
+        model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE; for an agent kept as files, the model of
+            every step.
+    """
+
+    limits: Limits | Mapping[str, float | None] | None = None
+    max_tokens: int | None = option("N", default=None, into="limits.tokens")
+    max_cost: float | None = option("USD", default=None, into="limits.cost")
+    max_seconds: float | None = option("S", default=None, into="limits.seconds")
+    identical: int | None = option("N", default=None, into="limits.identical")
+    model: str | Model | None = option("MODEL", "-m", default=None, project=True)
+
+
+@options
+class Roles(Options):
+    """Who reflects and judges, and what the next try is shown: the options of a loop whose roles are named.
+
+    Attributes:
+        tries: Attempts at most, the first included (default: 4).
+        trials: The same as tries.
+        strategy: What the next try is shown (default: evidence_and_reflexion).
+        reflect_model: The model that reflects (default: that of model).
+        judge_model: The model that judges (default: that of model).
+        settings: Any other setting, by role, such as strategy.window=2.
+    """
+
+    tries: int | None = option("N", "-n", default=None, least=1)
+    trials: int | None = option("N", default=None, same_as="tries")
+    strategy: str | Strategy | type[Strategy] | None = option("NAME", "-s", default=None)
+    reflect_model: str | Model | None = option("MODEL", default=None, project=True)
+    judge_model: str | Model | None = option("MODEL", default=None, project=True)
+    settings: Mapping[str, Mapping[str, Any]] | None = option("ROLE.KEY=VALUE", "--set", default=None)
+
+
+@options
+class Course(Options):
+    """How a run takes its course, whoever plays in it.
+
+    Attributes:
+        scale: K trajectories: parallel:5 (the bank learns from what tells them apart), vanilla:5 (from each alone),
+            sequential:3 (checked and refined). With :judge behind it, a model chooses among equally good ones.
+        sandbox: auto (default), strict, or a level that `mulligan doctor` names.
+        seed: The seed for models that take one (default: 0).
+        foresight: What checks actions before they are performed: premortem (default), ./mine.py.
+        check_before: Ask what could go wrong before actions that the pattern (a regular expression) is found in; before
+            those that are declared critical anyway. `declared`: only those; `model`: the model says what is critical.
+        checks: The most checks of an episode (default: 5).
+    """
+
+    scale: str | None = option("KIND:K", default=None)
+    sandbox: str | None = option("LEVEL", default=None, project=True)
+    seed: int = option("N", default=0)
+    foresight: str | Mapping[str, Json] | None = option("NAME[:ARG]", default=None)
+    check_before: Sequence[str] = option("PATTERN", default=(), into="foresight.before")
+    checks: int | None = option("N", default=None, into="foresight.checks")
+
+    def __post_init__(self) -> None:
+        if self.checks is not None and self.foresight is None and not self.check_before:
+            raise _invalid("checks= is the number of checks, so it needs check_before= or foresight=.")
+        super().__post_init__()
+
+
+@options
+class Cast(Options):
+    """The other roles of a loop, by name, as objects or as classes; a class is built afresh for each episode.
+
+    Attributes:
+        judge: What judges: exact_match:42, human, ./mine.py, …; in Python also an object, a function of the answer, or
+            of task and answer, or the Path of a tests file.
+        evaluator: The same as judge.
+        actor: What makes attempts: complete (default), "command:claude -p", ./mine.py.
+        reflector: What reflects on a failed try: verbal (a model, default), self, …
+        vision_model: The model that describes images to models that cannot see.
+        prompts: A folder with your own prompts; for others the built-in ones are used.
+    """
+
+    judge: AnyJudge | None = option("NAME[:ARG]", "-e", default=None)
+    evaluator: AnyJudge | None = option("NAME[:ARG]", default=None, same_as="judge")
+    actor: str | Actor | type[Actor] | None = option("NAME[:ARG]", default=None)
+    reflector: str | Reflector | type[Reflector] | None = option("NAME[:ARG]", default=None)
+    vision_model: str | Model | None = option("MODEL", default=None)
+    prompts: str | PathLike[str] | None = option("DIR", default=None, project=True)
+
+
+@options
+class Beginning(Options):
+    """What is set when a run begins, and stays.
+
+    Attributes:
+        kind: The kind of task, in free words; lessons of it are recalled first.
+        workspace: The folder that the agent works in, apart from your own files.
+        mode: How the workspace is kept apart: worktree (default), copy or in_place.
+        edit_reflections: Ask at the terminal about each lesson before the next try is shown it.
+        bank: The agent whose bank is recalled from and learns (default on the command line: the unnamed agent); in
+            Python also a bank, which is only recalled from.
+        forms: What of the bank a task is shown: lessons (the default), notebook, history, or several.
+    """
+
+    kind: str | None = option("KIND", default=None)
+    workspace: str | PathLike[str] | None = option("DIR", default=None)
+    mode: str | None = option("MODE", default=None, into="settings.workspace.mode")
+    edit_reflections: bool | Decide = option("", default=False)
+    bank: Bank | str | None = option("NAME", "--bank", "--agent-id", default=None)
+    forms: Sequence[str] | str | None = option("FORM,FORM", default=None, into="settings.memory.forms")
+
+
+@options
+class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
+    """The options of `mulligan.solve`.
+
+    Attributes:
+        tests: A Python file of tests judges: plain asserts or pytest style.
+        tests_run: The tests run apart from the attempt (default), or beside it in one process, where it can forge the
+            verdict.
+        check: A command judges: exit status 0 passes. {attempt} is the attempt's file.
+        environment: The world to act in, by the actor interact: ./screens.py, …
+        restarts: The most independent episodes; stops at the first solved one.
+        protect: Files or a folder of the workspace, judged as they were before the first try. Repeatable.
+        fresh: Each try starts from your files, not from the last try's.
+        window: How many lessons the next try is shown (default: 1; with reflexion: 3).
+        lesson_tokens: The most tokens of all lessons that the next try is shown.
+        overflow: Of more lessons: show the newest (default), the most useful, or what a model condenses them into.
+        temperatures: A temperature for each try; the last one also for all later tries.
+        examples: Worked examples for the actor, instead of the built-in ones.
+    """
+
+    task: str | Task | PathLike[str] = field(kw_only=False)
+    tests: str | PathLike[str] | None = option("FILE", "-t", default=None)
+    tests_run: str | None = option("apart|beside", default=None, into="settings.evaluator.tests_run")
+    check: str | None = option("COMMAND", default=None)
+    environment: str | None = option("NAME[:ARG]", default=None)
+    restarts: int = option("K", default=1, least=1)
+    protect: Sequence[str] = option("PATH", default=(), into="settings.workspace.protect")
+    fresh: bool = option("", default=False, into="settings.actor.fresh")
+    window: int | None = option("N", default=None, into="settings.strategy.window")
+    lesson_tokens: int | None = option("N", default=None, into="settings.strategy.tokens")
+    overflow: str | None = option("newest|useful|condense", default=None, into="settings.strategy.overflow")
+    temperatures: Sequence[float] | None = option("T,T,…", default=None, into="settings.actor.temperatures")
+    examples: str | PathLike[str] | None = option("FILE", default=None, into="settings.actor.examples")
+
+
+@options
+class RunOptions(Watched, Beginning, Course, Budget):
+    """The options of `mulligan.run`.
+
+    Attributes:
+        max_iter: The most act-reflect cycles; of a react agent, model calls.
+    """
+
+    agent: str | PathLike[str] = field(kw_only=False)
+    task: str | Task = field(kw_only=False)
+    max_iter: int | None = option("N", default=None, least=1)
+    settings: Mapping[str, Mapping[str, Any]] | None = field(default=None, init=False)
+
+
+@options
+class ResumeOptions(Watched, Roles, Cast, Budget):
+    """The options of `mulligan.resume`: what replaces the recorded options.
+
+    Attributes:
+        fork: Continue as a new run, even if something has changed or RUN is over. Other roles, models, settings and
+            prompts need it.
+        edit_reflections: Ask about each lesson at the terminal, or do not (default: as when the run began).
+        bank: The bank, where the run was given one as an object.
+    """
+
+    run: str = field(kw_only=False)
+    fork: bool = option("", default=False)
+    edit_reflections: bool | Decide | None = option("", "--edit-reflections/--no-edit-reflections", default=None)
+    bank: Bank | None = None

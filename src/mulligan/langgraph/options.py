@@ -1,0 +1,106 @@
+"""The options of a question to a graph, each written once: `ask_graph`, its command and its record come from here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, fields
+from typing import TYPE_CHECKING, Any
+
+from mulligan.app.options import Options, option, options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from langchain_core.language_models import BaseChatModel
+
+    from mulligan.app.runner import OnStart
+    from mulligan.app.workspaces import Notice
+    from mulligan.core.protocols import Bank, Observer, Store
+    from mulligan.core.records import Json
+    from mulligan.graphs.protocol import Graph
+    from mulligan.langgraph.querying import Until
+
+BEFORE: Mapping[str, Any] = {"until": "rows", "prompt_engine": True}
+"""What records imply that were written before there were these options."""
+
+
+@options
+class Followed(Options):
+    """Where a question is recorded, and who follows it. Python alone has them.
+
+    Attributes:
+        store: Where the run is recorded, instead of the configured store.
+        observers: Called with the episode and each event.
+        on_start: Called when the run begins or continues.
+        on_step: Called with a sentence about the next step.
+        notice: Called with remarks, such as what was learned.
+        password: That of a server.
+    """
+
+    store: Store | None = None
+    observers: Sequence[Observer] = ()
+    on_start: OnStart | None = None
+    on_step: Notice | None = None
+    notice: Notice | None = None
+    password: str | None = None
+
+    def step(self, sentence: str) -> None:
+        if self.on_step is not None:
+            self.on_step(sentence)
+
+
+@options
+class ResumeGraphOptions(Followed):
+    """The options of `resume_graph`.
+
+    Attributes:
+    """
+
+    run: str = field(kw_only=False)
+
+
+@options
+class GraphOptions(Followed):
+    """The options of `ask_graph`.
+
+    Attributes:
+        user: The user at a server; the password is read from MULLIGAN_GRAPH_PASSWORD.
+        database: The database of a server (default: the server's).
+        model: local, PROVIDER:NAME, scripted:FILE; else MULLIGAN_MODEL's.
+        max_steps: Drafts and revisions at most (default: 30).
+        good_score: The score of the rows that is good enough, of 10 (default: 7).
+        rows: At most N rows (default: 30).
+        seconds: Stop a query after S seconds (default: 10).
+        prompt_engine: Let the model choose parts of the schema, or show it the whole (default: choose if the whole is
+            long).
+        until: End when rows are judged to answer the question (default), or at the first rows.
+        drafts: K first drafts, compared by their rows (default: 1); only with judged.
+        max_tokens: The most tokens of a draft (default: 400 for a local model without a limit, else the model's own).
+        answer: Also answer in a sentence, made only from the rows.
+        bank: The agent whose bank --memory uses (default: the unnamed agent); in Python also a bank, which does not
+            learn.
+        temperatures: The temperatures of the first draft and of later ones (default: 0 and 0.8 for a local model
+            without one, else the model's own).
+    """
+
+    question: str = field(kw_only=False)
+    graph: str | Path | Mapping[str, Any] | Graph = field(kw_only=False)
+    user: str | None = option("NAME", default=None)
+    database: str | None = option("NAME", default=None)
+    model: str | BaseChatModel | None = option("MODEL", "-m", default=None)
+    max_steps: int = option("N", default=30, least=1)
+    good_score: float = option("X", default=7.0)
+    rows: int = option("N", default=30)
+    seconds: float = option("S", default=10.0)
+    prompt_engine: bool | None = option("", "--prompt-engine/--no-prompt-engine", default=None)
+    until: Until = option("judged|rows", default="judged")
+    drafts: int = option("K", default=1)
+    max_tokens: int | None = option("N", default=None, least=1)
+    answer: bool = option("", default=False)
+    bank: Bank | str | None = option("NAME", "--bank", "--agent-id", default=None)
+    temperatures: Sequence[float] | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """What a record keeps, so that the run can be resumed: not who follows it, and no password."""
+        followed = {one.name for one in fields(Followed)}
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {*followed, "question"}}
