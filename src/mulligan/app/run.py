@@ -64,7 +64,7 @@ async def run(
         agent: a name in the project's agents/, a path, or a built-in agent (code-improver, answerer, writer). An agent
             named by its path uses the settings, skills and records of the project that it lies in.
         kind: the kind of task, in free words. None is the task's own, else the agent's, else by the rules under [kinds]
-            in mulligan.toml, else that of the nearest cluster that the bank keeps; "" is none.
+            in mulligan.toml; "" is none.
         model: for every step, instead of what the agent's files say.
         max_iter: act-reflect cycles; of a react agent, model calls.
         scale: as for `solve`. None: what AGENT.md says.

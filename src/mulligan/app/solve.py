@@ -100,7 +100,7 @@ async def solve(
 
     Args:
         task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml).
-        kind: the kind of task, in free words. None: the task's own, else by [kinds] of mulligan.toml or a kept cluster.
+        kind: the kind of task, in free words. None: the task's own, else by [kinds] of mulligan.toml.
         judge, evaluator: a function of the answer, or of the task and the answer; an evaluator by name
             ("exact_match:42", "command:pytest -q"), as an object or as a class; or the `Path` of a file of tests.
             Without judge, tests and check, judge_model judges, or the model that is named.
