@@ -34,6 +34,7 @@ async def scored(folder: Path, completions: Mapping[str, str | list[str]], secon
     return await score_samples(str(data), samples, Setting(settings={"seconds": seconds}))
 
 
+@pytest.mark.slow
 async def test_bodies_and_whole_functions_in_whatever_dress_are_judged_alike(tmp_path: Path) -> None:
     whole = "def total(xs: List[int]) -> int:\n    return sum(xs)\n"
     good = {
@@ -86,6 +87,7 @@ TRAPS = {
 }
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("trap", TRAPS)
 async def test_a_trap_fails_and_its_neighbours_do_not_notice(tmp_path: Path, trap: str) -> None:
     result = await scored(tmp_path, {"before": BODY, "trap": TRAPS[trap], "after": BODY})
@@ -156,6 +158,7 @@ def check(candidate):
 """
 
 
+@pytest.mark.slow
 async def test_a_check_that_asserts_through_a_helper_is_judged_as_in_humaneval_plus(tmp_path: Path) -> None:
     data = written(tmp_path / "cases.jsonl", [row(id, test=PLUS) for id in "abc"])
     said = {"a": BODY, "b": "    return sum(xs) if xs != [] else None\n", "c": "    pass\n"}
@@ -175,6 +178,7 @@ async def test_tests_of_a_row_that_cannot_be_used_are_named_by_the_row(tmp_path:
     assert "the tests file of Plus/7 holds no test: other asserts, and nothing calls it" in judged.text
 
 
+@pytest.mark.slow
 async def test_an_endless_solution_is_ended_and_a_stray_thread_keeps_nobody(tmp_path: Path) -> None:
     threads = (
         "    import threading, time\n    threading.Thread(target=lambda: time.sleep(600)).start()\n    return sum(xs)\n"

@@ -297,6 +297,7 @@ def test_an_export_is_imported_again(mulligan: Run, monkeypatch: pytest.MonkeyPa
     assert mulligan("memory", "import", "bank.json", "--agent-id", "other").out == f"{id}\n"
 
 
+@pytest.mark.slow
 def test_purging_asks_first(mulligan: Run, process: Run, here: Path) -> None:
     for given in (FIRST, SECOND):
         id = mulligan("memory", "add", *given).out.strip()

@@ -143,6 +143,7 @@ def test_a_poor_encoding_and_a_task_on_standard_input(process: Run, here: Path) 
     assert process(*arguments, stdin="   ").status == 2
 
 
+@pytest.mark.slow
 def test_a_person_who_judges_gets_lines_and_the_prompt(here: Path) -> None:
     arguments = ("solve", "x", "--evaluator", "human", "--model", "scripted:second.txt", "--strategy", "none")
     status, out, shown = on_terminal(_command(*arguments), 80, answers=("say more", "pass"))

@@ -56,6 +56,7 @@ async def test_it_learns_from_the_reflection_and_the_result_is_a_branch(tmp_path
     assert "-    return 0" in episode.trials[-1].attempt.output
 
 
+@pytest.mark.slow
 async def test_without_lessons_it_goes_round_in_circles(tmp_path: Path) -> None:
     bench = Bench(tmp_path, project(tmp_path / "user"), strategy=Resampling())
     episode = await bench.solve(trials=5)
@@ -77,6 +78,7 @@ async def test_a_fork_goes_on_from_the_files_of_the_recorded_trial(tmp_path: Pat
     assert forked.trials[0] == first.trials[0]
 
 
+@pytest.mark.slow
 async def test_fresh_starts_each_trial_from_the_users_tree(tmp_path: Path) -> None:
     bench = Bench(tmp_path, project(tmp_path / "user"), settings={"fresh": True})
     episode = await bench.solve(trials=3)
@@ -106,6 +108,7 @@ async def test_an_agent_that_hangs_is_killed_with_its_children_and_judged(tmp_pa
     assert running(bench.tmp) == []
 
 
+@pytest.mark.slow
 async def test_what_it_prints_is_capped(tmp_path: Path) -> None:
     agent = (
         "import sys\nfor _ in range(200): sys.stdout.write('x' * 1_000_000)\nsys.stderr.write('the end')\n" + MENDS_ONE
@@ -160,6 +163,7 @@ SPOILS = {
 }
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("spoils", SPOILS.values(), ids=SPOILS.keys())
 async def test_what_it_does_to_its_repository_does_no_harm(tmp_path: Path, spoils: str) -> None:
     folder = project(tmp_path / "user")

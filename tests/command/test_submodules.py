@@ -55,6 +55,7 @@ def solved(state: str) -> Episode:
     return Episode("e1", Task("Change it"), run="r1", trials=(trial,))
 
 
+@pytest.mark.slow
 async def test_the_folder_has_submodules_as_the_user_has_them(user: Path, tmp_path: Path) -> None:
     (user / "lib" / "calc.py").write_text("uncommitted\n")
     (user / "lib" / "new.py").write_text("untracked\n")
@@ -109,6 +110,7 @@ async def test_changes_in_submodules_are_seen_kept_and_put_back(user: Path, tmp_
     await workspace.close(EPISODE)
 
 
+@pytest.mark.slow
 async def test_a_branch_has_commits_of_the_submodules_that_changed(user: Path, tmp_path: Path) -> None:
     (user / "far.txt").write_text("uncommitted\n")
     was = {path: git(user / path, "rev-parse", "HEAD") for path in ("", "lib", "lib/deep")}

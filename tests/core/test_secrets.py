@@ -265,6 +265,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("name", "least"),
     [

@@ -48,6 +48,7 @@ def test_from_the_sample_to_an_answer(mulligan: Mulligan) -> None:
     assert "exists already" in again.err
 
 
+@pytest.mark.slow
 def test_rows_are_json_for_a_program(mulligan: Mulligan, kg: Path) -> None:
     query = "MATCH (:Gene {name: $gene})-[r:REGULATES]->(t:Gene) RETURN t.name AS name, r.score AS score LIMIT $n"
     query = query.replace("$n", "2")

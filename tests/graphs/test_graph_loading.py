@@ -93,6 +93,7 @@ def test_names_are_taken_as_they_are(tmp_path: Path) -> None:
     assert asked(tmp_path / "it's a graph", query) == [{"k": "it's", "s": "x", "m": "very"}]
 
 
+@pytest.mark.slow
 def test_what_biocypher_wrote_is_a_graph(tmp_path: Path) -> None:
     loaded, notes = load_graph(files(tmp_path / "out", BIOCYPHER), tmp_path / "kg")
     assert loaded.nodes == {"Efo_Disease": 1, "Protein": 3}

@@ -180,6 +180,7 @@ async def test_a_database_is_opened_twice(kg: Path) -> None:
     await two.close()
 
 
+@pytest.mark.slow
 async def test_what_somebody_writes_is_seen_by_the_next_question(tmp_path: Path) -> None:
     path = small(tmp_path / "kg", "a")
     graph = LadybugGraph(path)

@@ -45,6 +45,7 @@ async def test_a_question_names_values(graph: Graph, question: str, says: list[s
     assert not links.left_out
 
 
+@pytest.mark.slow
 async def test_each_question_of_the_study_that_names_something_is_linked(ladybug: Graph) -> None:
     schema = await ladybug.schema()
     for each in json.loads(THIRTY.read_text(encoding="utf-8"))["questions"]:

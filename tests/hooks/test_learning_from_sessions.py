@@ -357,6 +357,7 @@ async def test_left_out_folders_forgotten_sessions_and_broken_ones_keep_nobody_f
         assert (await finish(journal)).sessions == 0
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_old_transcripts_are_mined_and_the_frequent_errors_counted(project: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"

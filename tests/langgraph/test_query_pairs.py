@@ -136,6 +136,7 @@ async def test_a_new_graph_keeps_and_shows_pairs(graph: Graph, bank: Bank) -> No
     assert [pair.content for pair in await pairs(bank)] == [OF_OTHER, GOOD]
 
 
+@pytest.mark.slow
 async def test_no_pair_goes_to_another_graph_or_another_agent(
     graph: Graph, kg: Path, tmp_path: Path, store: Any, bank: Bank
 ) -> None:

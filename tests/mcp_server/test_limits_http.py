@@ -254,6 +254,7 @@ def test_an_id_is_free_as_soon_as_its_answer_was_read(server: Running, era: str)
             assert (response.status, b"no_memories" in response.read()) == (200, True)
 
 
+@pytest.mark.slow
 def test_an_id_is_free_as_soon_as_its_answer_was_read_from_a_stream(tmp_path: Any) -> None:
     with served("--rate", "0", transport="sse", env={"MULLIGAN_HOME": str(tmp_path)}) as server:
         stream, one = Stream(server.url), Poster(server.url)
@@ -318,6 +319,7 @@ async def test_the_end_of_an_answer_leaves_after_all_else_of_it_is_done() -> Non
     assert sent == ["http.response.start", "put away", "http.response.body"]
 
 
+@pytest.mark.slow
 def test_event_streams_are_counted_apart(server: Running) -> None:
     with served("--concurrency", "1", "--rate", "0", transport="sse") as server:
         streams = [Stream(server.url) for _ in range(256)]

@@ -96,6 +96,7 @@ async def test_a_session_that_a_request_names_holds_nothing(balancer: Balancer) 
         assert "remembers nothing between calls" in said
 
 
+@pytest.mark.light_cases(1)
 @MODES
 async def test_a_group_is_filled_and_closed_wherever_it_is_asked_for(balancer: Balancer, mode: str) -> None:
     async with Client(balancer.over(), mode=mode) as client:
@@ -121,6 +122,7 @@ async def test_a_group_is_filled_and_closed_wherever_it_is_asked_for(balancer: B
     assert min(balancer.asked) >= 5
 
 
+@pytest.mark.light_cases(1)
 @MODES
 async def test_the_walls_hold_at_both(address: str, mode: str) -> None:
     with both(address, MULLIGAN_TOKEN=f"{ANN} {BEN}") as balancer:
@@ -152,6 +154,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Generator[Wire]:
         yield wire
 
 
+@pytest.mark.light_cases(1)
 @MODES
 async def test_what_one_accepted_is_learned_once_by_either(address: str, wire: Wire, mode: str) -> None:
     wire.plays(

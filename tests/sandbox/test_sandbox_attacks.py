@@ -28,6 +28,7 @@ def strict() -> LocalSandbox:
         pytest.skip(f"no strict sandbox here: {error}")
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 async def test_attack_is_held(attack: Attack, strict: LocalSandbox) -> None:
     assert await tried(strict, attack) == []

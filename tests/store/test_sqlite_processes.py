@@ -46,6 +46,7 @@ def pid_of_the_dead() -> int:
     return process.pid
 
 
+@pytest.mark.slow
 async def test_three_processes_that_start_at_once_lose_no_write(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "m.db"
     running = [writer(path, id, 100) for id in ("a", "b", "c")]
