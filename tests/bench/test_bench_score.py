@@ -53,6 +53,7 @@ async def test_bodies_and_whole_functions_in_whatever_dress_are_judged_alike(tmp
     assert result.pass_at() == {1: 1.0}
 
 
+@pytest.mark.slow
 async def test_what_is_not_a_solution_fails(tmp_path: Path) -> None:
     bad = {
         "nothing": "",
@@ -198,6 +199,7 @@ async def test_a_gigabyte_of_output_neither_counts_nor_fills_anything(tmp_path: 
     assert sys.getsizeof(verdicts["huge"].text) < 10_000
 
 
+@pytest.mark.slow
 async def test_several_samples_of_a_case_give_pass_at_k_without_bias(tmp_path: Path) -> None:
     wrong = "    return -1\n"
     result = await scored(tmp_path, {"a": [BODY, wrong, wrong, wrong], "b": [wrong] * 4})

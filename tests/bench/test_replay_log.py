@@ -224,6 +224,7 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
+@pytest.mark.slow
 def test_the_command_reports_in_three_forms(tmp_path: Path, command: Command) -> None:
     file = written(tmp_path, entry("fine", GOOD), entry("text", "def f(x):\n    return x", GOOD, outputs=("7",)))
     ended = {form: command(str(file), "--format", form) for form in ("json", "md", "table")}

@@ -210,6 +210,7 @@ async def test_the_report_says_what_it_could_not_show(store: Store, tmp_path: Pa
     assert "no result" in text.lower() or "learner" in text
 
 
+@pytest.mark.slow
 async def test_rows_and_curves(store: Store, tmp_path: Path) -> None:
     run = await ran(store, tasks(tmp_path, FAMILIES, 2, drifts=True), Learner(), arm(tmp_path))
     report = await read_stream(store, run.id)

@@ -94,6 +94,7 @@ def prompts() -> dict[str, str]:
     return asyncio.run(read())
 
 
+@pytest.mark.slow
 def test_a_coding_agent_is_shown_what_the_check_printed_and_nobody_reflects(mulligan: Run, repository: Path) -> None:
     ended = mulligan(*TASK, *agent(repository), "--check", CHECK)
     assert ended.status == 0, ended.err

@@ -92,6 +92,7 @@ def test_a_signal_leaves_a_resumable_run(
     assert "paused: interrupted" in line
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_it_at_once(waiting: Callable[..., "subprocess.Popen[str]"]) -> None:
     process = waiting("--set", "actor.stubborn=true")
     process.send_signal(signal.SIGINT)
@@ -101,6 +102,7 @@ def test_a_second_signal_ends_it_at_once(waiting: Callable[..., "subprocess.Pope
     process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["dumb", pytest.param("quiet", marks=pytest.mark.slow)])
 def test_a_terminal_without_a_block(here: Path, second: tuple[str, ...], how: str) -> None:
     more, env = ((), {"TERM": "dumb"}) if how == "dumb" else (("--quiet",), {})

@@ -105,6 +105,7 @@ async def test_without_an_answer_there_is_no_lesson_and_a_note_says_why(
     assert running(tmp_path) == []
 
 
+@pytest.mark.slow
 async def test_its_answer_is_bounded_and_keeps_its_end(tmp_path: Path) -> None:
     agent = f"import sys\nif {ASKED!r} in sys.stdin.read():\n    print('word ' * 90_000, 'the end')\n"
     bench = Bench(tmp_path, project(tmp_path / "user"), agent=agent)
@@ -194,6 +195,7 @@ async def test_after_a_kill_it_is_asked_again_and_its_attempt_is_not_made_again(
     assert git(folder, "worktree", "list").count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode", ["copy", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("worktree", "in_place"))]
 )

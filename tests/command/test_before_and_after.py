@@ -137,6 +137,7 @@ async def test_a_patch_or_the_users_files_when_asked_for(tmp_path: Path) -> None
         await deliver(bench.workspace, episode, "in_place")
 
 
+@pytest.mark.slow
 async def test_in_place_works_in_the_users_folder_and_leaves_the_result_there(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     write(folder, "keep.ignored", "k")

@@ -64,6 +64,7 @@ async def test_without_lessons_it_goes_round_in_circles(tmp_path: Path) -> None:
     assert episode.reflections == ()
 
 
+@pytest.mark.slow
 async def test_a_fork_goes_on_from_the_files_of_the_recorded_trial(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     (tmp_path / "agent.py").write_text(MENDS_ONE)
@@ -192,6 +193,7 @@ async def test_a_huge_file_is_not_kept_and_the_record_says_so(tmp_path: Path) ->
     assert "huge.bin" not in files(episode.trials[0].attempt.artifacts[0].location)
 
 
+@pytest.mark.slow
 async def test_it_may_delete_its_folder_or_put_a_link_in_its_place(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     before = image(folder)

@@ -150,6 +150,7 @@ async def test_a_branch_leaves_submodules_alone_that_did_not_change(user: Path, 
     assert git(user / "lib", "branch", "--list", "mulligan/*") == ""
 
 
+@pytest.mark.slow
 async def test_a_change_of_a_submodule_is_applied_in_place_with_the_work_that_was_there(
     user: Path, tmp_path: Path
 ) -> None:

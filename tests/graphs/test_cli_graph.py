@@ -35,6 +35,7 @@ def mulligan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     return run
 
 
+@pytest.mark.slow
 def test_from_the_sample_to_an_answer(mulligan: Mulligan) -> None:
     assert "9,176 rows in 15 files" in mulligan("sample", "files").err
     loaded = mulligan("load", "files", "--into", "kg")
@@ -58,6 +59,7 @@ def test_rows_are_json_for_a_program(mulligan: Mulligan, kg: Path) -> None:
     assert asked.err == "1 row, and there are more\n"
 
 
+@pytest.mark.slow
 def test_the_schema_is_written_as_patterns(mulligan: Mulligan, kg: Path) -> None:
     shown = mulligan("schema", str(kg)).out.splitlines()
     assert "(:CellType {name: STRING})" in shown

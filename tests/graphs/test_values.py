@@ -150,6 +150,7 @@ class Endless(Slow):
         return GraphSchema((node,), (EdgeKind("REGULATES", (("Gene", "Gene"),), {"effect": "STRING"}),))
 
 
+@pytest.mark.slow
 def test_a_name_may_be_a_value_of_a_relationship(tmp_path: Path) -> None:
     async def named(graph: Graph, question: str) -> Links:
         return await link_values(graph, await graph.schema(), question, seconds=60)

@@ -502,6 +502,7 @@ def test_one_worker_at_a_time(project: Path) -> None:
 WHY = "The module yaml was not there. pip install pyyaml brings it."
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_what_the_agent_says_when_it_is_asked_is_the_reason_wherever_the_reading_is_cut(project: Path) -> None:
     """The reading may end before the question, between question and answer, or behind both."""

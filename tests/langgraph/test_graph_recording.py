@@ -131,6 +131,7 @@ def test_an_unknown_cost_is_not_zero_and_a_known_one_is_summed(tmp_path: Path) -
     assert [episode.usage.cost for episode in recorded(tmp_path)] == [None, 0.5]
 
 
+@pytest.mark.slow
 def test_the_head_says_what_it_rests_on(tmp_path: Path) -> None:
     with a_store(tmp_path) as store:
         graph = a_graph(chat(8), store=store, instructions="Be short.", name="asker", checkpointer=InMemorySaver())

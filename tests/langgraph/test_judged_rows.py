@@ -135,6 +135,7 @@ async def test_the_next_draft_is_told_of_such_a_word(graph: Graph) -> None:
     assert 'newest: Too many. The question names "DNA"' in chat.asked[2][1].text
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("name", ["FOOBAR1", '"DNA"'])
 async def test_an_identifier_or_a_quoted_name_is_no_such_word(graph: Graph, name: str) -> None:
     result, _ = await answer(graph, DNA.replace("DNA", name), draft(GOOD), max_steps=1)

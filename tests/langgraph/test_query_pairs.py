@@ -84,6 +84,7 @@ async def test_a_solved_run_keeps_its_question_and_query_without_a_model(graph: 
     assert await bank.pairs.keep(pair.context["graph"], SHAPE, GOOD, episode) is None, "kept once"
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("question", "replies", "stops"),
     [
@@ -186,6 +187,7 @@ async def test_the_same_shape_comes_first_then_what_a_person_confirmed(graph: Gr
     assert [one.id for one in like] == [far.id], "nearly the same shape"
 
 
+@pytest.mark.slow
 async def test_three_pairs_at_most_are_shown(graph: Graph, store: Store, bank: Bank) -> None:
     distinct, newest = GOOD.replace("RETURN", "RETURN DISTINCT"), GOOD.replace("name ORDER BY name", "name")
     for query in (GOOD, distinct, newest):

@@ -62,6 +62,7 @@ class both(ExitStack):
         return Balancer([self.enter_context(served(*words, env=env)).url for _ in range(2)])
 
 
+@pytest.mark.light_cases(1)
 @MODES
 async def test_an_episode_goes_on_at_the_other_server(balancer: Balancer, mode: str) -> None:
     async with Client(balancer.over(), mode=mode) as client:

@@ -178,6 +178,7 @@ def test_an_answer_outlives_the_end_of_the_input(model: Wire) -> None:
         assert server.ended() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "by", [signal.SIGTERM, *(pytest.param(by, marks=pytest.mark.slow) for by in (signal.SIGINT, signal.SIGHUP))]
 )

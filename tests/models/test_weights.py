@@ -131,6 +131,7 @@ def test_two_files_of_one_package_are_joined_and_fetched_once(wheels: Path) -> N
     assert asked == ["tiny-part1==1.0", "tiny-part2==1.0"]
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     "wrong", [PARTS[1][:-1], b"", b"X" * len(PARTS[1]), PARTS[1] + b"more"], ids=["truncated", "empty", "other", "long"]
 )
