@@ -56,6 +56,7 @@ def test_the_examples_of_functions_run(bare: BareEnvironment, tmp_path: Path) ->
     assert bare.run("-c", "import pydantic_ai", cwd=tmp_path).returncode == 1
 
 
+@pytest.mark.slow
 def test_the_commands_that_need_no_model_run(bare: BareEnvironment, tmp_path: Path) -> None:
     lay(tmp_path, FILES)
     for command, said in {
@@ -89,6 +90,7 @@ def test_a_coding_agent_works_until_a_command_is_satisfied(bare: BareEnvironment
     assert "solved at trial 2 of 3" in ran.stderr
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize(
     ("command", "extra", "tool"),
     [

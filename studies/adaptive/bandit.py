@@ -10,12 +10,16 @@ where rates drift. It is below linear where four times as many trials cost clear
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 
-from mulligan.core.arms import ArmRow, counted, drawn
-from mulligan.strategies.adaptive import PRIOR
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+from thompson_strategy import PRIOR, drawn
+
+from mulligan.core.arms import ArmRow, counted
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ ARMS: Mapping[str, Arm] = {
     "contrastive": Arm("reflexion", reflector="contrastive"),
     "resampling": Arm("none"),
     "default": Arm("evidence_and_reflexion", reflector="verbal"),
-    "adaptive": Arm("adaptive", reflector="verbal"),
+    "adaptive": Arm(str(Path(__file__).parents[2] / "examples" / "thompson_strategy.py"), reflector="verbal"),
 }
 STREAMS: Mapping[str, Sequence[str]] = {"information": ("information",), "ability": ("tasks_b", "humaneval")}
 BASES = ("plain", "default")

@@ -17,6 +17,7 @@ def finish(key: str, value: str) -> dict[str, Any]:
     return {"calls": [{"name": "finish", "arguments": {"key": key, "value": value}}]}
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("model", MODELS)
 async def test_the_seeds_agent_mends_its_attempt(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

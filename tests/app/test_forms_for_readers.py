@@ -54,6 +54,7 @@ def shown(episode: Episode) -> list[str]:
     return [name for name in FACTS if name.upper() in episode.recall.formatted_prompt]
 
 
+@pytest.mark.slow
 async def test_a_model_of_a_provider_is_shown_all_facts_of_the_project(
     provider: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,6 +159,7 @@ def test_a_quota_that_cannot_be(text: str) -> None:
         Quota.parse([text])
 
 
+@pytest.mark.slow
 async def test_a_server_refuses_and_remembers_after_a_restart() -> None:
     env = {"MULLIGAN_TOKEN": "anna:token-of-anna-16-chars ben:token-of-ben-16-characters"}
     with served("--quota", "calls=2", "--metrics", env=env) as server:

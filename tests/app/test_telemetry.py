@@ -119,6 +119,7 @@ async def test_content_is_left_out_unless_it_is_asked_for_and_masked_then(spans:
     assert SECRET not in spans.text() + shown.text()
 
 
+@pytest.mark.slow
 async def test_spans_of_pydantic_ai_are_below_ours(spans: Spans, monkeypatch: pytest.MonkeyPatch) -> None:
     with running("--port", "0") as wire, traced(spans.provider, content=True):
         monkeypatch.setenv("OPENAI_API_KEY", KEY)

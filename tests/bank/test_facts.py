@@ -463,6 +463,7 @@ class CountingLessons(SqliteLessons):
         return found
 
 
+@pytest.mark.slow
 async def test_what_learning_reads_does_not_grow_with_the_facts_about_one_subject(file: Path) -> None:
     store = SqliteStore(file)
     counting = CountingLessons(store)

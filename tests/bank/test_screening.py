@@ -243,6 +243,7 @@ def test_screening_again_changes_nothing(text: str) -> None:
     once.content.encode()
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize(
     "piece",
     [

@@ -102,6 +102,7 @@ def test_the_longest_observations_are_shortened_first_and_actions_stay_whole() -
     assert ("far " * 150).strip() in text
 
 
+@pytest.mark.slow
 def test_where_even_actions_are_too_long_the_middle_goes() -> None:
     steps = tuple(Step("", f"act {n} " + "x y " * 50, "seen") for n in range(500))
     episode = Episode("e", Task("t"), trials=(Trial(1, Attempt("the end", steps), Feedback(False, "Wrong.")),))

@@ -99,6 +99,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_7_accepted_background_work_outlives_the_process(tmp_path: Path) -> None:
     support = Path(__file__).parents[1] / "support"
     file = tmp_path / "m.db"
@@ -132,6 +133,7 @@ async def test_10_agents_are_walls(tmp_path: Path) -> None:
         assert {lesson.id for lesson in found.lessons} == {hers.id, own.id}
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     "strategy", ["hybrid", *(pytest.param(s, marks=pytest.mark.slow) for s in ("fused", "cosine"))]
 )

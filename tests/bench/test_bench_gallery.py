@@ -102,6 +102,7 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
         draw([], ".svg")
 
 
+@pytest.mark.slow
 def test_a_report_without_a_plot_loads_no_matplotlib() -> None:
     code = "import sys, mulligan.bench.report.page, mulligan.bench.report.plot; print('matplotlib' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -34,6 +34,7 @@ async def scored(folder: Path, completions: Mapping[str, str | list[str]], secon
     return await score_samples(str(data), samples, Setting(settings={"seconds": seconds}))
 
 
+@pytest.mark.slow
 async def test_bodies_and_whole_functions_in_whatever_dress_are_judged_alike(tmp_path: Path) -> None:
     whole = "def total(xs: List[int]) -> int:\n    return sum(xs)\n"
     good = {
@@ -52,6 +53,7 @@ async def test_bodies_and_whole_functions_in_whatever_dress_are_judged_alike(tmp
     assert result.pass_at() == {1: 1.0}
 
 
+@pytest.mark.slow
 async def test_what_is_not_a_solution_fails(tmp_path: Path) -> None:
     bad = {
         "nothing": "",
@@ -86,6 +88,7 @@ TRAPS = {
 }
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("trap", TRAPS)
 async def test_a_trap_fails_and_its_neighbours_do_not_notice(tmp_path: Path, trap: str) -> None:
     result = await scored(tmp_path, {"before": BODY, "trap": TRAPS[trap], "after": BODY})
@@ -156,6 +159,7 @@ def check(candidate):
 """
 
 
+@pytest.mark.slow
 async def test_a_check_that_asserts_through_a_helper_is_judged_as_in_humaneval_plus(tmp_path: Path) -> None:
     data = written(tmp_path / "cases.jsonl", [row(id, test=PLUS) for id in "abc"])
     said = {"a": BODY, "b": "    return sum(xs) if xs != [] else None\n", "c": "    pass\n"}
@@ -175,6 +179,7 @@ async def test_tests_of_a_row_that_cannot_be_used_are_named_by_the_row(tmp_path:
     assert "the tests file of Plus/7 holds no test: other asserts, and nothing calls it" in judged.text
 
 
+@pytest.mark.slow
 async def test_an_endless_solution_is_ended_and_a_stray_thread_keeps_nobody(tmp_path: Path) -> None:
     threads = (
         "    import threading, time\n    threading.Thread(target=lambda: time.sleep(600)).start()\n    return sum(xs)\n"
@@ -194,6 +199,7 @@ async def test_a_gigabyte_of_output_neither_counts_nor_fills_anything(tmp_path: 
     assert sys.getsizeof(verdicts["huge"].text) < 10_000
 
 
+@pytest.mark.slow
 async def test_several_samples_of_a_case_give_pass_at_k_without_bias(tmp_path: Path) -> None:
     wrong = "    return -1\n"
     result = await scored(tmp_path, {"a": [BODY, wrong, wrong, wrong], "b": [wrong] * 4})

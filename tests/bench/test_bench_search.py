@@ -103,6 +103,7 @@ async def test_fail_reflect_solve(tmp_path: Path, data: Path) -> None:
 STOPS = [pytest.param(stop, marks=[] if stop in (2, 7) else pytest.mark.slow) for stop in range(1, CALLS + 1)]
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("stop", STOPS)
 async def test_it_goes_on_wherever_it_was_cut_off(tmp_path: Path, data: Path, stop: int) -> None:
     whole = SqliteStore(tmp_path / "whole.db")

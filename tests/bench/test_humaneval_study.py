@@ -100,6 +100,7 @@ async def test_it_goes_on_where_it_was_cut_off(study: Any, tmp_path: Path) -> No
     assert counted in (len(model.questions), len(model.questions) - 1)  # of the call that was cut off nobody was told
 
 
+@pytest.mark.slow
 async def test_another_choice_of_items_needs_another_folder(study: Any, tmp_path: Path) -> None:
     data = str(items(tmp_path))
     await study["Study"](tmp_path / "s", Novice(), data, 1, ["simple"]).run()

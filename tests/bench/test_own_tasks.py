@@ -61,6 +61,7 @@ async def run(here: Path, text: str, answers: list[Json], **options: Json) -> tu
     return [f"{r.case} {r.status} {list(r.episodes[0].scores)}" for r in finished.results], model
 
 
+@pytest.mark.slow
 async def test_the_example_fails_and_is_mended_from_python(here: Path) -> None:
     model, store = ScriptedModel(ANSWERS), SqliteStore(here / "runs.db")
     finished = await run_benchmark(str(EXAMPLE / "mine.toml"), model=model, store=store)

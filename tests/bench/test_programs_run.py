@@ -88,6 +88,7 @@ async def test_mbpp_reflexion_fails_reflects_and_solves(store: SqliteStore, tmp_
     assert "Lesson 1: squaring" in model.acts[1]
 
 
+@pytest.mark.slow
 async def test_the_window_is_one_lesson_unless_more_are_asked_for(store: SqliteStore, tmp_path: Path) -> None:
     for window, shown in ((1, [2]), (3, [1, 2])):
         model, settings = Coder(WRONG, WRONG + " ", RIGHT), {"strategy": {"window": window}}
@@ -128,6 +129,7 @@ async def test_immediate_refinement_shows_the_attempt_and_reflects_on_nothing(
     assert "returned 25" in model.acts[1]
 
 
+@pytest.mark.slow
 async def test_resampling_is_shown_nothing_and_has_as_many_tries(store: SqliteStore, tmp_path: Path) -> None:
     model = Coder(WRONG, WRONG, WRONG, WRONG, RIGHT)
     finished = await ran(store, model, mbpp(tmp_path), method="resample")

@@ -53,6 +53,7 @@ async def replayed(folder: Path, *entries: object, **options: Any) -> tuple[dict
     return {one.case: [parting.where for parting in one.partings] for one in found.compared}, episodes
 
 
+@pytest.mark.slow
 async def test_what_a_log_holds_comes_out_again(tmp_path: Path) -> None:
     entries = [
         entry("at once", GOOD),
@@ -85,6 +86,7 @@ async def test_what_a_log_holds_comes_out_again(tmp_path: Path) -> None:
     assert episodes[12].stop.reason == "exhausted"
 
 
+@pytest.mark.slow
 async def test_where_they_part_is_reported(tmp_path: Path) -> None:
     entries = [
         entry("verdict", GOOD, solved=False),
@@ -107,6 +109,7 @@ async def test_where_they_part_is_reported(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 async def test_the_log_is_played_as_long_as_it_was_made(tmp_path: Path) -> None:
     one = entry("three", *["def f(x):\n    return x"] * 3, outputs=("1", "1"), solved=False)
     assert (await replayed(tmp_path, one, trials=3))[0] == {"three": []}
@@ -221,6 +224,7 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
+@pytest.mark.slow
 def test_the_command_reports_in_three_forms(tmp_path: Path, command: Command) -> None:
     file = written(tmp_path, entry("fine", GOOD), entry("text", "def f(x):\n    return x", GOOD, outputs=("7",)))
     ended = {form: command(str(file), "--format", form) for form in ("json", "md", "table")}

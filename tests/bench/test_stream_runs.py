@@ -70,6 +70,7 @@ def nameless(report: StreamReport) -> list[Row]:
 # --- what it measures -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_memory_gains_what_it_lets_the_agent_solve(store: Store, tmp_path: Path) -> None:
     model = Learner()
     run = await ran(store, tasks(tmp_path, FAMILIES, 4), model, arm(tmp_path))
@@ -163,6 +164,7 @@ async def test_the_shipped_arms_show_trajectories_and_workflows_of_what_was_solv
     assert len(induced) == 3
 
 
+@pytest.mark.slow
 async def test_equal_requests_are_paid_once(store: Store, tmp_path: Path) -> None:
     model = Learner()
     await ran(store, tasks(tmp_path, FAMILIES, 2), model, arm(tmp_path), orders=3)
@@ -185,6 +187,7 @@ async def test_after_a_change_an_arm_recovers_and_a_stale_bank_does_not(store: S
     assert "not in 12" in plain(stream_page(report))
 
 
+@pytest.mark.slow
 async def test_a_bank_of_unrelated_tasks_gains_nothing(store: Store, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = tasks(tmp_path / "other", ("dog", "elk"), 2)
@@ -207,6 +210,7 @@ async def test_the_report_says_what_it_could_not_show(store: Store, tmp_path: Pa
     assert "no result" in text.lower() or "learner" in text
 
 
+@pytest.mark.slow
 async def test_rows_and_curves(store: Store, tmp_path: Path) -> None:
     run = await ran(store, tasks(tmp_path, FAMILIES, 2, drifts=True), Learner(), arm(tmp_path))
     report = await read_stream(store, run.id)

@@ -113,6 +113,7 @@ async def test_without_memory_a_task_is_solvable_for_fewer_points(family: str) -
         assert part(finished, "right") == [1.0] * 8
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("changed", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_whoever_is_shown_all_facts_gets_all_points(family: str, changed: bool) -> None:
@@ -121,6 +122,7 @@ async def test_whoever_is_shown_all_facts_gets_all_points(family: str, changed: 
     assert part(finished, "reward") == [6.0 if family == "game" else 10.0] * 8
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("family", QUICK)
 async def test_stale_facts_cost_and_the_newer_ones_above_them_count(family: str) -> None:
     old, new = entries(stated(family, False)), entries(stated(family, True))
@@ -148,6 +150,7 @@ async def test_marked_facts_are_tried_where_a_guess_costs_no_less(family: str) -
     assert values(await ran(family, both, drift=1)) == [1.0] * 8
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("family", QUICK)
 @pytest.mark.parametrize("form", ["notebook", pytest.param("history", marks=pytest.mark.slow)])
 async def test_a_bank_that_the_reader_teaches_brings_the_facts_to_later_prompts(family: str, form: str) -> None:
@@ -202,6 +205,7 @@ async def test_the_reader_keeps_a_notebook_up_to_date_with_what_the_steps_show()
     ]
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_no_prompt_shows_what_nothing_observed(family: str) -> None:
     reader = Reader(family)

@@ -145,6 +145,7 @@ def test_the_time_left_is_reported(capsys: pytest.CaptureFixture[str], monkeypat
     ]
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_last_line_says_what_is_under_way(here: Path) -> None:
     said(here, "wrong", "Say right, c1.", "right")
     command = [sys.executable, "-m", "mulligan", *toy(here, "a")]

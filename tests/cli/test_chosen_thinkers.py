@@ -94,6 +94,7 @@ def prompts() -> dict[str, str]:
     return asyncio.run(read())
 
 
+@pytest.mark.slow
 def test_a_coding_agent_is_shown_what_the_check_printed_and_nobody_reflects(mulligan: Run, repository: Path) -> None:
     ended = mulligan(*TASK, *agent(repository), "--check", CHECK)
     assert ended.status == 0, ended.err
@@ -124,6 +125,7 @@ def test_the_end_of_a_long_output_is_kept(mulligan: Run, repository: Path) -> No
     assert len(shown) < 12_000
 
 
+@pytest.mark.slow
 def test_an_agent_reflects_itself_when_that_is_asked_for(mulligan: Run, repository: Path) -> None:
     ended = mulligan(*TASK, *agent(repository), "--check", CHECK, "--reflector", "self")
     assert ended.status == 0, ended.err
@@ -137,6 +139,7 @@ def test_an_agent_reflects_itself_when_that_is_asked_for(mulligan: Run, reposito
     assert "E       AssertionError: assert 'AL' == 'A.L.'\n" in second
 
 
+@pytest.mark.slow
 def test_a_model_that_is_named_reflects_for_a_coding_agent(mulligan: Run, repository: Path, here: Path) -> None:
     (here / "lesson.txt").write_text('slug("Second Try") should be second_try.v1.')
     for named in ("--reflect-model", "--model"):
@@ -186,6 +189,7 @@ def test_a_rubric_that_is_named_lets_the_local_model_judge_itself(
     assert ended.err.startswith("Error: Models that run inside Mulligan need an extra")
 
 
+@pytest.mark.slow
 def test_a_fork_with_a_strategy_that_reflects_needs_somebody_who_does(mulligan: Run, repository: Path) -> None:
     judged = ("--check", CHECK, "--trials", "1")
     run = mulligan(*TASK, *agent(repository), *judged).err.split()[-1]
@@ -196,6 +200,7 @@ def test_a_fork_with_a_strategy_that_reflects_needs_somebody_who_does(mulligan: 
     assert mulligan(*fork, "evidence").status == 0
 
 
+@pytest.mark.slow
 def test_a_key_is_not_mentioned_to_who_has_an_agent_of_their_own(
     mulligan: Run, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def test_a_model_tries_the_example_away_from_a_checkout(mulligan: Run, here: Pat
     assert not (here / "examples").exists()
 
 
+@pytest.mark.slow
 def test_a_coding_agent_tries_the_example_and_needs_no_model(
     mulligan: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -249,6 +249,7 @@ def test_who_says_why_is_set(mulligan: Run, place: Path) -> None:
     assert f"{LESSON}\\n  why: It was not there." in failing(place, "s2")
 
 
+@pytest.mark.slow
 def test_a_session_is_forgotten_by_the_beginning_of_its_id(mulligan: Run, process: Run, place: Path) -> None:
     for session in ("s1", "s2"):
         learned(mulligan, session, place)

@@ -71,6 +71,7 @@ def test_what_a_terminal_shows_stays(here: Path, columns: int) -> None:
     assert max(map(len, re.split(r"\r?\n|\r", kept))) <= columns
 
 
+@pytest.mark.slow
 def test_a_terminal_may_be_resized_while_a_run_goes_on(here: Path) -> None:
     """The heading is at 200 columns; all that comes after the resize is wrapped at 80."""
     (here / "waits.py").write_text(WAITS)
@@ -84,6 +85,7 @@ def test_a_terminal_may_be_resized_while_a_run_goes_on(here: Path) -> None:
     assert "solvedattrial2of4" in letters(kept)
 
 
+@pytest.mark.slow
 def test_a_terminal_has_colours(here: Path) -> None:
     status, _, seen = on_terminal(second_with(here, "Say right."), 80, NO_COLOR="")
     assert status == 0
@@ -93,6 +95,7 @@ def test_a_terminal_has_colours(here: Path) -> None:
         assert f"\x1b[{codes[state.colour]}m{state.symbol} {words_}" in seen
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_gets_ascii(here: Path) -> None:
     poor = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "LC_ALL": "C", "NO_COLOR": "1"}
     status, _, seen = on_terminal(second_with(here, LESSON), 80, **poor)

@@ -116,7 +116,8 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("commit", "x", "none.json"), "none.json cannot be read"),
         (("import", "none.json"), "none.json cannot be read"),
         (("import", "."), "is a folder"),
-        (("import-config", "none.yaml"), "none.yaml cannot be read"),
+        (("import-config", "none.yaml"), "It was removed: write [memory] by hand"),
+        (("kinds", "--keep"), "It was removed: lessons and runs keep the kinds that they have"),
         (("export", "-o", "no/such/x"), "cannot be written"),
         (("purge",), "Name the lessons to remove"),
         (("purge", "x", "--all"), "but not both"),
@@ -296,14 +297,7 @@ def test_an_export_is_imported_again(mulligan: Run, monkeypatch: pytest.MonkeyPa
     assert mulligan("memory", "import", "bank.json", "--agent-id", "other").out == f"{id}\n"
 
 
-def test_a_config_of_theirs_becomes_one_of_ours(mulligan: Run, here: Path) -> None:
-    (here / "config.yaml").write_text("retrieval:\n  default_top_k: 2\n  max_top_k: 10\n")
-    ended = mulligan("memory", "import-config", "config.yaml")
-    assert ended.status == 0
-    assert "[memory]\ntop_k = 2\n" in ended.out
-    assert ended.err.startswith("note: retrieval.max_top_k: ")
-
-
+@pytest.mark.slow
 def test_purging_asks_first(mulligan: Run, process: Run, here: Path) -> None:
     for given in (FIRST, SECOND):
         id = mulligan("memory", "add", *given).out.strip()

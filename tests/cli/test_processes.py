@@ -92,6 +92,7 @@ def test_a_signal_leaves_a_resumable_run(
     assert "paused: interrupted" in line
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_it_at_once(waiting: Callable[..., "subprocess.Popen[str]"]) -> None:
     process = waiting("--set", "actor.stubborn=true")
     process.send_signal(signal.SIGINT)
@@ -101,6 +102,7 @@ def test_a_second_signal_ends_it_at_once(waiting: Callable[..., "subprocess.Pope
     process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["dumb", pytest.param("quiet", marks=pytest.mark.slow)])
 def test_a_terminal_without_a_block(here: Path, second: tuple[str, ...], how: str) -> None:
     more, env = ((), {"TERM": "dumb"}) if how == "dumb" else (("--quiet",), {})
@@ -143,6 +145,7 @@ def test_a_poor_encoding_and_a_task_on_standard_input(process: Run, here: Path) 
     assert process(*arguments, stdin="   ").status == 2
 
 
+@pytest.mark.slow
 def test_a_person_who_judges_gets_lines_and_the_prompt(here: Path) -> None:
     arguments = ("solve", "x", "--evaluator", "human", "--model", "scripted:second.txt", "--strategy", "none")
     status, out, shown = on_terminal(_command(*arguments), 80, answers=("say more", "pass"))

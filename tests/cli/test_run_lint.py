@@ -98,6 +98,7 @@ def test_a_file_is_the_task_or_what_it_is_about(mulligan: Mulligan, here: Path, 
     assert " ".join(told(mulligan, "Sum up.", "--input", "notes.txt").split()) == "Sum up. notes.txt: Some notes."
 
 
+@pytest.mark.slow
 def test_standard_input_is_the_task(process: Mulligan, here: Path, script: str) -> None:
     ended = process("run", "one", "-", "--model", "scripted:said.json", "--trace", "--quiet", stdin="From a pipe.\n")
     assert (ended.status, ended.out) == (0, "v1\n")

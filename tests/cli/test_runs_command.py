@@ -137,6 +137,7 @@ def test_models_lists_weights_and_the_variables_of_providers(mulligan: Run) -> N
     assert "OPENAI_API_KEY" in listed
 
 
+@pytest.mark.slow
 def test_remove_asks_first(process: Run) -> None:
     weights = path_of("smollm2-135m")
     weights.parent.mkdir(parents=True)

@@ -95,11 +95,11 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         (("solve", "x", "--strategy", "evidence", "--window", "2"), "No setting of 'evidence' is called 'window'"),
         (
             ("solve", "x", "--strategy", "evidence", "--window", "2"),
-            "Strategy with this setting: adaptive, evidence_and_reflexion, last",
+            "Strategy with this setting: evidence_and_reflexion, last",
         ),
         (
             ("solve", "x", "--strategy", "evidence", "--set", "reflector.window=2"),
-            "'evidence' has none. Strategies with a reflector: adaptive, e",
+            "'evidence' has none. Strategies with a reflector: evidence_and_reflexion",
         ),
         (("solve", "x", "--tests", "empty.py"), "empty.py holds no test"),
         (("solve", "x", "--tests", "idle.py"), "idle.py holds no test: check asserts, and nothing calls it"),

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 AGENT = """
 import sys
 prompt = sys.stdin.read()
@@ -19,6 +21,7 @@ def git(*args: str) -> str:
     return subprocess.run(["git", *args], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_the_branch_is_named_to_a_person_and_to_a_program(mulligan: Callable[..., Any], here: Path) -> None:
     (here / "agent.py").write_text(AGENT)
     repository = here / "repository"

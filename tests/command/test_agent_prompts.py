@@ -144,6 +144,7 @@ async def stored(tmp: Path) -> Episode:
     return episode
 
 
+@pytest.mark.slow
 async def test_after_a_kill_half_a_trial_does_not_count_and_a_lost_worktree_is_made_again(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     before = image(folder)

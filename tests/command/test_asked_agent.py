@@ -58,6 +58,7 @@ def reflections(episode: Episode) -> list[Reflection]:
     return [trial.reflection for trial in episode.trials if trial.reflection]
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("mode", ["worktree", "copy", "in_place"])
 async def test_it_is_asked_where_its_attempt_stands_and_what_it_changes_is_discarded_and_named(
     tmp_path: Path, mode: Mode
@@ -82,6 +83,7 @@ async def test_it_is_asked_where_its_attempt_stands_and_what_it_changes_is_disca
         assert image(folder) == before
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("does", "seconds", "said"),
     [
@@ -103,6 +105,7 @@ async def test_without_an_answer_there_is_no_lesson_and_a_note_says_why(
     assert running(tmp_path) == []
 
 
+@pytest.mark.slow
 async def test_its_answer_is_bounded_and_keeps_its_end(tmp_path: Path) -> None:
     agent = f"import sys\nif {ASKED!r} in sys.stdin.read():\n    print('word ' * 90_000, 'the end')\n"
     bench = Bench(tmp_path, project(tmp_path / "user"), agent=agent)
@@ -178,6 +181,7 @@ async def killed(tmp: Path, mode: Mode = "worktree") -> None:
     assert [path for path in (tmp / "data" / "e1").iterdir() if "aside" in path.name]
 
 
+@pytest.mark.slow
 async def test_after_a_kill_it_is_asked_again_and_its_attempt_is_not_made_again(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     before = image(folder)
@@ -191,6 +195,7 @@ async def test_after_a_kill_it_is_asked_again_and_its_attempt_is_not_made_again(
     assert git(folder, "worktree", "list").count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode", ["copy", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("worktree", "in_place"))]
 )

@@ -33,6 +33,7 @@ async def test_a_check_that_passes_already_has_nothing_to_solve(tmp_path: Path) 
     assert "already passes" in await refusal(bench)
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize(
     ("check", "says"),
     [
@@ -52,6 +53,7 @@ async def test_a_check_that_cannot_run_stops_before_the_first_trial(tmp_path: Pa
     assert "nothing that git ignores" in text
 
 
+@pytest.mark.slow
 async def test_a_name_that_is_yet_to_be_written_is_a_failure_and_no_obstacle(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     write(folder, "test_new.py", "from calc import div\n")
@@ -62,6 +64,7 @@ async def test_a_name_that_is_yet_to_be_written_is_a_failure_and_no_obstacle(tmp
     assert "cannot import name 'div'" in feedback.text
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("check", [CHECK, PYTEST, f"sh -c {quote(CHECK)}"])
 async def test_a_check_led_back_to_the_users_own_files_is_refused(
     tmp_path: Path, check: str, monkeypatch: pytest.MonkeyPatch
@@ -94,6 +97,7 @@ async def solved(bench: Bench) -> Episode:
     return episode
 
 
+@pytest.mark.slow
 async def test_a_branch_is_never_overwritten_and_carries_uncommitted_work_apart(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     write(folder, "mine.txt", "uncommitted")
@@ -113,6 +117,7 @@ async def test_a_branch_is_never_overwritten_and_carries_uncommitted_work_apart(
     assert git(folder, "status", "--porcelain") == "?? mine.txt\n"
 
 
+@pytest.mark.slow
 async def test_a_patch_or_the_users_files_when_asked_for(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     write(folder, "calc.py", files(folder)["calc.py"].decode() + "# mine\n")
@@ -132,6 +137,7 @@ async def test_a_patch_or_the_users_files_when_asked_for(tmp_path: Path) -> None
         await deliver(bench.workspace, episode, "in_place")
 
 
+@pytest.mark.slow
 async def test_in_place_works_in_the_users_folder_and_leaves_the_result_there(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     write(folder, "keep.ignored", "k")
@@ -147,6 +153,7 @@ async def test_in_place_works_in_the_users_folder_and_leaves_the_result_there(tm
     assert "refs/mulligan/e1/trial-4" in git(folder, "for-each-ref")
 
 
+@pytest.mark.slow
 async def test_a_copy_gives_a_patch(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     project(tmp_path / "user")

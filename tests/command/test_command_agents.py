@@ -56,6 +56,7 @@ async def test_it_learns_from_the_reflection_and_the_result_is_a_branch(tmp_path
     assert "-    return 0" in episode.trials[-1].attempt.output
 
 
+@pytest.mark.slow
 async def test_without_lessons_it_goes_round_in_circles(tmp_path: Path) -> None:
     bench = Bench(tmp_path, project(tmp_path / "user"), strategy=Resampling())
     episode = await bench.solve(trials=5)
@@ -63,6 +64,7 @@ async def test_without_lessons_it_goes_round_in_circles(tmp_path: Path) -> None:
     assert episode.reflections == ()
 
 
+@pytest.mark.slow
 async def test_a_fork_goes_on_from_the_files_of_the_recorded_trial(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     (tmp_path / "agent.py").write_text(MENDS_ONE)
@@ -77,6 +79,7 @@ async def test_a_fork_goes_on_from_the_files_of_the_recorded_trial(tmp_path: Pat
     assert forked.trials[0] == first.trials[0]
 
 
+@pytest.mark.slow
 async def test_fresh_starts_each_trial_from_the_users_tree(tmp_path: Path) -> None:
     bench = Bench(tmp_path, project(tmp_path / "user"), settings={"fresh": True})
     episode = await bench.solve(trials=3)
@@ -106,6 +109,7 @@ async def test_an_agent_that_hangs_is_killed_with_its_children_and_judged(tmp_pa
     assert running(bench.tmp) == []
 
 
+@pytest.mark.slow
 async def test_what_it_prints_is_capped(tmp_path: Path) -> None:
     agent = (
         "import sys\nfor _ in range(200): sys.stdout.write('x' * 1_000_000)\nsys.stderr.write('the end')\n" + MENDS_ONE
@@ -160,6 +164,7 @@ SPOILS = {
 }
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("spoils", SPOILS.values(), ids=SPOILS.keys())
 async def test_what_it_does_to_its_repository_does_no_harm(tmp_path: Path, spoils: str) -> None:
     folder = project(tmp_path / "user")
@@ -188,6 +193,7 @@ async def test_a_huge_file_is_not_kept_and_the_record_says_so(tmp_path: Path) ->
     assert "huge.bin" not in files(episode.trials[0].attempt.artifacts[0].location)
 
 
+@pytest.mark.slow
 async def test_it_may_delete_its_folder_or_put_a_link_in_its_place(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     before = image(folder)

@@ -43,6 +43,7 @@ async def test_uncommitted_untracked_and_staged_work_is_in_it(tmp_path: Path) ->
     assert not (tmp_path / "data" / "e1").exists()
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("mode", ["worktree", "copy"])
 async def test_a_folder_may_be_called_anything(tmp_path: Path, mode: Mode) -> None:
     for name in ("my prøject..x", ".dotted.lock", "a~b^c:d?e*[f", "…"):
@@ -159,6 +160,7 @@ async def test_what_cannot_work_is_refused_with_a_way_out(tmp_path: Path, monkey
         GitWorkspace(folder=str(dirty), data=data)
 
 
+@pytest.mark.slow
 async def test_a_copy_serves_folders_without_git_and_submodules(tmp_path: Path) -> None:
     inner, outer = project(tmp_path / "inner"), project(tmp_path / "outer")
     git(outer, "submodule", "add", "-q", str(inner), "sub")

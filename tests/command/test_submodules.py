@@ -55,6 +55,7 @@ def solved(state: str) -> Episode:
     return Episode("e1", Task("Change it"), run="r1", trials=(trial,))
 
 
+@pytest.mark.slow
 async def test_the_folder_has_submodules_as_the_user_has_them(user: Path, tmp_path: Path) -> None:
     (user / "lib" / "calc.py").write_text("uncommitted\n")
     (user / "lib" / "new.py").write_text("untracked\n")
@@ -109,6 +110,7 @@ async def test_changes_in_submodules_are_seen_kept_and_put_back(user: Path, tmp_
     await workspace.close(EPISODE)
 
 
+@pytest.mark.slow
 async def test_a_branch_has_commits_of_the_submodules_that_changed(user: Path, tmp_path: Path) -> None:
     (user / "far.txt").write_text("uncommitted\n")
     was = {path: git(user / path, "rev-parse", "HEAD") for path in ("", "lib", "lib/deep")}
@@ -148,6 +150,7 @@ async def test_a_branch_leaves_submodules_alone_that_did_not_change(user: Path, 
     assert git(user / "lib", "branch", "--list", "mulligan/*") == ""
 
 
+@pytest.mark.slow
 async def test_a_change_of_a_submodule_is_applied_in_place_with_the_work_that_was_there(
     user: Path, tmp_path: Path
 ) -> None:

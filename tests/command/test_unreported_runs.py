@@ -49,6 +49,7 @@ EXITS = "import os\nos._exit(0)\n"
 EXITS_AT_END = f"import atexit, os\natexit.register(os._exit, 0)\n{WRONG}"
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize(
     ("check", "attempt", "passed", "why"),
     [
@@ -305,6 +306,7 @@ def protected_project(tmp_path: Path) -> tuple[Path, str]:
     return folder, f"command:{PYTHON} {quote(str(tmp_path / 'agent.py'))}"
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("mode", ["worktree", "copy"])
 async def test_protected_files_are_judged_as_they_were(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
@@ -349,6 +351,7 @@ async def test_what_cannot_be_protected_is_refused_before_anything_runs(
             )
 
 
+@pytest.mark.slow
 async def test_a_run_that_is_resumed_knows_what_was_reported_before_its_first_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,6 +209,7 @@ def test_without_code_the_stripped_text_comes_back() -> None:
     assert extract_code("Run it:\nprint(1 + 1)\nand see.") == "print(1 + 1)"
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize(
     "hostile",
     [

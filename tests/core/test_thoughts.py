@@ -160,6 +160,7 @@ def test_an_answer_has_no_more_thoughts(text: str) -> None:
         assert answer_of(f"<think>x</think>\n{answer}").strip() in answer
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     "unit",
     ["<", "`", "` ", "\\", '"', '"\\', "'", " ", "\n", "</think>", "<think>", "<think ", "</s>", "```\n", "{", "<|"],

@@ -53,6 +53,7 @@ def test_every_page_with_python_is_run_or_read() -> None:
     assert {str(page) for page in pages - tutorials} == {*RUN, *READ}
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize("page", RUN)
 def test_the_examples_run_and_print_what_the_page_says(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

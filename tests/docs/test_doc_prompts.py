@@ -14,7 +14,6 @@ from mulligan.app.config import Config
 from mulligan.app.plugins import PORTS, ROLES, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
-from mulligan.bank.kinds.names import naming_prompt
 from mulligan.bank.learn.comparison import Comparison
 from mulligan.bank.learn.extraction import Extractor, Judge
 from mulligan.bank.learn.operations import Notekeeper
@@ -75,9 +74,6 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
         return
     if name == "condense":
         Condensing(FeedbackAsLesson(), model=ScriptedModel([]), prompts=FilePrompts([folder]), budget=LessonBudget())
-        return
-    if name == "naming":
-        naming_prompt(FilePrompts([folder]))
         return
     if name == "comparison":
         Comparison(FilePrompts([folder]))

@@ -50,6 +50,7 @@ def test_the_command_of_the_image_is_one_of_ours() -> None:
     assert (options["host"], options["port"], options["metrics"], options["log_json"]) == ("0.0.0.0", 8000, True, True)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("token", [False, True])
 def test_the_command_of_the_image_serves_with_a_token_alone(token: bool) -> None:
     arguments = [*command()[2:], "--port", "0"]

@@ -573,6 +573,7 @@ def test_the_decorated_function_says_what_it_is() -> None:
 # --- at once --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_thousand_calls_at_once_never_mix_their_notes() -> None:
     @mulligan.retry(judge=lambda number, answer: (answer == number, f"not {answer} but {number}"), record=False)
     async def act(number: int, notes: Notes) -> int:

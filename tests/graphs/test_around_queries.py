@@ -124,6 +124,7 @@ def test_a_text_without_a_query_is_itself(text: str) -> None:
     assert bare_query(text).query == text
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize(
     "unit", ["'\\", "`", "```x ", "&gt;", "MATCH ", "MATCH;", '"', "a ", "/*", "{", "cypher:", "\n\n", "\u2018"]
 )

@@ -35,6 +35,7 @@ def mulligan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     return run
 
 
+@pytest.mark.slow
 def test_from_the_sample_to_an_answer(mulligan: Mulligan) -> None:
     assert "9,176 rows in 15 files" in mulligan("sample", "files").err
     loaded = mulligan("load", "files", "--into", "kg")
@@ -48,6 +49,7 @@ def test_from_the_sample_to_an_answer(mulligan: Mulligan) -> None:
     assert "exists already" in again.err
 
 
+@pytest.mark.slow
 def test_rows_are_json_for_a_program(mulligan: Mulligan, kg: Path) -> None:
     query = "MATCH (:Gene {name: $gene})-[r:REGULATES]->(t:Gene) RETURN t.name AS name, r.score AS score LIMIT $n"
     query = query.replace("$n", "2")
@@ -57,6 +59,7 @@ def test_rows_are_json_for_a_program(mulligan: Mulligan, kg: Path) -> None:
     assert asked.err == "1 row, and there are more\n"
 
 
+@pytest.mark.slow
 def test_the_schema_is_written_as_patterns(mulligan: Mulligan, kg: Path) -> None:
     shown = mulligan("schema", str(kg)).out.splitlines()
     assert "(:CellType {name: STRING})" in shown

@@ -69,6 +69,7 @@ def test_a_folder_of_csv_files_is_a_graph(tmp_path: Path) -> None:
     assert rows[2]["n"] == 'a,"b"'
 
 
+@pytest.mark.slow
 def test_every_value_comes_back_as_it_went_in(tmp_path: Path) -> None:
     texts = ["", " ", "a,b", '"', "it's", "[x]", "\\", "\\n", "\n", "\r\n", "null", "é日😀", "\t", "true", "V", "#"]
     columns = (Column("id", "int"), Column("text"), Column("texts", many=True))
@@ -93,6 +94,7 @@ def test_names_are_taken_as_they_are(tmp_path: Path) -> None:
     assert asked(tmp_path / "it's a graph", query) == [{"k": "it's", "s": "x", "m": "very"}]
 
 
+@pytest.mark.slow
 def test_what_biocypher_wrote_is_a_graph(tmp_path: Path) -> None:
     loaded, notes = load_graph(files(tmp_path / "out", BIOCYPHER), tmp_path / "kg")
     assert loaded.nodes == {"Efo_Disease": 1, "Protein": 3}

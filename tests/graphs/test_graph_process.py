@@ -89,6 +89,7 @@ async def test_closing_ends_what_is_running(kg: Path) -> None:
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 async def test_a_killed_process_is_an_error_once_and_then_a_new_one(kg: Path) -> None:
     graph = LadybugGraph(kg)
     await graph.run(GOOD)
@@ -118,6 +119,7 @@ async def test_a_process_that_dies_over_a_query_says_so(kg: Path) -> None:
     await graph.close()
 
 
+@pytest.mark.slow
 async def test_too_much_memory_is_reported_with_what_there_is(kg: Path) -> None:
     graph = LadybugGraph(kg, memory=300)
     with pytest.raises(QueryError, match="needs more than the 300 MB that it may use") as caught:
@@ -136,6 +138,7 @@ async def test_rows_beyond_what_an_answer_may_take_are_left_out(ladybug: Graph) 
     assert caught.value.kind == "large"
 
 
+@pytest.mark.slow
 async def test_a_worker_without_its_parent_ends(kg: Path, tmp_path: Path) -> None:
     code = (
         "import asyncio, os, sys\n"
@@ -180,6 +183,7 @@ async def test_a_database_is_opened_twice(kg: Path) -> None:
     await two.close()
 
 
+@pytest.mark.slow
 async def test_what_somebody_writes_is_seen_by_the_next_question(tmp_path: Path) -> None:
     path = small(tmp_path / "kg", "a")
     graph = LadybugGraph(path)

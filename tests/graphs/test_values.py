@@ -45,6 +45,7 @@ async def test_a_question_names_values(graph: Graph, question: str, says: list[s
     assert not links.left_out
 
 
+@pytest.mark.slow
 async def test_each_question_of_the_study_that_names_something_is_linked(ladybug: Graph) -> None:
     schema = await ladybug.schema()
     for each in json.loads(THIRTY.read_text(encoding="utf-8"))["questions"]:
@@ -149,6 +150,7 @@ class Endless(Slow):
         return GraphSchema((node,), (EdgeKind("REGULATES", (("Gene", "Gene"),), {"effect": "STRING"}),))
 
 
+@pytest.mark.slow
 def test_a_name_may_be_a_value_of_a_relationship(tmp_path: Path) -> None:
     async def named(graph: Graph, question: str) -> Links:
         return await link_values(graph, await graph.schema(), question, seconds=60)

@@ -20,6 +20,7 @@ def doctor(home: Path, *words: str, status: int = 0, **env: str) -> str:
     return hooks(home, "doctor", *words, status=status, MULLIGAN_HOOKS_SECONDS="20", **env)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("name", "failure", "silent"),
     [
@@ -42,6 +43,7 @@ def test_a_lesson_reaches_the_model_through_the_hooks_as_installed(
     assert not (home.parent / "mulligan" / "mulligan.db").exists(), "the user's own bank is not touched"
 
 
+@pytest.mark.slow
 def test_codex_needs_trust_and_the_transcript_says_what_failed(home: Path) -> None:
     hooks(home, "install", "codex", "--yes")
     said = doctor(home, status=1)
@@ -50,6 +52,7 @@ def test_codex_needs_trust_and_the_transcript_says_what_failed(home: Path) -> No
     assert "There is no `codex` on the PATH" in said
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("settings", "trouble"),
     [
@@ -78,6 +81,7 @@ def test_what_keeps_hooks_from_running_is_named(home: Path, settings: dict[str, 
     assert trouble in doctor(home, status=1)
 
 
+@pytest.mark.slow
 def test_what_is_tried_does_not_learn_on_in_a_folder_that_is_gone(home: Path) -> None:
     hooks(home, "install", "claude", "--yes")
     file = home / ".claude" / "settings.json"
@@ -100,6 +104,7 @@ def test_status_names_a_program_that_is_gone(home: Path) -> None:
     assert "settings.json" not in hooks(home, "status")
 
 
+@pytest.mark.slow
 def test_gemini_counts_milliseconds(home: Path) -> None:
     hooks(home, "install", "gemini", "--yes")
     file = home / ".gemini" / "settings.json"
@@ -107,6 +112,7 @@ def test_gemini_counts_milliseconds(home: Path) -> None:
     assert "The limit at AfterTool is 5: Gemini CLI counts milliseconds" in doctor(home, status=1)
 
 
+@pytest.mark.slow
 def test_hooks_that_are_paused_or_in_two_files_are_named(home: Path) -> None:
     hooks(home, "install", "claude", "--yes")
     hooks(home, "pause")
@@ -121,6 +127,7 @@ def test_hooks_that_are_paused_or_in_two_files_are_named(home: Path) -> None:
     assert f"The same hooks stand in {shared}" in doctor(home, status=1)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("name", "untried"),
     [("claude", []), ("gemini", []), ("qwen", ["SessionEnd"]), ("opencode", ["session.compacted"])],
@@ -132,6 +139,7 @@ def test_each_hook_is_tried_or_said_not_to_be(home: Path, name: str, untried: li
     assert [event for event, said in lines if said.startswith("not tried")] == untried
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("name", "file", "text", "out"),
     [

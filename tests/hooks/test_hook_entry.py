@@ -247,6 +247,7 @@ def test_an_agent_that_hears_nothing_at_a_failure_is_told_at_the_next_event(plac
     assert "yaml" in json.loads(place.run(used, "cursor").stdout)["additional_context"]
 
 
+@pytest.mark.slow
 def test_lessons_that_are_kept_are_found_behind_many_candidates(place: Place) -> None:
     async def fill() -> None:
         async with open_bank(project_id(str(place.folder)), embedder="none") as bank:
@@ -473,6 +474,7 @@ def runs(place: Place, command: str, call: str, **more: Any) -> None:
     assert place.run(place.payload("PreToolUse", **told, **more)).stdout == b""
 
 
+@pytest.mark.slow
 def test_an_agent_that_has_overcome_a_failure_is_asked_why_once_in_a_session(place: Place) -> None:
     with Journal() as journal:
         journal.set("why", "ask")

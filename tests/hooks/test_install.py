@@ -48,6 +48,7 @@ def commands(file: Path) -> list[str]:
     ]
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "copilot"])
 @pytest.mark.parametrize("there", [None, "{}", ODD, '{\n    "a": [\n    ]\n}\n'], ids=["none", "empty", "odd", "other"])
 def test_a_file_is_given_back_byte_for_byte(home: Path, name: str, there: str | None) -> None:

@@ -355,6 +355,7 @@ async def test_left_out_folders_forgotten_sessions_and_broken_ones_keep_nobody_f
         assert (await finish(journal)).sessions == 0
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_old_transcripts_are_mined_and_the_frequent_errors_counted(project: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -515,6 +516,7 @@ def test_one_worker_at_a_time(project: Path) -> None:
 WHY = "The module yaml was not there. pip install pyyaml brings it."
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_what_the_agent_says_when_it_is_asked_is_the_reason_wherever_the_reading_is_cut(project: Path) -> None:
     """The reading may end before the question, between question and answer, or behind both."""

@@ -36,6 +36,7 @@ def test_each_package_has_the_hooks_the_skill_and_the_server(tmp_path: Path) -> 
     assert '["mulligan-hook"]' in (tmp_path / "out" / "opencode" / "mulligan.js").read_text()
 
 
+@pytest.mark.slow
 def test_the_packaged_server_serves_the_bank_of_the_project(tmp_path: Path) -> None:
     package(tmp_path / "out")
     server = json.loads((tmp_path / "out" / "claude" / "mulligan" / ".mcp.json").read_text())["mcpServers"]["mulligan"]

@@ -143,6 +143,7 @@ def test_an_agent_that_heeds_lessons_solves_the_task_with_the_bank_and_not_witho
     assert not any((here / "into" / "work").iterdir())
 
 
+@pytest.mark.slow
 def test_nothing_is_learned_and_the_bank_of_the_user_is_not_touched(here: Path, prove: Prove) -> None:
     home = Path(os.environ["MULLIGAN_HOME"])
     before = (home / "mulligan.db").read_bytes()
@@ -153,6 +154,7 @@ def test_nothing_is_learned_and_the_bank_of_the_user_is_not_touched(here: Path, 
         assert journal.errors() == []
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(("value", "started"), [("recall", 0), ("on", 1)])
 def test_hooks_that_only_recall_start_no_process_that_learns(
     here: Path, monkeypatch: pytest.MonkeyPatch, value: str, started: int
@@ -170,6 +172,7 @@ def test_hooks_that_only_recall_start_no_process_that_learns(
     assert len(commands) == started
 
 
+@pytest.mark.slow
 def test_a_project_in_git_is_run_in_worktrees_and_left_as_it_was(here: Path, prove: Prove) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(here / "p")]
     for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
@@ -205,6 +208,7 @@ def test_what_has_ended_is_not_run_again_after_a_kill(here: Path) -> None:
     assert not any((here / "into" / "work").iterdir())
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -249,6 +253,7 @@ def test_an_agent_that_cannot_be_started_or_a_missing_file_is_named(here: Path, 
     assert "lies in the project" in err
 
 
+@pytest.mark.slow
 def test_an_agent_without_hooks_ends_the_proof_at_its_first_run(here: Path, prove: Prove) -> None:
     status, _, err = prove(tasks(here, prompt="Be silent."), *agent(here), "--into", "into")
     assert status == 2
@@ -256,6 +261,7 @@ def test_an_agent_without_hooks_ends_the_proof_at_its_first_run(here: Path, prov
     assert (here / ".cache" / "asked").read_text().count("silent") == 1
 
 
+@pytest.mark.slow
 def test_setup_brings_the_copy_into_the_state_of_the_task(here: Path, prove: Prove) -> None:
     file = Path(tasks(here))
     file.write_text(file.read_text() + 'setup = "touch .open"\n')
@@ -265,6 +271,7 @@ def test_setup_brings_the_copy_into_the_state_of_the_task(here: Path, prove: Pro
     assert "No lesson was shown" in prove("--report", "into")[1]
 
 
+@pytest.mark.slow
 def test_a_draft_has_the_command_that_was_green_and_can_be_read(here: Path, prove: Prove, tmp_path: Path) -> None:
     os.chdir(here / "p")
     status, _, err = prove("--draft", "../drafted.toml")

@@ -17,6 +17,7 @@ async def judged(code: str, tests: list[str]) -> Feedback:
     return await evaluator.evaluate(Episode("e", Task("task"), trials=(Trial(1, Attempt(code)),)))
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize("text", [file.read_text("utf-8") for file in GOLDEN], ids=[file.stem for file in GOLDEN])
 async def test_it_is_printed_as_the_reference_prints_it(text: str) -> None:
     _, code, tests, feedback = re.split(r"^=== \w+\n", text, flags=re.MULTILINE)
@@ -53,6 +54,7 @@ async def test_what_the_code_prints_or_forks_is_no_report() -> None:
     assert said.text.endswith("# output: 1")
 
 
+@pytest.mark.slow
 async def test_what_grows_without_end_runs_out_of_time() -> None:
     code = "def f(x):\n    if x == 1:\n        return [0] * 10**15\n    grown = []\n    while True:\n        grown.append('x' * 10**6 * x)"
     said = await judged(code, ["assert f(1) == 1", "assert f(5) == 1"])

@@ -102,6 +102,7 @@ def test_the_query_and_its_rows_are_the_result(asking: Asking) -> None:
     assert GOOD in asking(None, "runs", "show", run).out
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("steps", "most"),
     [("1", "1 step (a draft)"), ("2", "2 steps (a draft and 1 revision)"), ("4", "4 steps (a draft and 3 revisions)")],
@@ -113,6 +114,7 @@ def test_the_limit_is_reported_as_it_was_set(asking: Asking, steps: str, most: s
     assert f": {steps} of {steps} steps used; printing the last query" in ended.err
 
 
+@pytest.mark.slow
 def test_each_step_is_reported_before_it_is_done(asking: Asking) -> None:
     script = [*CHOSEN, *said({"arguments": {}}, draft(EMPTY), revision(1, GOOD), revision(9))]
     told = [line.partition(" (")[0] for line in asking(script, "ask-graph", QUESTION).err.splitlines()]
@@ -181,6 +183,7 @@ def test_rows_that_the_revision_rejects_are_unconfirmed(asking: Asking) -> None:
     assert json.loads(asking(None, "memory", "list", "--agent-id", "biologist", "--json").out or "[]") == []
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("steps", [2, 3])
 def test_rows_are_judged_alike_whether_steps_are_left_or_not(asking: Asking, steps: int) -> None:
     tried = [draft(WRONG)] if steps == 2 else [draft(EMPTY), revision(3, WRONG)]
@@ -195,6 +198,7 @@ def test_rows_are_judged_alike_whether_steps_are_left_or_not(asking: Asking, ste
     assert REJECTED in judged["text"]
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_what_is_said_to_be_printed(asking: Asking) -> None:
     script = said(draft(EMPTY), revision(1, "MATCH (g:Gen) RETURN g.name"), revision(0, reflection="No such label."))
     ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--max-steps", "3")
@@ -203,6 +207,7 @@ def test_what_is_printed_is_what_is_said_to_be_printed(asking: Asking) -> None:
     assert "No such label." in ended.err
 
 
+@pytest.mark.slow
 def test_a_score_that_is_good_enough_is_a_setting(asking: Asking) -> None:
     script = said(draft(EMPTY), revision(6), revision(0))
     ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--good-score", "6", "-q")
@@ -215,6 +220,7 @@ def test_a_model_that_gives_nothing_to_run(asking: Asking) -> None:
     assert "no valid answer in 3 attempts" in ended.err
 
 
+@pytest.mark.slow
 def test_where_nothing_is_chosen_the_whole_schema_is_reported(asking: Asking) -> None:
     none: dict[str, Any] = {"entities": []}
     ended = asking([none, none, *said(draft(GOOD), revision(9))], "ask-graph", QUESTION)
@@ -259,6 +265,7 @@ def test_an_empty_question_is_refused_there(asking: Asking) -> None:
     assert "question is empty" in ended.err
 
 
+@pytest.mark.slow
 def test_what_one_question_taught_stands_in_the_prompt_of_the_next(asking: Asking, tmp_path: Path) -> None:
     lesson = {"title": "Symbols", "description": "d", "content": "Gene symbols are in capitals.", "steps": [1]}
     learned = {"why": "w", "lessons": [lesson], "nothing_because": ""}
@@ -287,6 +294,7 @@ def provider() -> Iterator[Wire]:
         yield wire
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("until", ["judged", "rows"])
 def test_no_model_is_asked_about_a_graph_that_is_not_there(
     asking: Asking, provider: Wire, unused_port: int, monkeypatch: pytest.MonkeyPatch, until: str
@@ -355,6 +363,7 @@ def test_a_question_that_was_cut_off_is_resumed(
     assert "is over: solved" in again.err
 
 
+@pytest.mark.slow
 def test_going_on_otherwise_is_asking_again(asking: Asking) -> None:
     ended = asking(said(draft(EMPTY), revision(1)), "ask-graph", QUESTION, "--no-prompt-engine")
     assert ended.status == 3
@@ -366,6 +375,7 @@ def test_going_on_otherwise_is_asking_again(asking: Asking) -> None:
         assert f"leave out {more[0]}" in refused.err
 
 
+@pytest.mark.slow
 async def test_a_run_that_was_asked_with_objects_says_who_can_go_on(kg: Path) -> None:
     import mulligan
     from mulligan.langgraph import ScriptedChat
@@ -421,6 +431,7 @@ async def test_a_temperature_of_ones_own_is_that_of_all_drafts(kg: Path, tmp_pat
     assert "temperatures" not in episode.head.settings
 
 
+@pytest.mark.slow
 async def test_other_models_have_their_own_limit_and_temperature(kg: Path) -> None:
     chat = Chat([draft(GOOD), revision(9)])
     async with open_store("memory:") as store:
@@ -431,6 +442,7 @@ async def test_other_models_have_their_own_limit_and_temperature(kg: Path) -> No
 SPOKEN = "EOMES regulates CREBBP, IL1R1, LRP6, NOTCH3 and VHL."
 
 
+@pytest.mark.slow
 def test_the_sentence_is_paid_for_once_and_stays_in_the_record(
     asking: Asking, kg: Path, provider: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -454,6 +466,7 @@ def test_the_sentence_is_paid_for_once_and_stays_in_the_record(
     assert len(provider.requests) == 1
 
 
+@pytest.mark.slow
 async def test_a_password_in_an_address_is_not_recorded(tmp_path: Path, unused_port: int) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps(said(draft(GOOD))))
@@ -538,6 +551,7 @@ def test_objections_are_reported(asking: Asking) -> None:
     assert "judging the rows" in ended.err
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("form", "out"),
     [

@@ -104,6 +104,7 @@ def test_each_key_gives_back_what_was_put_last_character_for_character(puts: lis
     asyncio.run(run())
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("content", ["  x\n", "x" * 30_000, "a\r\nb", "Ä" * 9_999 + "\n"])
 def test_a_text_comes_back_whole_and_an_edit_elsewhere_counts(store: Any, tmp_path: Path, content: str) -> None:
     store.put(HERE, "k", a_lesson(content))

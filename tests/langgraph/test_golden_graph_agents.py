@@ -54,6 +54,7 @@ def test_the_agent_goes_the_way_of_the_trace(trace: Any, where: Any) -> None:
     assert str(result) == trace["answer"]
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize("rule", RULES["steps"], ids=lambda rule: f"max_steps={rule['max_steps']}")
 def test_the_step_limit_counts_drafts_and_revisions(rule: Any, graph: Graph) -> None:
     chat = Chat(never_good)

@@ -109,6 +109,7 @@ async def force(store: SqliteStore, episode: str) -> None:
     await store._db.write(work)  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("side", ["sync", pytest.param("async", marks=pytest.mark.slow)])
 def test_two_processes_on_one_thread_pay_once(side: str, tmp_path: Path) -> None:
     """The second is refused while the first is at a node; whoever comes after goes on with what is there."""

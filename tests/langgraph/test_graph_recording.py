@@ -131,6 +131,7 @@ def test_an_unknown_cost_is_not_zero_and_a_known_one_is_summed(tmp_path: Path) -
     assert [episode.usage.cost for episode in recorded(tmp_path)] == [None, 0.5]
 
 
+@pytest.mark.slow
 def test_the_head_says_what_it_rests_on(tmp_path: Path) -> None:
     with a_store(tmp_path) as store:
         graph = a_graph(chat(8), store=store, instructions="Be short.", name="asker", checkpointer=InMemorySaver())
@@ -153,6 +154,7 @@ def test_nothing_is_recorded_where_that_is_asked(tmp_path: Path, monkeypatch: py
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_runs_are_recorded_where_mulligan_runs_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
     result = a_graph(chat(3, 8), store=None).invoke(asking())["reflexion"]
@@ -166,6 +168,7 @@ def test_runs_are_recorded_where_mulligan_runs_looks(tmp_path: Path, monkeypatch
     assert "**Led by:** a LangGraph graph" in told
 
 
+@pytest.mark.slow
 def test_who_can_go_on_with_a_run_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
     graph = a_graph(chat(8), store=None, checkpointer=InMemorySaver(), interrupt_before=["execute_tool"])

@@ -32,6 +32,7 @@ def test_a_server_is_told_what_goes_in_and_what_comes_out(graph: Any) -> None:
 QUESTION = "Which genes does EOMES regulate?"
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.filterwarnings("ignore:This API is in beta")
 @pytest.mark.parametrize(
     "message",

@@ -49,6 +49,7 @@ async def test_a_question_that_is_cancelled_takes_its_query_with_it(way: str, kg
         await graph.close()
 
 
+@pytest.mark.slow
 async def test_a_query_that_never_ends_goes_back_to_the_model_and_the_next_one_works(where: Any) -> None:
     chat = Chat([draft(ENDLESS), revision(1, GOOD), revision(9)])
     agent = KGQueryReflexionAgent(chat, where, seconds=2, store=False)

@@ -107,6 +107,7 @@ def unasked(question: str) -> str:
     pytest.fail(f"a prompt was made for {question}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "prompt", [unasked, *(pytest.param(prompt, marks=pytest.mark.slow) for prompt in (PROMPT, None))]
 )

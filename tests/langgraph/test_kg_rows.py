@@ -49,6 +49,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.dictionaries(st.text(max_size=10), JSON, max_size=6), max_size=40), bound=st.integers(200, 4000)
 )

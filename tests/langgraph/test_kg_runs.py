@@ -89,6 +89,7 @@ def replying(*replies: Any) -> Chat:
     return Chat(reply)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_short_is_resumed(access: Any, store: SqliteStore) -> None:
     broken = replying(draft(EMPTY), ModelError("the provider is down"))
     agent = KGQueryReflexionAgent(lambda: Conversation(broken), access, store=store)
@@ -113,6 +114,7 @@ def test_a_run_that_was_cut_short_is_resumed(access: Any, store: SqliteStore) ->
     again.close()
 
 
+@pytest.mark.slow
 def test_another_agents_run_is_not_resumed(kg: Path, store: SqliteStore) -> None:
     class Other(KGQueryReflexionAgent):
         pass

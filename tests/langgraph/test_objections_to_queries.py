@@ -63,12 +63,14 @@ async def objections(graph: Graph, question: str, query: str) -> Any:
     return [*asked.get("objections", ()), *asked.get("doubts", ())]
 
 
+@pytest.mark.light_cases(1)
 async def test_nothing_speaks_against_a_right_query(asked_graph: tuple[str, Graph]) -> None:
     name, graph = asked_graph
     found = {question: await objections(graph, question, query) for question, query in QUESTIONS[name]}
     assert {question for question, said in found.items() if said} == OBJECTED & set(found), found
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize(("question", "query"), WRONG)
 async def test_something_speaks_against_a_wrong_query(movies: Graph, question: str, query: str) -> None:
     assert await objections(movies, question, query) != []

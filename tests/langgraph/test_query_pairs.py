@@ -84,6 +84,7 @@ async def test_a_solved_run_keeps_its_question_and_query_without_a_model(graph: 
     assert await bank.pairs.keep(pair.context["graph"], SHAPE, GOOD, episode) is None, "kept once"
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("question", "replies", "stops"),
     [
@@ -136,6 +137,7 @@ async def test_a_new_graph_keeps_and_shows_pairs(graph: Graph, bank: Bank) -> No
     assert [pair.content for pair in await pairs(bank)] == [OF_OTHER, GOOD]
 
 
+@pytest.mark.slow
 async def test_no_pair_goes_to_another_graph_or_another_agent(
     graph: Graph, kg: Path, tmp_path: Path, store: Any, bank: Bank
 ) -> None:
@@ -185,6 +187,7 @@ async def test_the_same_shape_comes_first_then_what_a_person_confirmed(graph: Gr
     assert [one.id for one in like] == [far.id], "nearly the same shape"
 
 
+@pytest.mark.slow
 async def test_three_pairs_at_most_are_shown(graph: Graph, store: Store, bank: Bank) -> None:
     distinct, newest = GOOD.replace("RETURN", "RETURN DISTINCT"), GOOD.replace("name ORDER BY name", "name")
     for query in (GOOD, distinct, newest):

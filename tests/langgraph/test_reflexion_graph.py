@@ -40,6 +40,7 @@ def test_a_step_is_a_draft_or_a_revision(way: str, steps: int) -> None:
     assert result["score"] == (None if steps == 1 else 2)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("given", [{}, {"recursion_limit": 1}, {"recursion_limit": 25}])
 @pytest.mark.parametrize("way", ["invoke", "astream"])
 def test_the_recursion_limit_is_never_reached_before_the_step_limit(way: str, given: Any) -> None:

@@ -103,6 +103,7 @@ def test_an_edit_reaches_the_blocks_that_providers_repeat_a_call_in() -> None:
     assert seen.content[1]["input"] == seen.tool_calls[0]["args"] == {"answer": "mine", "reflection": "theirs too"}
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize("way", BOTH)
 @pytest.mark.parametrize("node", ["draft", "execute_tool", "revise"])
 @pytest.mark.parametrize("where", ["interrupt_before", "interrupt_after"])

@@ -39,6 +39,7 @@ async def test_hostile_lines_among_good_ones(database: Path, revision: str) -> N
     await lane(database, 1, revision, 300)
 
 
+@pytest.mark.slow
 async def test_what_is_logged_of_hostile_lines_is_lines(database: Path) -> None:
     """With all that can be logged: no line of ours is made by a client, and nothing of what it said is repeated."""
     await keep(database)

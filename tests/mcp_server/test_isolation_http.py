@@ -62,6 +62,7 @@ async def test_learning_the_same_is_as_if_nobody_had_learned_it(tmp_path: Path, 
     assert any(r"\"duplicates_skipped\": 0" in answer for answer in lives[0])
 
 
+@pytest.mark.slow
 async def test_a_session_of_another_is_like_one_that_is_not_there(tmp_path: Path) -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
     async with house(room(tmp_path, "with"), OLDER, inhabited=True) as there:
@@ -99,6 +100,7 @@ async def test_an_id_that_another_is_using_is_free(tmp_path: Path, monkeypatch: 
     assert statuses == [404, 404]
 
 
+@pytest.mark.slow
 async def test_an_event_stream_tells_nothing_of_another(tmp_path: Path) -> None:
     """The bystander lives while the curious one listens to all that its session may be told unasked."""
     async with house(room(tmp_path, "with"), OLDER, inhabited=False) as there:

@@ -8,8 +8,15 @@ from reflexion_clients import a_service, step, told
 from mulligan.mcp_server.http import transports
 from mulligan.mcp_server.http.transports import ConnectionStates
 from mulligan.mcp_server.tool import ConnectionState
+from mulligan.mcp_server.tools import reflexion_thinking
 
-LONG = 1_900_000
+LONG = 1_900
+
+
+@pytest.fixture(autouse=True)
+def a_thousandth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousandth of the room of a connection: to mask megabytes takes seconds."""
+    monkeypatch.setattr(reflexion_thinking, "MAX_WEIGHT", 4_000)
 
 
 async def test_a_connection_forgets_the_agents_that_it_did_not_hear_of_for_longest() -> None:

@@ -187,6 +187,7 @@ def test_limits_that_cannot_be_are_refused(rate: float) -> None:
         Admission(0)
 
 
+@pytest.mark.light_cases(1)
 def test_more_calls_than_are_served_at_once_are_told_when_to_come_again(model: Wire, era: str) -> None:
     with served(*MODEL, "--concurrency", "2") as server, ThreadPoolExecutor(2) as pool:
         model.plays({"when": "", "answer": "42", "held": True})
@@ -201,6 +202,7 @@ def test_more_calls_than_are_served_at_once_are_told_when_to_come_again(model: W
         assert asks[2].post(calling(era, SOLVE))[0] == 200
 
 
+@pytest.mark.slow
 def test_a_call_whose_client_has_hung_up_still_counts(model: Wire) -> None:
     with served(*MODEL, "--concurrency", "1", "--log-level", "info") as server:
         model.plays({"when": "", "answer": "42", "held": True})
@@ -229,6 +231,7 @@ def test_an_id_in_flight_is_not_taken_twice_in_a_session(model: Wire) -> None:
         assert asks.status(ping(7)) == 200
 
 
+@pytest.mark.slow
 def test_who_takes_the_id_of_a_call_that_was_left_does_not_get_its_answer(server: Running) -> None:
     """Each call is left at once; its id is refused while it is in flight, and then free."""
     asks = poster(server, "older")
@@ -243,6 +246,7 @@ def test_who_takes_the_id_of_a_call_that_was_left_does_not_get_its_answer(server
     until(lambda: asks.status(ping(7)) == 200)
 
 
+@pytest.mark.light_cases(1)
 def test_an_id_is_free_as_soon_as_its_answer_was_read(server: Running, era: str) -> None:
     one = poster(server, era, RECALL)
     parts = urlsplit(server.url)
@@ -254,6 +258,7 @@ def test_an_id_is_free_as_soon_as_its_answer_was_read(server: Running, era: str)
             assert (response.status, b"no_memories" in response.read()) == (200, True)
 
 
+@pytest.mark.slow
 def test_an_id_is_free_as_soon_as_its_answer_was_read_from_a_stream(tmp_path: Any) -> None:
     with served("--rate", "0", transport="sse", env={"MULLIGAN_HOME": str(tmp_path)}) as server:
         stream, one = Stream(server.url), Poster(server.url)
@@ -318,6 +323,7 @@ async def test_the_end_of_an_answer_leaves_after_all_else_of_it_is_done() -> Non
     assert sent == ["http.response.start", "put away", "http.response.body"]
 
 
+@pytest.mark.slow
 def test_event_streams_are_counted_apart(server: Running) -> None:
     with served("--concurrency", "1", "--rate", "0", transport="sse") as server:
         streams = [Stream(server.url) for _ in range(256)]

@@ -251,6 +251,7 @@ async def test_what_cannot_be_is_refused(arguments: dict[str, Any], message: str
         assert message in said["message"]
 
 
+@pytest.mark.slow
 async def test_room_is_limited() -> None:
     async with a_service() as service, a_client(service) as client:
         group = await opened(client)
@@ -285,6 +286,7 @@ async def test_without_extract_memory_the_lessons_are_kept_by_a_command() -> Non
         assert unknown == {"status": "error", "message": "Unknown tool: memory_groups"}
 
 
+@pytest.mark.slow
 async def test_a_model_of_the_server_compares_and_learns_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with running("--port", "0") as wire:
         monkeypatch.setenv("OPENAI_API_KEY", KEY)

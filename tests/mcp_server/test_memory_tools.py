@@ -38,19 +38,16 @@ async def told(service: Service, tool: str, bound: str | None = None, /, **argum
 # --- what is recalled -------------------------------------------------------------------------------------------------
 
 
-async def test_lessons_are_found_by_the_kind_that_a_cluster_gave_them() -> None:
+async def test_lessons_are_found_by_their_kind() -> None:
     async with a_service() as service, a_client(service) as client:
         bank = service.bank("me")
         tasks = [f"Parse the date {day} with the calendar." for day in ("one", "two", "three")]
         tasks += [f"Add the tax to the invoice for {who} and send it." for who in ("Ann", "Bob", "Cid")]
         for n, task in enumerate(tasks):
-            await bank.add(f"L{n}", f"Way {n}.", query=task)
-        proposed = await bank.kinds.propose()
-        name = next(kind.name for kind in proposed.kinds if "invoice" in kind.tasks[0])
-        await bank.kinds.keep(proposed.renamed({name: "billing"}), lessons=True)
+            await bank.add(f"L{n}", f"Way {n}.", query=task, kind="billing" if n > 2 else "dates")
         asked = {"query": tasks[3], "agent_id": "me", "kind": "Billing", "top_k": 5}
         found = await good(client, "retrieve_memory", **asked)
-        other = await good(client, "retrieve_memory", **{**asked, "kind": "calendar parse date"})
+        other = await good(client, "retrieve_memory", **{**asked, "kind": "dates"})
     assert "L3" in {memory["title"] for memory in found["memories"]} <= {"L3", "L4", "L5"}
     assert "L3" not in {memory["title"] for memory in other["memories"]}
 

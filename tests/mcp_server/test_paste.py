@@ -61,6 +61,7 @@ def test_every_client_is_offered() -> None:
     assert OFFERED == CLIENTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "client", [pytest.param(name, marks=[] if name == "vscode" else pytest.mark.slow) for name in CLIENTS]
 )

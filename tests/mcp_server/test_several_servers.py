@@ -62,6 +62,7 @@ class both(ExitStack):
         return Balancer([self.enter_context(served(*words, env=env)).url for _ in range(2)])
 
 
+@pytest.mark.light_cases(1)
 @MODES
 async def test_an_episode_goes_on_at_the_other_server(balancer: Balancer, mode: str) -> None:
     async with Client(balancer.over(), mode=mode) as client:
@@ -96,6 +97,7 @@ async def test_a_session_that_a_request_names_holds_nothing(balancer: Balancer) 
         assert "remembers nothing between calls" in said
 
 
+@pytest.mark.light_cases(1)
 @MODES
 async def test_a_group_is_filled_and_closed_wherever_it_is_asked_for(balancer: Balancer, mode: str) -> None:
     async with Client(balancer.over(), mode=mode) as client:
@@ -121,6 +123,7 @@ async def test_a_group_is_filled_and_closed_wherever_it_is_asked_for(balancer: B
     assert min(balancer.asked) >= 5
 
 
+@pytest.mark.light_cases(1)
 @MODES
 async def test_the_walls_hold_at_both(address: str, mode: str) -> None:
     with both(address, MULLIGAN_TOKEN=f"{ANN} {BEN}") as balancer:
@@ -152,6 +155,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Generator[Wire]:
         yield wire
 
 
+@pytest.mark.light_cases(1)
 @MODES
 async def test_what_one_accepted_is_learned_once_by_either(address: str, wire: Wire, mode: str) -> None:
     wire.plays(

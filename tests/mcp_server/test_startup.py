@@ -24,6 +24,7 @@ def imported(said: str) -> set[str]:
     return {line.rpartition("|")[2].strip() for line in lines}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tools", ["all", *(pytest.param(tools, marks=pytest.mark.slow) for tools in ("reflexion", "memory"))]
 )

@@ -96,6 +96,7 @@ def test_empty_lines_and_windows_line_ends_are_passed_over(server: Piped) -> Non
     assert server.receive()["id"] == "after"
 
 
+@pytest.mark.slow
 def test_a_long_line_is_not_held(server: Piped) -> None:
     before = server.memory()
     for _ in range(4):
@@ -133,6 +134,7 @@ def test_a_client_that_reads_nothing_holds_us_back_and_not_our_memory() -> None:
         assert server.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_second_request_of_an_id_in_flight_is_refused_and_the_first_is_answered(model: Wire) -> None:
     with piped(*MODEL) as server:
         begin_to_solve(server, model, {"answer": "42", "held": True})
@@ -176,6 +178,7 @@ def test_an_answer_outlives_the_end_of_the_input(model: Wire) -> None:
         assert server.ended() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "by", [signal.SIGTERM, *(pytest.param(by, marks=pytest.mark.slow) for by in (signal.SIGINT, signal.SIGHUP))]
 )
@@ -232,6 +235,7 @@ def test_without_standard_input_or_output_there_is_nobody_to_serve() -> None:
         assert b"is closed" in ran.stderr
 
 
+@pytest.mark.slow
 def test_input_from_a_file_is_served_to_its_end(tmp_path: Path) -> None:
     asks = tmp_path / "asks"
     asks.write_text("".join(json.dumps({**PING, "id": id}) + "\n" for id in range(100)))
@@ -241,6 +245,7 @@ def test_input_from_a_file_is_served_to_its_end(tmp_path: Path) -> None:
     assert sorted(answer["id"] for answer in answers) == list(range(100))
 
 
+@pytest.mark.slow
 def test_a_client_that_hangs_up_on_our_answers_ends_the_server() -> None:
     process = subprocess.Popen(MULLIGAN, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdin
@@ -268,6 +273,7 @@ def test_the_library_serves_and_gives_standard_output_back(tmp_path: Path) -> No
     assert back == "back again"
 
 
+@pytest.mark.slow
 def test_at_a_terminal_it_says_what_it_waits_for(tmp_path: Path) -> None:
     environment = {**os.environ, "MULLIGAN_HOME": str(tmp_path)}
     with (

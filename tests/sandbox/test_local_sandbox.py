@@ -176,11 +176,12 @@ asyncio.run(LocalSandbox().run(Job(argv, seconds=60)))
     await until_gone("marker-of-kill", scratches)
 
 
-async def test_two_hundred_jobs_at_once(scratches: Path) -> None:
+@pytest.mark.parametrize("jobs", [20, pytest.param(200, marks=pytest.mark.slow)])
+async def test_many_jobs_at_once(scratches: Path, jobs: int) -> None:
     box = LocalSandbox(parallel=8)
     before = len(os.listdir("/proc/self/fd"))
-    ran = await asyncio.gather(*(box.run(Job(python(f"print({n})"), seconds=60)) for n in range(200)))
-    assert [one.stdout for one in ran] == [f"{n}\n" for n in range(200)]
+    ran = await asyncio.gather(*(box.run(Job(python(f"print({n})"), seconds=60)) for n in range(jobs)))
+    assert [one.stdout for one in ran] == [f"{n}\n" for n in range(jobs)]
     assert os.listdir(scratches) == []
     assert len(os.listdir("/proc/self/fd")) < before + 20
 
@@ -265,6 +266,7 @@ async def test_a_crash_is_distinguished_from_an_exit() -> None:
     assert "SIGABRT" in ran.stderr
 
 
+@pytest.mark.slow
 async def test_reading_a_gigabyte_takes_little_memory() -> None:
     import resource
 
@@ -307,6 +309,7 @@ def test_one_sandbox_over_several_event_loops() -> None:
     assert asyncio.run(three()) == asyncio.run(three()) == [0, 0, 0]
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("confined", [True, False])
 def test_the_time_that_jobs_take_counts_as_that_of_children(confined: bool) -> None:
     """As `time` and getrusage show it: that of the job, and of a process that it started and waited for."""

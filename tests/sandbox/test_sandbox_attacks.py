@@ -28,11 +28,13 @@ def strict() -> LocalSandbox:
         pytest.skip(f"no strict sandbox here: {error}")
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 async def test_attack_is_held(attack: Attack, strict: LocalSandbox) -> None:
     assert await tried(strict, attack) == []
 
 
+@pytest.mark.slow
 async def test_the_attacks_do_harm_where_nothing_holds_them() -> None:
     weak = LocalSandbox(level="limits")
     named = [attack for attack in ATTACKS if attack.name in HARMLESS]

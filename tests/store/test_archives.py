@@ -50,6 +50,7 @@ async def moved(here: Memory, there: Memory) -> None:
     await there.lessons.restore([prepared(one, quarantine=True) for one in several])
 
 
+@pytest.mark.light_cases(1)
 async def test_a_bank_that_moves_recalls_the_same_in_every_form(memory: Memory, there: Memory) -> None:
     old, new = a_bank(memory), a_bank(there)
     for n in range(8):

@@ -9,7 +9,7 @@ import pytest
 from lesson_kit import E1, E2, entry, ids, vectors
 
 from mulligan.core.errors import NotFound, StoreError
-from mulligan.core.lessons import Added, Addition, FoundKind, KindMap, LessonStore, Link, Receipt, Selection
+from mulligan.core.lessons import Added, Addition, LessonStore, Link, Receipt, Selection
 from mulligan.core.records import Json, Lesson, Origin
 
 
@@ -309,25 +309,3 @@ async def test_folding_confirms_a_fact_and_never_the_other_way(store: LessonStor
     await store.add("a", [fact("3", "1", confirmed=False)])
     (one,) = await store.get("a", ["1"])
     assert (one.confirmed, one.outcome, one.support) == (True, "success", 3)
-
-
-async def test_the_kinds_that_were_kept_last_count_in_their_project_of_their_agent(store: LessonStore) -> None:
-    first = KindMap("p", 1.0, E1, 0.4, b"\x00c", (FoundKind("标题", b"\xffm", 3),), 9, {"l1": "标题"})
-    second, elsewhere = replace(first, at=2.0, kinds=()), replace(first, project="q")
-    for kinds in (first, second, elsewhere):
-        await store.keep_kinds("a", kinds)
-    await store.keep_kinds("b", first)
-    assert await store.kinds("a", "p") == second
-    await store.drop_kinds("a", "p")
-    assert await store.kinds("a", "p") == first
-    for _ in range(2):  # where there is none, nothing is dropped
-        await store.drop_kinds("a", "p")
-    assert [await store.kinds(agent, project) for agent in "abc" for project in "pq"] == [
-        *(None, elsewhere),
-        *(first, None),
-        *(None, None),
-    ]
-    await store.purge("a", None)
-    assert await store.kinds("a", "q") is None
-    assert await store.kinds("b", "p") == first
-    assert await store.verify() == []

@@ -70,6 +70,7 @@ async def test_a_file_of_version_1_keeps_its_episodes_and_gets_a_bank(tmp_path: 
     assert sql(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
 
 
+@pytest.mark.slow
 async def test_two_processes_that_upgrade_at_once_both_succeed(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as db:

@@ -220,6 +220,7 @@ async def kills(folder: Path, count: int) -> str:
     return f"{count} kills, {confirmed} confirmed writes, {flew} that were done and not yet confirmed, {time.monotonic() - began:.0f} s"
 
 
+@pytest.mark.slow
 async def test_a_few_kills_lose_nothing_that_was_confirmed(tmp_path: Path) -> None:
     await kills(tmp_path, 10)
 

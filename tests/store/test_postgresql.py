@@ -21,7 +21,7 @@ from mulligan.app.doctor import report
 from mulligan.cli.main import cli
 from mulligan.core.episode import Acted
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
-from mulligan.core.lessons import KindMap, Link, Receipt
+from mulligan.core.lessons import Link, Receipt
 from mulligan.core.protocols import Store
 from mulligan.core.records import Attempt, Episode, Task
 from mulligan.store import open_store
@@ -75,7 +75,6 @@ async def filled(store: Store, agent: str) -> None:
     await lessons.link(agent, [Link("1", "2", 0.5, "e")])
     await lessons.recalled(Receipt("r", agent, 1.0, "q", {"1": 0.5}))
     await lessons.outcome_of(agent, "r", True)
-    await lessons.keep_kinds(agent, KindMap("", 1.0, "e", 0.4, b""))
     await queue.enqueue("k", agent, {"of": agent}, follows=["r"])
 
 

@@ -46,6 +46,7 @@ def pid_of_the_dead() -> int:
     return process.pid
 
 
+@pytest.mark.slow
 async def test_three_processes_that_start_at_once_lose_no_write(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "m.db"
     running = [writer(path, id, 100) for id in ("a", "b", "c")]
@@ -59,6 +60,7 @@ async def test_three_processes_that_start_at_once_lose_no_write(tmp_path: Path) 
     await store.close()
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("after", [1, 7, 40])
 async def test_what_was_confirmed_survives_a_kill_and_the_lease_is_free_at_once(tmp_path: Path, after: int) -> None:
     path = tmp_path / "m.db"

@@ -18,7 +18,7 @@ from mulligan.bank.bank import Bank
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.episode import Acted
 from mulligan.core.errors import Unreadable
-from mulligan.core.lessons import Account, KindMap, Link, Memory, Receipt, Selection
+from mulligan.core.lessons import Account, Link, Memory, Receipt, Selection
 from mulligan.core.records import Attempt, Episode, Task
 from mulligan.recording.holders import owner
 from mulligan.store import open_store
@@ -41,7 +41,7 @@ BAD_LESSON = {
 
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
-    """Three lessons, two of them linked, a recall with its outcome, an account of an episode, kinds of task, and a piece
+    """Three lessons, two of them linked, a recall with its outcome, an account of an episode, and a piece
     of work."""
     opened = open_store(tmp_path / "m.db").memory
     await opened.lessons.add("a", [entry("1"), entry("2"), entry("3")])
@@ -49,7 +49,6 @@ async def memory(tmp_path: Path) -> AsyncIterator[Memory]:
     await opened.lessons.recalled(Receipt("r", "a", 1.0, "q", {"2": 0.9}))
     await opened.lessons.outcome_of("a", "r", True)
     await opened.lessons.keep_accounts("a", [Account("e1", "p", 1.0, "t")], 9)
-    await opened.lessons.keep_kinds("a", KindMap("p", 1.0, E1, 0.4, b""))
     await opened.queue.enqueue("k", "a", {"n": 1})
     yield opened
     await opened.close()
@@ -143,8 +142,6 @@ ELSEWHERE = {
     "an account": "UPDATE accounts SET record = '['",
     "the project of an account": "UPDATE accounts SET project = 'q'",
     "the episode of an account": "UPDATE accounts SET id = x'00'",
-    "kinds of task": "UPDATE found_kinds SET record = '['",
-    "the project of kinds of task": "UPDATE found_kinds SET project = x'00'",
     "a count of outcomes": "UPDATE worth SET record = '[' WHERE lesson > 0",
     "a detail": "UPDATE log SET detail = '{' WHERE change = 'used'",
     "a payload": "UPDATE payloads SET payload = '{'",

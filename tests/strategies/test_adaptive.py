@@ -1,20 +1,26 @@
-"""The strategy `adaptive`: its arms, what it learns, and that a resume chooses the same."""
+"""A strategy of one's own that learns, examples/thompson_strategy.py: its arms, what it learns, and that a resume
+chooses the same."""
 
 import json
 import random
+import sqlite3
+import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
 import mulligan
 from mulligan import ScriptedModel
+from mulligan.app.plugins import find
 from mulligan.cli.main import cli
-from mulligan.core.arms import MOST_MEMORY, ArmRow, counted, memory, odds, seen
+from mulligan.core.arms import MOST_MEMORY, ArmRow, counted, memory, seen
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.protocols import Model, Store
@@ -22,8 +28,11 @@ from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Attempt, Choice, Episode, Feedback, Finding, Head, Outcome, Task, Trial
 from mulligan.core.worth import interval
 from mulligan.store import open_store
-from mulligan.strategies.adaptive import FIT, Adaptive, signal_of
 from mulligan.text.evidence import evidence_of
+
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "thompson_strategy.py")
+Adaptive = find("strategies", EXAMPLE)
+example = sys.modules[Adaptive.__module__]
 
 CHECKED = Feedback(False, "no", evidence=evidence_of([Finding("assert f(1) == 2", got="1")]))
 SURE = {"evidence": [900.0, 100.0]}
@@ -39,7 +48,7 @@ def an_episode(*feedback: Feedback, seed: int = 0, outputs: str = "abcdefgh", ar
     return Episode("e", Task("p"), head=Head(seed=seed), trials=trials)
 
 
-def arm_of(strategy: Adaptive, episode: Episode) -> str:
+def arm_of(strategy: Any, episode: Episode) -> str:
     choice = strategy.decide(episode).choice
     assert choice is not None
     return choice.arm
@@ -57,11 +66,11 @@ def arm_of(strategy: Adaptive, episode: Episode) -> str:
     ],
 )
 def test_the_feedback_decides_which_arms_there_are(attempt: Attempt, feedback: Feedback | None, signal: str) -> None:
-    assert signal_of(Trial(1, attempt, feedback)) == signal
+    assert example.signal_of(Trial(1, attempt, feedback)) == signal
     episode = Episode("e", Task("p"), trials=(Trial(1, attempt, feedback),))
     choice = Adaptive().decide(episode).choice
     assert choice is not None
-    assert (choice.signal, set(choice.odds)) == (signal, set(FIT[signal]))
+    assert (choice.signal, set(choice.odds)) == (signal, set(example.FIT[signal]))
     assert sum(choice.odds.values()) == pytest.approx(1)
     assert from_json(Choice, to_json(choice)) == choice
 
@@ -173,7 +182,7 @@ async def solved(store: Store, model: Model, trials: int = 4, kind: str = "") ->
     return await mulligan.solve(
         "Name a drink.",
         evaluator=judge,
-        strategy="adaptive",
+        strategy=EXAMPLE,
         model=model,
         trials=trials,
         seed=1,
@@ -239,7 +248,7 @@ def test_stats_show_what_was_learned_and_forget_forgets_it(tmp_path: Path, monke
         return CliRunner().invoke(cli, [*words], catch_exceptions=False).output
 
     assert "Nothing is counted yet" in run("strategies", "stats")
-    task = ["solve", "drink", "--kind", "Drinks", "--evaluator", "contains:water", "--strategy", "adaptive", "-q"]
+    task = ["solve", "drink", "--kind", "Drinks", "--evaluator", "contains:water", "--strategy", EXAMPLE, "-q"]
     run(*task, "--model", f"scripted:{script}")
     (over_all, of_kind) = json.loads(run("strategies", "stats", "--json"))
     assert (over_all["kind"], of_kind["kind"], of_kind["passed"], of_kind["share"]) == ("", "drinks", 1, 1.0)
@@ -252,5 +261,31 @@ def test_stats_show_what_was_learned_and_forget_forgets_it(tmp_path: Path, monke
     assert json.loads(run("strategies", "stats", "--json")) == []
 
 
+def test_a_run_of_the_strategy_that_was_built_in_is_shown_and_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
+    (tmp_path / "s.json").write_text(json.dumps(["tea", "Say 'water', not tea.", "coffee"]))
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(cli, [*words, "--model", "scripted:s.json"] if words[0] == "solve" else [*words])
+
+    judged = ["solve", "drink", "--evaluator", "contains:water", "--trials", "2", "-q", "--strategy"]
+    run(*judged, EXAMPLE)
+    with closing(sqlite3.connect(tmp_path / "mulligan.db")) as db, db:  # as an older version recorded it
+        for table, column in (("episodes", "record"), ("events", "event")):
+            sql = f"UPDATE {table} SET {column} = replace({column}, ?, '\"adaptive\"')"
+            assert db.execute(sql, (json.dumps(EXAMPLE),)).rowcount
+    (listed,) = json.loads(run("runs", "list", "--json").output)
+    for shown in (run("runs", "show", listed["run"]), run("runs", "export", listed["run"])):
+        assert shown.exit_code == 0
+        assert "evidence" in shown.output
+    for refused in (run(*judged, "adaptive"), run("runs", "resume", listed["run"], "--fork", "--trials", "3")):
+        said = f"{refused.exception} {refused.output}"
+        assert "'adaptive'. It was removed:" in said
+        assert "examples/thompson_strategy.py" in said
+
+
 def test_odds_are_those_of_the_draw() -> None:
-    assert odds({"a": (1000.0, 1.0), "b": (1.0, 1000.0)}, random.Random(0)) == {"a": 1.0, "b": 0.0}
+    assert example.odds({"a": (1000.0, 1.0), "b": (1.0, 1000.0)}, random.Random(0)) == {"a": 1.0, "b": 0.0}

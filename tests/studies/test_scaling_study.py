@@ -16,6 +16,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     runpy.run_path(str(STUDY), run_name="__main__")
 
 
+@pytest.mark.slow
 def test_all_arms_run_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "answers.json").write_text(json.dumps(["I do not know."] * 400))

@@ -77,6 +77,7 @@ async def test_over_stdio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert is_gone(pid)
 
 
+@pytest.mark.slow
 async def test_names_fit_every_provider_and_differ() -> None:
     async with started(EXAMPLE) as tools:
         names = [tool.name for tool in await tools.offer()]

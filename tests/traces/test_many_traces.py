@@ -250,6 +250,7 @@ async def learned_in(bank: str) -> list[str]:
         return sorted(lesson.content for lesson in await opened.list(Selection(("active",), limit=None)))
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("after", [1, 3, 5])
 async def test_what_was_stopped_goes_on_and_each_span_is_learned_from_once(here: Path, after: int) -> None:
     traces = [request(*story(n, 1)) for n in range(1, 7)]

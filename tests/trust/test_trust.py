@@ -175,6 +175,7 @@ def test_the_hash_that_is_printed_counts_anywhere(
     assert (is_trusted(project), is_trusted(copy)) == (True, False)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(("answer", "then"), [("y", True), ("n", False), ("", False)])
 def test_a_person_is_shown_what_would_run_and_asked(project: Path, answer: str, then: bool) -> None:
     (project / ".env").write_text("OPENAI_API_KEY=sk-hushhush\nOPENAI_BASE_URL=http://\x1b[31mhost\nLD_PRELOAD=x\n")

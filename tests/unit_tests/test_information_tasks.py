@@ -102,6 +102,7 @@ def test_hidden_asserts_are_four_or_more_on_other_inputs_and_the_task_holds_no_a
     assert len((folder / "solution.py").read_text().splitlines()) <= 6
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("folder", FOLDERS[::9], ids=NAMES[::9])
 async def test_the_evaluator_judges_as_plain_python_does(
     folder: Path, judge: Callable[..., Awaitable[Feedback]]

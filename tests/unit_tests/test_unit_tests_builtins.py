@@ -59,6 +59,7 @@ RIGHT = {
 }
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize("name", RIGHT)
 async def test_a_right_function_passes_whatever_its_name(judge: Judge, name: str) -> None:
     """Nor do the examiner's own instruments use it."""
@@ -77,6 +78,7 @@ USES = (
 SHADOWS = ("all", "len", "abs", "isinstance", "sorted", "list", "range", "type", "max", "sum", "iter", "repr")
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize("name", SHADOWS)
 @pytest.mark.parametrize("first", ["", "import inspect\n"], ids=["outside", "in process"])
 async def test_an_attempt_that_defines_a_builtin_changes_no_verdict(judge: Judge, name: str, first: str) -> None:

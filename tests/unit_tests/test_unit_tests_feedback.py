@@ -128,6 +128,7 @@ async def test_a_hanging_test_is_named_and_does_not_take_the_others_with_it(judg
     assert "assert f(1) == 1  # timed out after 1.0 s" in feedback.text
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("first", ["", "import inspect\n"])
 async def test_the_whole_file_is_bounded_when_every_test_hangs(judge: Judge, first: str) -> None:
     tests = first + "\n".join(f"assert f({n}) == {n}" for n in range(50))
@@ -253,6 +254,7 @@ async def test_tests_that_run_nothing_are_no_verdict(judge: Judge) -> None:
     assert feedback.passed is None
 
 
+@pytest.mark.slow
 async def test_tests_that_hang_without_a_call_are_no_verdict(judge: Judge) -> None:
     feedback = await judge("def f(x): return x", "while True:\n    pass\nassert f(1)", seconds=0.5)
     assert feedback.passed is None

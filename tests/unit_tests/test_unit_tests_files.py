@@ -50,6 +50,7 @@ def test_a_tests_file_that_is_too_large_for_the_wire_is_refused_before_anything_
         UnitTests.check(value, "mine.py")
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     "tests",
     [

@@ -14,6 +14,7 @@ from mulligan.core.records import Feedback
 Judge = Callable[..., Awaitable[Feedback]]
 
 
+@pytest.mark.light_cases(8)
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_no_attack_passes_when_the_verdict_is_computed_outside(judge: Judge, name: str) -> None:
     feedback = await judge(ATTACKS[name], TESTS, seconds=3.0)

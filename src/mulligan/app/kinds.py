@@ -1,16 +1,13 @@
-"""The kind of a task: given, by the rules of mulligan.toml, or that of the nearest kept cluster of the bank."""
+"""The kind of a task: given, or by the rules of mulligan.toml."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 from mulligan.app.config import Config
 from mulligan.core.errors import InvalidInput
-from mulligan.core.optional import MeasuringBank, with_defaults
-from mulligan.core.protocols import Bank
 from mulligan.core.records import Json, KindOrigin, Task, checked_kind
 
 
@@ -35,21 +32,3 @@ def with_kind(task: Task, kind: str | None, config: Config) -> Task:
         rules: Mapping[str, Json] = config.table("kinds")
         fitting = [pattern for pattern, found in rules.items() if check_rule(pattern, found).search(task.prompt)]
     return replace(task, kind=rules[fitting[0]], kind_from=KindOrigin("rule", fitting[0])) if fitting else task
-
-
-@runtime_checkable
-class FindsKinds(Protocol):
-    """Gives a task the kind of its nearest cluster: see `bank.kinds.found.Kinds`."""
-
-    async def with_kind(self, task: Task) -> tuple[Task, str]: ...
-
-
-async def clustered(task: Task, bank: Bank | None, notice: Callable[[str], object]) -> Task:
-    """The task, where it has no kind yet, with that of the nearest cluster that the bank keeps."""
-    kinds = with_defaults(bank, MeasuringBank).kinds
-    if not isinstance(kinds, FindsKinds):
-        return task
-    task, about = await kinds.with_kind(task)
-    if about:
-        notice(about)
-    return task

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from mulligan.app.compose import OBJECT, Composition, Drive, Parts, asks_model, changed, compose
-from mulligan.app.kinds import clustered
 from mulligan.app.plugins import find
 from mulligan.app.recipe import Recipe
 from mulligan.app.scaling import best_of
@@ -84,8 +83,6 @@ class Runner:
             raise InvalidInput(
                 f"The task is not valid UTF-8 (character {error.start}): no model could read it."
             ) from None
-        if not over:
-            task = await clustered(task, self.parts.bank, self.notice)
         done, run = list(over), over[-1].run if over else secrets.token_hex(4)
         if self.recipe.grouped:
             return (await self.group(run, run, task))[0]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
-from mulligan.app.sessions import Old, project_bank
+from mulligan.app.sessions import project_bank
 from mulligan.core.errors import MulliganError
 from mulligan.core.turns import Turn
 from mulligan.hooks.learning import events_since, keep

@@ -16,7 +16,6 @@ from typing import Any, Self, Unpack
 
 from mulligan.bank import changes
 from mulligan.bank.exchange.audit import Decided, decided
-from mulligan.bank.kinds.found import Kinds
 from mulligan.bank.learn.groups import Groups, question_work
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
 from mulligan.bank.learn.validation import checked_fields
@@ -52,7 +51,6 @@ class Bank:
         self._writer = LessonWriter(ports, self._indexes)
         self._learning = Learning(ports, self._writer)
         self.pairs = QueryPairs(ports, self._indexes, self._writer)
-        self.kinds = Kinds(ports, self._writer)
         self.groups = Groups(ports, self.learn, self.resume)
         self._upkeep = upkeep = Upkeep(ports, self._indexes, self._writer)
         self._worker = Worker(

@@ -83,11 +83,6 @@ class Settings:
         "The probability with which a recall withholds each entry, to measure what entries are worth "
         "(`mulligan memory stats`); 0 to 0.5. Pinned entries are never withheld.",
     ] = 0.0
-    kinds_by_cluster: Annotated[
-        bool,
-        "Whether a task without a kind gets that of the nearest cluster, where kinds of task were kept "
-        "(`mulligan memory kinds`).",
-    ] = True
     paper: bool = False
     attempts: Annotated[int, "How often queued work is tried before it counts as failed."] = 3
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from mulligan.app.sessions import AGENTS, Old, alone, learn_since
+from mulligan.app.sessions import AGENTS, alone, learn_since
 from mulligan.app.teaching import memory_command, summary
 from mulligan.app.traces import State, TraceRun, are_traces, learn_traces
 from mulligan.app.transcripts import Transcript, learn_from, read_transcript
@@ -31,6 +31,7 @@ from mulligan.core.turns import Turn
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.learning import NEEDED, STATES
 from mulligan.hooks.project import project_id
+from mulligan.sessions.agents import Old
 from mulligan.text.secrets import mask
 
 

@@ -41,7 +41,7 @@ from mulligan.cli.options import together
 from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
-from mulligan.core.errors import InvalidInput, ModelError
+from mulligan.core.errors import REMOVED, InvalidInput, ModelError, UnknownName
 from mulligan.core.lesson import LessonDetails, LessonFields, annotations_of
 from mulligan.core.lessons import Fault, Selection
 from mulligan.core.protocols import Learned
@@ -114,7 +114,14 @@ _kind = click.option("--kind", metavar="KIND", help=annotations_of(Selection)["k
 _json = click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
 
 
-@click.group()
+class _MemoryGroup(click.Group):
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in REMOVED["command of mulligan memory"]:
+            raise UnknownName("command of mulligan memory", cmd_name, self.commands)
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_MemoryGroup)
 @agent_options
 def memory() -> None:
     """The bank: search, change, import and export the lessons that agents have learned."""
@@ -582,21 +589,6 @@ def import_(file: str) -> None:
     if done.accounts:
         say(f"{count(done.accounts, 'account')} of earlier episodes in the file: what the form history shows")
     say(f"{count(len(done.lessons), 'lesson')} imported from {file} ({done.format})")
-
-
-@memory.command("import-config")
-@click.argument("file")
-def import_config(file: str) -> None:
-    """Convert a config.yaml of ReasoningBank-MCP into a mulligan.toml, on stdout.
-
-    Settings that cannot be converted are listed on stderr.
-    """
-    from mulligan.app.memory_upstream import import_config as convert
-
-    text, notes = convert(Path(file))
-    emit(text)
-    for note in notes:
-        say(clean(f"note: {note}"))
 
 
 @memory.command()

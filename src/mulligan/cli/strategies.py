@@ -45,7 +45,7 @@ def strategies() -> None:
 @_kind
 @click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
 def stats(model: str | None, kind: str | None, as_json: bool) -> None:
-    """Show how often each arm of `adaptive` was tried and passed, by model and kind of task.
+    """Show how often each arm of a strategy was tried and passed, by model and kind of task.
 
     The share and its 95 % interval are of the newer trials: older ones fade.
     """
@@ -55,7 +55,7 @@ def stats(model: str | None, kind: str | None, as_json: bool) -> None:
     elif rows:
         emit(_table(rows))
     else:
-        say("Nothing is counted yet: run tasks with --strategy adaptive.")
+        say("Nothing is counted yet: run tasks with a strategy that learns, such as examples/thompson_strategy.py.")
 
 
 @strategies.command()

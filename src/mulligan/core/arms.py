@@ -1,13 +1,12 @@
 """Arms: the ways in which a strategy may go on after a failed trial, and what was seen of each.
 
 A strategy that learns (`core.protocols.Learns`) chooses an arm before each trial; once its episode is over, the store
-counts which arm passed. Thompson sampling (Thompson 1933) chooses by a draw from each arm's Beta posterior.
+counts which arm passed. examples/thompson_strategy.py is such a strategy.
 """
 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -21,8 +20,6 @@ Counts: TypeAlias = tuple[float, float]
 LEAST_MEMORY, MOST_MEMORY = 30.0, 1000.0
 POOLED = 10.0
 """Trials that what was seen with other kinds of task counts for, at most, per arm."""
-DRAWS = 200
-"""Draws from which odds are read."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +71,6 @@ def seen(rows: Sequence[ArmRow], kind: str) -> dict[str, Counts]:
             weight = POOLED / max(won + lost, POOLED)
             found[row.arm] = own[0] + weight * won, own[1] + weight * lost
     return {arm: (round(won, 6), round(lost, 6)) for arm, (won, lost) in found.items()}
-
-
-def drawn(posteriors: Mapping[str, Counts], rng: random.Random) -> str:
-    """The arm whose draw is the highest. posteriors: of each arm the parameters of its Beta distribution."""
-    draws = {arm: rng.betavariate(won, lost) for arm, (won, lost) in posteriors.items()}
-    return max(draws, key=lambda arm: draws[arm])
-
-
-def odds(posteriors: Mapping[str, Counts], rng: random.Random) -> dict[str, float]:
-    """How likely `drawn` gives each arm, from `DRAWS` draws."""
-    found = [drawn(posteriors, rng) for _ in range(DRAWS)]
-    return {arm: round(found.count(arm) / DRAWS, 3) for arm in posteriors}
 
 
 def model_of(head: Head) -> str:

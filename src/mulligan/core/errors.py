@@ -133,7 +133,25 @@ class UnknownName(InvalidInput):
         meant = f" Did you mean {near[0]!r}?" if near else ""
         more = f" and {len(known) - self.MOST} more" if len(known) > self.MOST else ""
         there = f" Available: {', '.join(known[: self.MOST])}{more}." if known else ""
+        if name in REMOVED.get(kind, {}):
+            meant, hint = f" It was removed: {REMOVED[kind][name]}", ""
         super().__init__(f"No {kind} is called {name!r}.{meant}{there}{' ' + hint if hint else ''}")
+
+
+_KINDS_BY_CLUSTER = "lessons and runs keep the kinds that they have. For new tasks, write rules under [kinds]"
+REMOVED = {
+    "strategy": {
+        "adaptive": "it was not better than evidence_and_reflexion, the default. examples/thompson_strategy.py in the "
+        "repository is the same strategy: copy it and name the copy, such as ./thompson_strategy.py."
+    },
+    "setting in [memory]": {"kinds_by_cluster": f"take the line out. {_KINDS_BY_CLUSTER} in mulligan.toml."},
+    "command of mulligan memory": {
+        "kinds": f"{_KINDS_BY_CLUSTER} in mulligan.toml, or name a kind with --kind.",
+        "import-config": 'write [memory] by hand. "Coming from ReasoningBank-MCP" in docs/memory.md has a line '
+        "for each key. `mulligan memory import` still reads the lessons.",
+    },
+}
+"""What Mulligan no longer has, with the way out: design/135."""
 
 
 class OutOfOrder(MulliganError):

@@ -336,43 +336,6 @@ class Account:
 
 
 @dataclass(frozen=True)
-class FoundKind:
-    """A kind of task that is a cluster of tasks.
-
-    Attributes:
-        mean: of the vectors of its tasks (float32), so that a product with it is a mean cosine.
-        size: how many tasks it was made from.
-    """
-
-    name: str
-    mean: bytes
-    size: int
-
-
-@dataclass(frozen=True)
-class KindMap:
-    """The kinds of task of one agent in one project, as clusters.
-
-    Attributes:
-        at: when they were kept, in seconds since the epoch.
-        embedder: whose vectors these are.
-        alike: the mean cosine from which on a task belongs to a cluster.
-        centre: the mean of the vectors of all tasks; it is taken off a vector before it is compared.
-        tasks: how many tasks were clustered.
-        lessons: the kinds that were given to lessons, by the id of the lesson.
-    """
-
-    project: str
-    at: float
-    embedder: str
-    alike: float
-    centre: bytes
-    kinds: tuple[FoundKind, ...] = ()
-    tasks: int = 0
-    lessons: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True)
 class Fault:
     """A fault of the store, in a sentence. id: of the lesson or work concerned."""
 
@@ -594,22 +557,6 @@ class Accounts(Protocol):
         ...
 
 
-class KindMaps(Protocol):
-    """The kinds of task of an agent in a project, as clusters."""
-
-    async def keep_kinds(self, agent_id: str, kinds: KindMap) -> None:
-        """Keeps these kinds of the agent's project. They count until they are dropped, or others are kept."""
-        ...
-
-    async def kinds(self, agent_id: str, project: str) -> KindMap | None:
-        """The kinds that count: those that were kept last."""
-        ...
-
-    async def drop_kinds(self, agent_id: str, project: str) -> None:
-        """Removes the kinds that count; those that were kept before them count again."""
-        ...
-
-
 class LessonArchives(Protocol):
     """Banks as a whole: which there are, what they hold, and whether they are sound."""
 
@@ -642,7 +589,7 @@ class LessonArchives(Protocol):
 
 
 @runtime_checkable
-class LessonStore(LessonChanges, LessonEditor, RecallRecords, Accounts, KindMaps, LessonArchives, Protocol):
+class LessonStore(LessonChanges, LessonEditor, RecallRecords, Accounts, LessonArchives, Protocol):
     """All that a store does with lessons; who needs less asks for one of the protocols above. Raises `StoreError`.
 
     What a call has returned from survives the death of the process.

@@ -30,10 +30,9 @@ class AdaptingStrategy(Strategy, Protocol):
 
 
 class MeasuringBank(Bank, Protocol):
-    """agent_id: whose lessons. kinds, pairs: the kinds of task and the query pairs that it keeps."""
+    """agent_id: whose lessons. pairs: the query pairs that it keeps."""
 
     agent_id: str | None = None
-    kinds: object = None
     pairs: object = None
 
     async def outcome_of(self, id: str, success: bool) -> bool:

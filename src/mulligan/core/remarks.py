@@ -72,8 +72,8 @@ class KindOrigin:
     """Where the kind of a task comes from, or why it has none.
 
     Attributes:
-        by: "given": with the task, by its author. "rule": by a rule of mulligan.toml. "cluster": by the nearest of the
-            kept clusters of tasks, which gives no kind if it is too far.
+        by: "given": with the task, by its author. "rule": by a rule of mulligan.toml. "cluster": by the nearest
+            cluster of tasks, in records of versions that had kinds by clusters (design/135).
         rule: the regular expression.
         nearest: the kind of the nearest cluster.
         similarity: the mean cosine between the task and the tasks of that cluster.

@@ -19,7 +19,7 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA
 from mulligan.core.episode import advance
 from mulligan.core.errors import OutOfOrder, Unreadable
-from mulligan.core.lessons import Account, Fault, KindMap, Receipt
+from mulligan.core.lessons import Account, Fault, Receipt
 from mulligan.core.records import Episode, Lesson
 from mulligan.core.worth import Tally
 from mulligan.recording.holders import died
@@ -463,8 +463,6 @@ def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
 
 
 def _accounts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
-    what = "The kinds of task of the project {!r}"
-    yield from _records(db, mend, KindMap, "found_kinds", what, "project", agent="agent")
     yield from _records(db, mend, Account, "accounts", "The account of {}", "id", agent="agent")
     for n, id, project, *record in db.execute("SELECT n, id, project, schema, record FROM accounts").fetchall():
         try:

@@ -18,7 +18,6 @@ from mulligan.core.lessons import (
     Addition,
     Change,
     Delta,
-    KindMap,
     Link,
     Part,
     Receipt,
@@ -597,24 +596,6 @@ def accounts(db: Connection, agent: int | None, project: str, limit: int) -> Seq
 
 def account_of(id: str, schema: int, record: str) -> Account:
     return record_of(Account, f"The account of {id}", schema, record)
-
-
-def keep_kinds(db: Connection, agent: int, project: str, text: str) -> None:
-    db.execute(
-        "INSERT INTO found_kinds (agent, project, schema, record) VALUES (?, ?, ?, ?)", (agent, project, SCHEMA, text)
-    )
-
-
-_NEWEST_KINDS = "SELECT n, schema, record FROM found_kinds WHERE agent = ? AND project = ? ORDER BY n DESC LIMIT 1"
-
-
-def kinds(db: Connection, agent: int | None, project: str) -> KindMap | None:
-    found = db.execute(_NEWEST_KINDS, (agent, project)).fetchone()
-    return None if found is None else record_of(KindMap, f"The kinds of task of the project {project!r}", *found[1:])
-
-
-def drop_kinds(db: Connection, agent: int, project: str) -> None:
-    db.execute(f"DELETE FROM found_kinds WHERE n = (SELECT n FROM ({_NEWEST_KINDS}))", (agent, project))
 
 
 _SUMS = {

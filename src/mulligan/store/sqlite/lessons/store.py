@@ -24,7 +24,6 @@ from mulligan.core.lessons import (
     Claim,
     Delta,
     Fault,
-    KindMap,
     Link,
     Part,
     Receipt,
@@ -158,14 +157,6 @@ class SqliteLessons:
         ready = [(one, encoded(one, f"The account of {one.id}")) for one in accounts]
         await self._db.write(lambda db: rows.keep_accounts(db, rows.writer(db, agent_id), ready, most), agent=agent_id)
 
-    async def keep_kinds(self, agent_id: str, kinds: KindMap) -> None:
-        text = encoded(kinds, "The kinds of task")
-        project = kinds.project
-        await self._db.write(lambda db: rows.keep_kinds(db, rows.writer(db, agent_id), project, text), agent=agent_id)
-
-    async def drop_kinds(self, agent_id: str, project: str) -> None:
-        await self._db.write(lambda db: rows.drop_kinds(db, rows.writer(db, agent_id), project), agent=agent_id)
-
     async def outcome_of(self, agent_id: str, id: str, success: bool) -> bool:
         return await self._db.write(
             lambda db: worth.outcome_of(db, rows.writer(db, agent_id), id, success), agent=agent_id
@@ -255,9 +246,6 @@ class SqliteLessons:
 
     async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
         return await self._read(rows.accounts, agent_id, project, limit)
-
-    async def kinds(self, agent_id: str, project: str) -> KindMap | None:
-        return await self._read(rows.kinds, agent_id, project)
 
     async def worth(self, agent_id: str | None, *, of: Sequence[str] | None = None) -> Sequence[Worth]:
         return await self._read(worth.listed, agent_id, of)

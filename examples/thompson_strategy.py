@@ -1,18 +1,26 @@
-"""Chooses before each trial what to show and how to sample, by what has worked with this model and kind of task.
+"""A strategy that learns which arm to choose for each try, from how tries with this model and kind of task ended.
 
-Thompson sampling (Thompson 1933) over five arms; what is counted of them fades (`core.arms`).
+    mulligan solve TASK --tests tests.py --strategy ./examples/thompson_strategy.py --kind dates
+    mulligan strategies stats
+
+It chooses by Thompson sampling (Thompson 1933) among five arms. Mulligan counts how the arms did, because the class
+says `learns = True` and has a setting `seen`; older tries count less.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
-from mulligan.core.arms import Counts, drawn, odds
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Choice, Decision, Episode, Past, Trial
-from mulligan.text.evidence import findings_of, gathered, recalled_beside
-from mulligan.text.lessons import LessonBudget, Overflow
+from mulligan.core.records import Choice
+from mulligan.plugins import Decision, Episode, InvalidInput, LessonBudget, Past, Trial, findings_of, gathered
+from mulligan.text.evidence import recalled_beside
+
+Counts = tuple[float, float]
+"""How much an arm has won and lost."""
+DRAWS = 200
+"""Draws from which odds are read."""
 
 RESAMPLE, EVIDENCE, LESSON, LAST, ALL = "resample", "evidence", "evidence_and_lesson", "last_attempt", "all"
 PRIOR: Mapping[str, Counts] = {
@@ -57,7 +65,7 @@ class Adaptive:
         warm: float = 1.0,
         window: int | None = 1,
         tokens: int | None = None,
-        overflow: Overflow = "newest",
+        overflow: Literal["newest", "useful", "condense"] = "newest",
         earlier: Sequence[str] = (),
         seen: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
@@ -99,6 +107,18 @@ class Adaptive:
         """What is known of the arm before this episode, and its failures in it."""
         (won, lost), (seen_won, seen_lost) = PRIOR[arm], self._seen.get(arm, (0.0, 0.0))
         return won + seen_won, lost + seen_lost + len([1 for trial in _by(arm, episode) if _failed(trial)])
+
+
+def drawn(posteriors: Mapping[str, Counts], rng: random.Random) -> str:
+    """The arm whose draw is the highest. posteriors: of each arm the parameters of its Beta distribution."""
+    draws = {arm: rng.betavariate(won, lost) for arm, (won, lost) in posteriors.items()}
+    return max(draws, key=lambda arm: draws[arm])
+
+
+def odds(posteriors: Mapping[str, Counts], rng: random.Random) -> dict[str, float]:
+    """How likely `drawn` gives each arm, from `DRAWS` draws."""
+    found = [drawn(posteriors, rng) for _ in range(DRAWS)]
+    return {arm: round(found.count(arm) / DRAWS, 3) for arm in posteriors}
 
 
 def signal_of(trial: Trial) -> str:
