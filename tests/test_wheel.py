@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,18 @@ def test_the_oldest_pydantic_ai_that_is_taken_calls_models(model: str, oldest: P
         options = ("--evaluator", "contains:right", "--strategy", "none", "--trials", "2", "--model", model)
         said = ran(oldest, "solve", "Say right.", *options, cwd=tmp_path, env={**os.environ, **places, **keys})
     assert "solved at trial 2 of 2" in said
+
+
+@pytest.mark.slow
+def test_the_documentation_is_in_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    """Every page, as it is in the repository; `mulligan docs` shows it where there is no repository."""
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tmp_path)
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert (tmp_path / "mulligan" / page.relative_to(ROOT)).read_bytes() == page.read_bytes()
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    shown = ran(sys.executable, "-m", "mulligan", "docs", "glossary", cwd=tmp_path, env=env)
+    assert shown == (ROOT / "docs" / "glossary.md").read_text("utf-8")
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -26,14 +27,16 @@ from captures import COLOURS, ROOT, coloured
 
 COLUMNS, ROWS = 94, 26
 PROGRAM = f"{shlex.quote(sys.executable)} -m mulligan"
-COMMAND = 'mulligan solve "Make the tests pass." --actor "command:sh agent.sh" --check "pytest -q --tb=no" --workspace .'
+COMMAND = (
+    'mulligan solve "Make the tests pass." --actor "command:sh agent.sh" --check "pytest -q --tb=no" --workspace .'
+)
 FILES = {
     "billing.py": "def total(a, b):\n    return str(a + b)\n",
     "test_billing.py": "from billing import total\n\n\ndef test_total():\n    assert total(5, 7) == '12 EUR'\n",
     # The agent reads the prompt: only the second one shows what pytest printed.
     "agent.sh": 'prompt=$(cat; echo "$@")\nsleep 1.5\ncase "$prompt" in\n'
     "*EUR*) new='f\"{a + b} EUR\"' ;;\n*) new='f\"{a + b}\"' ;;\nesac\n"
-    'printf \'def total(a, b):\\n    return %s\\n\' "$new" > billing.py\n',
+    "printf 'def total(a, b):\\n    return %s\\n' \"$new\" > billing.py\n",
 }
 LONGEST, END = 2.5, 4.0
 """Seconds: how long a frame stays at most, and the last one."""
@@ -107,7 +110,7 @@ def recorded(folder: Path, env: dict[str, str]) -> list[Frame]:
 
 def animated(frames: list[Frame]) -> str:
     """The frames as one picture that plays and begins again; without animations it shows the last frame."""
-    lasts = [min(after.at - one.at, LONGEST) for one, after in zip(frames, frames[1:], strict=False)] + [END]
+    lasts = [min(after.at - one.at, LONGEST) for one, after in pairwise(frames)] + [END]
     whole, at, styles, groups = sum(lasts), 0.0, list[str](), list[str]()
     for n, (frame, seconds) in enumerate(zip(frames, lasts, strict=True)):
         begin, end = 100 * at / whole, 100 * (at + seconds) / whole
@@ -153,7 +156,13 @@ def photographed(page: str | None, file: Path, env: dict[str, str]) -> None:
     try:
         url = f"http://127.0.0.1:{port}{page}"
         wait_for(url)
-        options = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={WINDOW}", "--virtual-time-budget=3000"]
+        options = [
+            "--headless",
+            "--no-sandbox",
+            "--hide-scrollbars",
+            f"--window-size={WINDOW}",
+            "--virtual-time-budget=3000",
+        ]
         with tempfile.TemporaryDirectory() as profile:
             command = [browser, *options, f"--user-data-dir={profile}", f"--screenshot={file.resolve()}", url]
             subprocess.run(command, check=True, timeout=120, capture_output=True)

@@ -10,7 +10,9 @@ import pytest
 Run = Callable[..., Any]
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("slove", "solve"), ("doc", "doctor"), ("askgraph", "ask-graph")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("slove", "solve"), ("docto", "doctor"), ("doc", "docs"), ("askgraph", "ask-graph")]
+)
 def test_a_misspelt_command_is_suggested(mulligan: Run, typed: str, meant: str) -> None:
     for arguments in ((typed, "x"), ("help", typed)):
         ended = mulligan(*arguments)
@@ -106,13 +108,21 @@ def test_identical_0_never_stops(mulligan: Run, here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [(), ("solve",), ("bench", "run"), ("bench", "report"), ("runs", "show"), ("demo",)]
+    ("command", "page"),
+    [
+        ((), ""),
+        (("solve",), " cli"),
+        (("bench", "run"), " benchmarks"),
+        (("bench", "report"), " benchmark-report"),
+        (("runs", "show"), " record"),
+        (("demo",), " tour"),
+    ],
 )
-def test_help_ends_with_examples_and_the_docs(mulligan: Run, command: tuple[str, ...]) -> None:
+def test_help_ends_with_examples_and_the_docs(mulligan: Run, command: tuple[str, ...], page: str) -> None:
     shown = mulligan(*command, "--help").out
     _, _, examples = shown.partition("\n  Examples:\n")
     assert " ".join(("mulligan", *command)) in examples
-    assert shown.endswith("Documentation: docs/cli.md\n")
+    assert shown.endswith(f"Documentation: mulligan docs{page}\n")
 
 
 def test_the_examples_are_commands_that_parse() -> None:

@@ -36,6 +36,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of a file format, for editors.",
     "serve": "Serve reflexion-thinking and the memory tools to MCP clients.",
     "studio": "Show runs, benchmarks and the bank in a browser, live.",
+    "docs": "Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.",
     "help": "Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands.",
 }
 """The commands, each a file of this folder with a click command of the same name (ask_graph for ask-graph). The first
@@ -81,7 +82,7 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="mulligan", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Second tries for language agents that have learned from the first."""
+    """Retry your agent with the reason it failed, and remember the fix next time."""
     if os.environ.get("MULLIGAN_OTEL"):
         from mulligan.app.telemetry import traced_as_configured  # not above: `--help` is quick
 
