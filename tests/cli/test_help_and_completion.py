@@ -1,6 +1,7 @@
 """What helps somebody who does not know the commands by heart: suggestions, `help`, completion, JSON."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,45 @@ def test_what_is_near_no_command_is_only_refused(mulligan: Run) -> None:
     assert mulligan("xyzzy").err.endswith("No such command 'xyzzy'.\n")
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("runs delete", "'rm'"),
+        ("runs remove", "'rm'"),
+        ("runs ls", "'list'"),
+        ("runs lst", "'list'"),
+        ("memory delete", "'purge' or 'retire'"),
+        ("memory find", "'search'"),
+        ("memory relase", "'release'"),
+        ("hooks delete", "'forget' or 'uninstall'"),
+        ("hooks info", "'status'"),
+        ("models delete", "'remove'"),
+        ("models download", "'pull'"),
+        ("bench info", ""),
+        ("bench rnu", "'run'"),
+        ("store list", "'status'"),
+        ("delete", "'runs rm' or 'memory purge'"),
+        ("list", "'runs list' or 'memory list'"),
+        ("strategies xyzzy", ""),
+    ],
+)
+def test_a_group_suggests_what_was_meant_and_nothing_else(mulligan: Run, typed: str, meant: str) -> None:
+    ended = mulligan(*typed.split(), "x")
+    wrong = f"No such command {typed.split()[-1]!r}."
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1] == f"Error: {wrong}" + (f" Did you mean {meant}?" if meant else "")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("group", ["", "runs", "memory", "hooks", "models", "graph", "store", "strategies", "bench"])
+def test_no_line_of_a_help_is_cut(mulligan: Run, group: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = mulligan(*group.split(), "--help").out
+    listed = shown[shown.index("\nCommands:\n") :].partition("\n\n")[0].splitlines()
+    assert not [line for line in listed if line.endswith(("...", "…"))]
+    assert max(map(len, listed)) <= columns
+
+
 @pytest.mark.parametrize("command", [(), ("solve",), ("runs", "show"), ("ask-graph",)])
 def test_help_says_what_the_option_says(mulligan: Run, command: tuple[str, ...]) -> None:
     by_command, by_option = mulligan("help", *command), mulligan(*command, "--help")
@@ -45,8 +85,6 @@ def test_help_of_what_has_no_commands_is_refused(mulligan: Run) -> None:
 def test_the_shell_completes(
     process: Run, shell: str, words: str, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import os
-
     number = len(words.split()) - 1
     last = words.split()[-1]
     env = {**os.environ, "_MULLIGAN_COMPLETE": f"{shell}_complete", "COMP_WORDS": words}
@@ -58,8 +96,6 @@ def test_the_shell_completes(
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_is_given_its_script(process: Run, shell: str) -> None:
-    import os
-
     ended = process(env={**os.environ, "_MULLIGAN_COMPLETE": f"{shell}_source"})
     assert ended.status == 0
     assert f"_MULLIGAN_COMPLETE={shell}_complete" in ended.out

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from mulligan.app.graphs import load_graph, open_graph
+from mulligan.cli.groups import Group
 from mulligan.cli.options import together
 from mulligan.cli.terminal import clean, columns, emit, one_line, say
 from mulligan.core.errors import InvalidInput, QueryError
@@ -25,7 +26,7 @@ WIDTH, NARROWEST = 60, 6
 """The most characters of a value in a table, and the fewest of a column that must fit; --json shows all of it."""
 
 
-@click.group()
+@click.group(cls=Group)
 def graph() -> None:
     """Graph databases: write a sample, load files, and run queries.
 

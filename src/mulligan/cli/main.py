@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from mulligan.cli.examples import with_examples
+from mulligan.cli.groups import Group
 from mulligan.cli.terminal import emit, prepare
 
 COMMANDS = {
@@ -47,25 +48,10 @@ _FILES = {"init": "scaffold", "add": "scaffold", "help": "main", "memory": "memo
 group `memory`."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group that imports a command when it is called."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            from difflib import get_close_matches  # click's own suggestions know only imported commands
-
-            if near := get_close_matches(args[0], COMMANDS, n=1):
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
-        return super().resolve_command(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+    lines = COMMANDS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

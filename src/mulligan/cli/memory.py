@@ -21,6 +21,7 @@ from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.groups import Group
 from mulligan.cli.memory_banks import (
     EVERY,
     agent_options,
@@ -92,7 +93,7 @@ _kind = click.option("--kind", metavar="KIND", help="Only lessons of this kind o
 _json = click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
 
 
-@click.group()
+@click.group(cls=Group)
 @agent_options
 def memory() -> None:
     """The bank: search, change, import and export the lessons that agents have learned."""

@@ -12,6 +12,7 @@ import click
 
 from mulligan.app.config import load
 from mulligan.cli.counting import Counting
+from mulligan.cli.groups import Group
 from mulligan.cli.terminal import columns, emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.models.providers import PROVIDERS
@@ -21,7 +22,7 @@ from mulligan.models.weights import remove as remove_weights
 from mulligan.models.weights.known import ALL, EMBEDDERS, KNOWN, Weights
 
 
-@click.group()
+@click.group(cls=Group)
 def models() -> None:
     """List, pull and remove weights of local models and embedders; list remote providers."""
 

@@ -16,6 +16,7 @@ from mulligan.app.config import load
 from mulligan.app.story import markdown, web_page
 from mulligan.cli import table, words
 from mulligan.cli.errors import BAD_INPUT, SOLVED
+from mulligan.cli.groups import Group
 from mulligan.cli.options import (
     export_options,
     limit_options,
@@ -55,7 +56,7 @@ class _Age(Ages):
         return timedelta(hours=int(number) * self._HOURS[unit])
 
 
-@click.group()
+@click.group(cls=Group)
 def runs() -> None:
     """List, show, resume, export and remove recorded runs."""
 

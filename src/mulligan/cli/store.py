@@ -11,6 +11,7 @@ import click
 
 from mulligan.app import backup as library
 from mulligan.app.config import load
+from mulligan.cli.groups import Group
 from mulligan.cli.terminal import columns, emit, say
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
@@ -20,7 +21,7 @@ from mulligan.store.moving import Moved, move
 from mulligan.store.state import State, state
 
 
-@click.group()
+@click.group(cls=Group)
 def store() -> None:
     """The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL."""
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 import click
 
 from mulligan.app.config import load
+from mulligan.cli.groups import Group
 from mulligan.cli.terminal import columns, emit, one_line, say
 from mulligan.cli.words import count
 from mulligan.core.arms import ArmRow
@@ -35,7 +36,7 @@ def with_store(work: Callable[[Store], Awaitable[T]]) -> T:
     return asyncio.run(main())
 
 
-@click.group()
+@click.group(cls=Group)
 def strategies() -> None:
     """What strategies that learn have counted: show it, and forget it."""
 
