@@ -125,6 +125,10 @@ def test_it_says_what_happens_and_what_to_try_next(mulligan: Run, here: Path, mo
         in after
     )
     assert "Codex" not in after
+    run = ended.err.partition("run ")[2].partition(":")[0]
+    assert f"mulligan runs show {run} --full\n" in after
+    assert mulligan("runs", "show", run, "--full").status == 0
+    assert "echo 'assert add(1, 2) == 3' > tests.py && mulligan solve" in after
     (here / "said.txt").write_text(RIGHT)
     assert "try next" not in mulligan("demo", "--model", "scripted:said.txt", "--quiet").err
 
@@ -139,7 +143,7 @@ def test_an_ollama_is_found_running_installed_or_not_at_all(
     assert ollama_model(answering(["what else"])) is None
     program(here / "ollama", "#!/bin/sh")
     assert ollama_model(answering(["what else"])) == ""
-    found = dict(next_steps("qwen3:8b"))
+    found = dict(next_steps("qwen3:8b", "r1"))
     assert found["Ollama has the model qwen3:8b"].endswith("mulligan demo --model ollama:qwen3:8b")
-    assert next_steps("")[-3][1].startswith("ollama pull qwen3 && ")
-    assert not any("llama" in what for what, _ in next_steps(None))
+    assert next_steps("", "r1")[-3][1].startswith("ollama pull qwen3 && ")
+    assert not any("llama" in what for what, _ in next_steps(None, "r1"))

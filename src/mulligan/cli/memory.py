@@ -38,7 +38,7 @@ from mulligan.cli.memory_banks import (
     writing,
 )
 from mulligan.cli.memory_words import learned_lines, question_json
-from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
+from mulligan.cli.terminal import clean, drawn, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput, ModelError
@@ -125,7 +125,8 @@ async def search(
     if as_json:
         emit(dumped(memory_words.recalls_json(query, [recall for _, recall in recalls])))
     elif found:
-        emit("\n\n".join(memory_words.found(recall, bank.project, of=_named(bank, banks)) for bank, recall in found))
+        texts = [memory_words.found(recall, bank.project, of=_named(bank, banks)) for bank, recall in found]
+        emit(drawn(part for n, text in enumerate(texts) for part in (["", text] if n else [text])))
     lines = [line for _, recall in found or recalls for line in memory_words.about(recall)]
     for line in dict.fromkeys(lines):
         say(line)

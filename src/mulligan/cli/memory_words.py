@@ -12,7 +12,7 @@ from mulligan.bank.exchange.audit import Decided
 from mulligan.bank.exchange.lesson_page import facts, moment
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
-from mulligan.cli.terminal import clean, columns, one_line
+from mulligan.cli.terminal import clean, columns, drawn, one_line
 from mulligan.cli.words import agreed, count
 from mulligan.core.agreement import agreement, latest
 from mulligan.core.codec import to_json
@@ -63,7 +63,8 @@ def notebook_page(entries: Sequence[Lesson], project: str) -> str:
 
 def found(recall: Recall, project: str = "", *, of: str = "") -> str:
     """The lessons of a recall in full, best first. project: the current one. of: the bank that is named with each."""
-    return "\n\n".join(_found(n, lesson, project, of) for n, lesson in enumerate(recall.lessons, 1))
+    texts = "\n\n".join(_found(n, lesson, project, of) for n, lesson in enumerate(recall.lessons, 1))
+    return drawn([texts], [(r"\d+\. ", "bold")])
 
 
 def _found(n: int, lesson: Lesson, project: str, of: str) -> str:
@@ -95,7 +96,7 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
     away = [f"  {score:.2f}  {id[:SHORT]}  {known.get(id, '')}".rstrip() for id, score in receipt.withheld.items()]
     came = [f"  {outcome.work or 'told'}  {_SUCCESS[outcome.success]}" for outcome in receipt.outcomes]
     filtered = f" ({receipt.filtered} held back)" if receipt.filtered else ""
-    return "\n".join(
+    return drawn(
         [
             f"{receipt.id}  {moment(receipt.at)}",
             f"For:  {one_line(receipt.query, 400)}",
@@ -147,7 +148,7 @@ def story(lesson: Lesson, lineage: Mapping[str, Sequence[Lesson]], near: Sequenc
     if near:
         lines = [f"  {link.similarity:.2f}  {_named(other)}" for link, other in near]
         blocks.append("\n".join(["Nearly says the same:", *lines]))
-    return "\n\n".join(blocks)
+    return drawn(["\n\n".join(blocks)], [(r"[a-z ]{1,14}: ", "dim"), (r"[A-Z][a-z ]+:$", "bold")])
 
 
 def _named(lesson: Lesson) -> str:
@@ -289,7 +290,7 @@ def worth_story(worth: Sequence[Worth], lessons: Sequence[Lesson]) -> str:
         lines += ["", columns([heads, *rows])]
     if left := len(of_lessons) - len(measured):
         lines.append(f"Not measured: {count(left, 'lesson')} with a known outcome.")
-    return "\n".join(lines)
+    return drawn(lines)
 
 
 def not_measured(worth: Sequence[Worth], *, share: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from textwrap import indent
 from typing import Any
 
 import click
@@ -119,7 +118,7 @@ def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
 
 
 def _indented(rows: list[tuple[str, ...]]) -> str:
-    return indent(columns(rows), "  ")
+    return columns(rows, heading=False, inset=2)
 
 
 def downloading(shown: Counting) -> Progress:

@@ -27,7 +27,7 @@ from mulligan.cli.options import (
     settings,
 )
 from mulligan.cli.show import story
-from mulligan.cli.terminal import emit, put, say
+from mulligan.cli.terminal import drawn, emit, put, say
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
@@ -113,8 +113,8 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
         ]
         emit(json.dumps(shown, indent=2))
         return
-    stories = ["\n\n".join(story(e, e.id in running, full=whole) for e in found) for whole in (full, True)]
-    emit(stories[0])
+    stories = [[story(e, e.id in running, full=whole) for e in found] for whole in (full, True)]
+    emit(drawn(part for n, text in enumerate(stories[0]) for part in (["", text] if n else [text])))
     for sentence in filter(None, said.values()):
         emit(f"\nanswer: {words.folded(sentence)}")
     if stories[0] != stories[1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mulligan.app.story import state
-from mulligan.cli.terminal import clean, one_line
+from mulligan.cli.terminal import clean, drawn, one_line
 from mulligan.cli.words import count, decided, folded, parent_note, rating, role, used, verdict
 from mulligan.core.records import Attempt, Check, Episode, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
@@ -16,10 +16,21 @@ from mulligan.text.truncate import truncate_text
 
 TOKENS = 400
 """The most tokens of one text, taken from its beginning and end, unless --full is given."""
+STYLES = (
+    (r"Episode \S+: solved", "green"),
+    (r"Episode \S+: (not solved|exhausted|error|stuck|gave)", "red"),
+    (r"Trial \d+.*?: passed", "green"),
+    (r"Trial \d+.*?: failed", "red"),
+    (r"Trial \d+.*?: no verdict", "magenta"),
+    (r"(Episode|Task$|Recalled)", "bold"),
+    (r"  (lesson)", "cyan"),
+    (r"(  \S|\d+ trials?, |model: |actor )", "dim"),
+)
+"""How lines look on a terminal. The texts of a run stand further to the right, and have no style."""
 
 
 def story(episode: Episode, running: bool, *, full: bool = False) -> str:
-    return "\n".join(_lines(episode, running, None if full else TOKENS))
+    return drawn(_lines(episode, running, None if full else TOKENS), STYLES)
 
 
 def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]:

@@ -130,6 +130,6 @@ def status(as_json: bool) -> None:
         return
     rows = [*found.engine.items(), *((name, str(n)) for name, n in found.totals.items())]
     waiting = ", ".join(f"{n} {status}" for status, n in found.queue.items()) or "empty"
-    emit(columns([*rows, ("queue", waiting), ("leases", f"{found.leases} ({found.expired} ran out)")]))
+    emit(columns([*rows, ("queue", waiting), ("leases", f"{found.leases} ({found.expired} ran out)")], heading=False))
     for advice in found.advice:
         say(advice)

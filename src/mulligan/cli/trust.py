@@ -54,7 +54,7 @@ def _show(found: Asked) -> None:
         lines.append((one_line(str(found.bank), 80), "the bank that the repository brought"))
     if lines:
         say(f"{one_line(str(found.folder), 300)} would run or redirect:")
-        say("\n".join(f"  {line}" for line in columns(lines).split("\n")))
+        say(columns(lines, heading=False, inset=2))
     if found.ignored:
         say(one_line(f"Never taken from .env: {', '.join(found.ignored)}", 300))
 

@@ -13,7 +13,7 @@ import click
 from mulligan.app.sessions import transcripts
 from mulligan.app.sessions_exam import Exam, examine
 from mulligan.cli.learn import seconds_of
-from mulligan.cli.terminal import columns, emit, say
+from mulligan.cli.terminal import columns, drawn, emit, say
 from mulligan.cli.words import count
 from mulligan.hooks.project import project_id
 
@@ -51,5 +51,5 @@ def _page(exam: Exam) -> str:
         ("rules at a start", f"{exam.rules}, whose error came {exam.needed}"),
         ("lessons taught", f"{len(exam.titles)}, confirmed {exam.confirmed}"),
     ]
-    page = [columns(rows), *(f"  {title}" for title in exam.titles[-20:])]
-    return "\n".join([*page, *(f"not read: {one}" for one in exam.unreadable)])
+    page = [columns(rows, heading=False), *(f"  {title}" for title in exam.titles[-20:])]
+    return drawn([*page, *(f"not read: {one}" for one in exam.unreadable)])

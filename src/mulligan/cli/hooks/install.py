@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -54,8 +55,8 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         if change.diff() and not one.TRIED:
             say(f"{one.TITLE} was not tried: these hooks follow its documentation.")
     if new:
-        if not yes:
-            click.confirm(f"Write {'this file' if len(new) == 1 else f'these {len(new)} files'}?", abort=True, err=True)
+        if not yes and not _agrees(len(new), agents):
+            raise click.Abort
         for change in new:
             install.write([change], installing=True)
             say(f"Wrote {change.path}.")
@@ -65,6 +66,19 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         _trust_codex(folder, yes=yes, trust=trust)
     if new:
         say("`mulligan hooks doctor` tries the hooks; `mulligan hooks uninstall` takes them out.")
+
+
+def _agrees(files: int, agents: tuple[str, ...]) -> bool:
+    """Whether the user lets these files be written. Raises `InvalidInput` where nobody can be asked."""
+    try:
+        return click.confirm(f"Write {'this file' if files == 1 else f'these {files} files'}?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        again = " ".join(["mulligan hooks install", *agents, "--yes"])
+        raise InvalidInput(
+            f"Nothing was written: there is no terminal to ask at. To write without asking: {again}"
+        ) from None
 
 
 def chosen_scope(user: bool, project: bool, shared: bool) -> Scope:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from mulligan.cli.terminal import clean, columns, emit, one_line
+from mulligan.cli.terminal import clean, columns, drawn, emit, one_line
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import doctor, install
@@ -34,7 +34,7 @@ def command(folder: str, as_json: bool) -> None:
     status, (installed, gone) = status_of(folder), _installed(Path(folder))
     facts = {**_facts(status), "installed": installed, "gone": gone}
     page = [_page(status, installed), *("" for _ in gone[:1]), *gone]
-    emit(json.dumps(facts, indent=2) if as_json else "\n".join(page))
+    emit(json.dumps(facts, indent=2) if as_json else drawn(page))
 
 
 def _installed(folder: Path) -> tuple[list[str], list[str]]:
@@ -81,7 +81,7 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         rows.append(("calls denied", str(denied)))
     for kind, kept, candidates in status.subagents:
         rows.append((f"of {kind}", f"{kept} kept, {count(candidates, 'candidate')}"))
-    page = [columns(rows)]
+    page = [columns(rows, heading=False)]
     if status.frequent:
         page += ["", "The errors that came most often:"]
         page += [
@@ -92,7 +92,7 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         page += ["", "Errors that hooks kept from their agent, the newest first:"]
         page += [f"  {_when(one.at)} {one.agent} {one.event}: {one_line(one.what, 200)}" for one in status.errors]
     page += [line for text in (status.notice, status.trouble) if text for line in ("", clean(text))]
-    return "\n".join(page)
+    return drawn(page)
 
 
 def _when(at: float) -> str:
