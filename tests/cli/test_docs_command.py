@@ -77,8 +77,10 @@ def test_without_sphinx_the_site_names_its_extra(mulligan: Run, monkeypatch: pyt
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_a_page_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    text = drawn("# Title\n\nSee [the bank](memory.md).\n\n![a picture](x.svg)\n\n" + "several words " * 40)
+    text = drawn(
+        "# Title\n\nSee [the bank](memory.md) and [cli.md](cli.md).\n\n![a picture](x.svg)\n\n" + "several words " * 40
+    )
     assert max(map(len, text.splitlines())) <= min(columns, 100)
-    assert "See the bank." in text
+    assert "See the bank and mulligan docs cli." in text
     assert "memory.md" not in text
     assert "picture" not in text

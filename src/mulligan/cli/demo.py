@@ -78,7 +78,7 @@ async def solve_example(*, model: str | None = None, actor: str | None = None, *
 def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, as_json: bool, trace: bool) -> None:
     """Run the built-in example: write a function that passes its tests.
 
-    The small local model usually fails its first trial and passes its second. At the end, the command names what else
+    The small local model usually fails its first try and passes its second. At the end, the command lists what else
     on this machine can try. Ends as `mulligan solve` does.
     """
     work = partial(solve_example, model=model, actor=actor)

@@ -73,7 +73,7 @@ def docs(page: str, lists: bool, browser: bool) -> None:
     if not sys.stdout.isatty():
         emit(text)
         return
-    click.echo_via_pager(drawn(text), color=True)
+    click.echo_via_pager(drawn(text))
 
 
 def built() -> Path:
@@ -107,6 +107,7 @@ def drawn(text: str) -> str:
     from rich.markdown import Markdown
 
     text = re.sub(r"^!\[[^\]]*\]\([^)]*\)\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\[([\w/.-]+)\.md\]\([^)\s]*\)", r"`mulligan docs \1`", text)
     text = re.sub(r"\[([^\]\n]+)\]\((?!\w+:)[^)\s]*\)", r"\1", text)
     console = Console(highlight=False)
     width = min(console.width, WIDEST)

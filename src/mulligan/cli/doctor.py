@@ -9,7 +9,7 @@ from mulligan.cli.terminal import columns, emit, symbol
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Check what works here (sandbox, store, models), and say how to fix the rest.

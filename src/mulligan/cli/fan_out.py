@@ -37,11 +37,18 @@ ENDINGS = (".jsonl", ".toml")
 
 @click.command("fan-out")
 @click.argument("tasks", required=False)
-@click.option("--resume", metavar="RUN", help="Resume this run. Tasks that have ended are kept, and printed again.")
 @click.option(
-    "--evaluator", "-e", metavar="NAME[:ARG]", help="Judges tasks that name no judge: model_judge, ./mine.py, …"
+    "--resume", metavar="RUN", help="Resume this run. Finished tasks are kept, and their results printed again."
 )
-@click.option("--check", "-c", metavar="COMMAND", help="The same: status 0 passes; {attempt} is the attempt's file.")
+@click.option(
+    "--evaluator", "-e", metavar="NAME[:ARG]", help="The judge of tasks that name none: model_judge, ./mine.py, …"
+)
+@click.option(
+    "--check",
+    "-c",
+    metavar="COMMAND",
+    help="A command that judges them: status 0 passes; {attempt} is the attempt's file.",
+)
 @role_options
 @episode_options
 @parallel_option

@@ -72,7 +72,7 @@ def load(source: str, into: str) -> None:
 
 @graph.command()
 @click.argument("where")
-@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @server_options
 def schema(where: str, as_json: bool, user: str | None, database: str | None) -> None:
     """Show the labels, types and properties of a graph.

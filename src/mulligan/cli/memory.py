@@ -90,7 +90,7 @@ def threshold_of(text: str | None) -> float | str | None:
 
 STATES = ("active", "quarantined", "retired", "superseded")
 _kind = click.option("--kind", metavar="KIND", help="Only lessons of this kind of task.")
-_json = click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(cls=Group)
@@ -101,7 +101,7 @@ def memory() -> None:
 
 @memory.command()
 @click.argument("query")
-@click.option("--top-k", type=int, metavar="N", help="The most lessons.")
+@click.option("--top-k", type=int, metavar="N", help="Maximum number of lessons.")
 @click.option("--threshold", metavar="T", help="strict, standard, lenient, or the least relevance, from 0 to 1.")
 @click.option(
     "--as-of", metavar="TIME", help="Search the lessons of that time, such as 2026-01-31 or 2026-01-31T12:00Z."
@@ -192,7 +192,9 @@ def announce(change: str, project: Path | None) -> None:
 @click.option("--layer", type=click.Choice(LAYERS), help="Lessons on an action, on a plan, or on a habit.")
 @click.option("--tag", metavar="TAG", help="Only lessons with this tag.")
 @_kind
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, newest first.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number, newest first."
+)
 @_json
 @for_banks
 async def list_lessons(banks: Sequence[Bank], limit: int, as_json: bool, **given: Any) -> None:
@@ -209,7 +211,7 @@ async def list_lessons(banks: Sequence[Bank], limit: int, as_json: bool, **given
     elif lessons:
         emit(memory_words.lesson_rows(lessons, banks=len(banks) > 1 or banks[0].agent_id is None))
     else:
-        say("There is no such lesson here." + ("" if reading() is None else " To search all banks: --all-banks"))
+        say("No lessons in this bank." + ("" if reading() is None else " To search all banks: --all-banks"))
 
 
 @memory.command()
@@ -273,7 +275,7 @@ async def receipt(bank: Bank, id: str, as_json: bool) -> None:
 @click.argument("ended", metavar="success|failure", type=click.Choice(["success", "failure"]))
 @for_bank(writing, of="recall", look=of_recall)
 async def outcome(bank: Bank, recall: str, ended: str) -> None:
-    """Tell how the task of the recall RECALL ended, where nothing is learned from it. The first outcome counts."""
+    """Report how the task of RECALL ended, without learning from it. The first outcome counts."""
     counted = await bank.outcome_of(recall, ended == "success")
     if counted != (ended == "success"):
         say(f"It was told before that it ended as a {'success' if counted else 'failure'}, and that counts.")
@@ -309,7 +311,7 @@ async def stats(banks: Sequence[Bank], as_json: bool) -> None:
 @_json
 @for_banks
 async def pending(banks: Sequence[Bank], as_json: bool) -> None:
-    """List work that is not done: queued, running, failed, or waiting for an answer."""
+    """List pending jobs: queued, running, failed, or waiting for an answer."""
     several = [one for bank in banks for one in await bank.pending()]
     if as_json:
         emit(dumped([asdict(one) for one in several]))
@@ -639,7 +641,7 @@ async def reembed(bank: Bank) -> None:
 @click.option("--mend", is_flag=True, help="Repair what can be repaired.")
 @click.pass_context
 def verify(ctx: click.Context, mend: bool) -> None:
-    """Check the file of the lessons. Ends with 1 when something is wrong with it."""
+    """Check the file of the lessons. Ends with 1 if it is damaged."""
 
     async def work(bank: Bank) -> list[Fault]:
         return list(await bank.verify(mend=mend))
@@ -660,7 +662,7 @@ def verify(ctx: click.Context, mend: bool) -> None:
 @click.option("--seconds", type=float, metavar="S", help="Start nothing new after S seconds.")
 @_model
 def work(seconds: float | None, model: str | None) -> None:
-    """Do all pending work, whichever process accepted it."""
+    """Do all pending jobs, including those of other processes."""
 
     async def do(bank: Bank) -> None:
         done = await bank.work(seconds)

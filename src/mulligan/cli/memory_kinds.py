@@ -37,7 +37,7 @@ SHOWN = 3
 @click.option("--lessons", is_flag=True, help="With --keep: lessons without a kind get theirs, too.")
 @click.option("--kept", is_flag=True, help="Show the kinds that are kept.")
 @click.option("--undo", is_flag=True, help="Take back what was kept last, and the kinds that lessons got by it.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @agent_options
 def kinds(model: str | None, as_json: bool, **given: Any) -> None:
     """Propose kinds of task: clusters of the tasks that the bank has seen in this project, each with a name.

@@ -27,7 +27,7 @@ def models() -> None:
 
 
 @models.command("list")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_models(as_json: bool) -> None:
     """List the local models and embedders, and the providers with the variable for their key."""
     load()  # a .env may hold keys
@@ -118,7 +118,7 @@ def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
 
 
 def _indented(rows: list[tuple[str, ...]]) -> str:
-    return columns(rows, heading=False, inset=2)
+    return columns(rows, heading=False, inset=2, shorten=(0,))
 
 
 def downloading(shown: Counting) -> Progress:

@@ -62,8 +62,10 @@ def runs() -> None:
 
 
 @runs.command("list")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number, newest first."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_runs(limit: int, as_json: bool) -> None:
     """List the recorded runs, newest first. Those of benchmarks are in `mulligan bench runs`."""
 
@@ -86,7 +88,7 @@ def list_runs(limit: int, as_json: bool) -> None:
 @click.argument("run")
 @click.option("--full", is_flag=True, help="Show all texts in full.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes, in full.")
-@click.option("--html", metavar="FILE", help="Write all of it into one web page to send, with secrets masked.")
+@click.option("--html", metavar="FILE", help="Write a single web page to share, with secrets masked.")
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     """Show the episodes of RUN, trial by trial. The beginning of an id is enough."""
     if html is not None and as_json:
@@ -125,8 +127,8 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 @click.argument("run")
 @click.option("--fork", is_flag=True, help="Continue as a new run, even if something has changed or RUN is over.")
 @limit_options
-@click.option("--model", "-m", metavar="MODEL", help="Another model; needs --fork.")
-@click.option("--strategy", "-s", metavar="NAME", help="Another strategy; needs --fork.")
+@click.option("--model", "-m", metavar="MODEL", help="Use another model. Needs --fork.")
+@click.option("--strategy", "-s", metavar="NAME", help="Use another strategy. Needs --fork.")
 @click.option("--set", multiple=True, callback=settings, metavar="ROLE.KEY=VALUE", help="A setting; needs --fork.")
 @click.option(
     "--edit-reflections/--no-edit-reflections",
@@ -136,9 +138,9 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 @progress_options
 @click.pass_context
 def resume(ctx: click.Context, run: str, fork: bool, **given: Any) -> None:
-    """Resume RUN at the first step that is not done. Limits given here replace the recorded ones.
+    """Resume RUN at its first unfinished step. Limits given here replace the recorded ones.
 
-    With --fork, a run that is over continues, too, if the limits allow more: --fork --trials 5 --strategy none keeps
+    With --fork, a finished run continues if the limits allow more: --fork --trials 5 --strategy none keeps
     the recorded trials and adds more, up to five, with that strategy.
     """
     from mulligan.app.solve import resume as library
@@ -172,16 +174,16 @@ def export(run: str, form: str, output: str | None) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--trial", type=int, metavar="N", help="Whose lesson (default: the newest trial that failed).")
-@click.option("--text", metavar="TEXT", help="Another lesson in its place.")
+@click.option("--trial", type=int, metavar="N", help="The try whose lesson it is (default: the newest failed one).")
+@click.option("--text", metavar="TEXT", help="The new text of the lesson.")
 @click.option("--edit", is_flag=True, help="Open the lesson in $VISUAL or $EDITOR.")
-@click.option("--veto", is_flag=True, help="Show it to no later trial.")
-@click.option("--take", is_flag=True, help="Show it after all, where it was withheld or vetoed.")
-@click.option("--by", metavar="NAME", help="Who says so (default: the user of this machine).")
+@click.option("--veto", is_flag=True, help="Do not show it to later tries.")
+@click.option("--take", is_flag=True, help="Show it even though it was withheld or vetoed.")
+@click.option("--by", metavar="NAME", help="The author (default: the user of this machine).")
 def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
-    """Change a recorded lesson of RUN, for its forks and for when it goes on. The record keeps what it was before.
+    """Change a recorded lesson of RUN, for its forks and for the rest of the run. The record keeps the original.
 
-    A run in the middle of a trial that was shown the lesson goes on only as a fork: resume RUN --fork.
+    A run in the middle of a try that was shown the lesson continues only as a fork: resume RUN --fork.
     """
     from mulligan.app.editing import editor_command, person, recorded_trial, revise
 
@@ -209,7 +211,7 @@ _DECISIONS: Mapping[str, Any] = {"text": "written", "edit": "edited", "veto": "v
 @runs.command("rate")
 @click.argument("run")
 @rating_options
-@click.option("--trial", type=int, metavar="N", help="Rate the lesson of this trial, not the result of the run.")
+@click.option("--trial", type=int, metavar="N", help="Rate the lesson of this try instead of the result.")
 def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given: Any) -> None:
     """Rate the result of RUN, or a lesson of it: SCORE is from 0 to 1, higher is better."""
     from mulligan.app.editing import person, rate
@@ -221,7 +223,7 @@ def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given:
 
 @runs.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ratings(runs: tuple[str, ...], as_json: bool) -> None:
     """List people's ratings of RUN, or of all runs, and how far they agree with the computed scores."""
     from mulligan.core.agreement import agreement, of_lessons, of_results
@@ -251,7 +253,7 @@ def ratings(runs: tuple[str, ...], as_json: bool) -> None:
 MOST = 100_000
 """Episodes that are looked through for ratings."""
 
-_YES = click.option("--yes", is_flag=True, help="Remove them; without this they are only listed.")
+_YES = click.option("--yes", is_flag=True, help="Remove them. Without this option they are only listed.")
 
 
 @runs.command("rm")
@@ -261,7 +263,7 @@ _YES = click.option("--yes", is_flag=True, help="Remove them; without this they 
 def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
     """Remove RUN, finished or not: its record, its working folders, and its snapshots in your repository.
 
-    Lessons and the branches with results stay. A run that a process is working on is not removed.
+    Lessons and the branches with results stay. A run that is in progress is not removed.
     """
     ctx.exit(_remove(runs, None, yes))
 

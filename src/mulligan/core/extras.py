@@ -51,7 +51,7 @@ def _unfit(distribution: str) -> str:
         lines, here = requires("mulligan") or (), version(distribution)
     except PackageNotFoundError:
         return ""
-    named = re.compile(rf"{re.escape(distribution)}(?:\[[^]]*\])?\s*([^;\[]*)")
+    named = re.compile(rf"{re.escape(distribution)}(?![\w.-])(?:\[[^]]*\])?\s*([^;\[]*)")
     wanted = next((found[1].strip() for line in lines if (found := named.match(line))), "")
     fits = all((numbers(here) >= numbers(than)) == (sign == ">=") for sign, than in _BOUND.findall(wanted))
     return "" if fits else f"It takes {distribution}{wanted}, and {here} is installed here"

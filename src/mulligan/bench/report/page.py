@@ -36,7 +36,11 @@ def summary(report: Report) -> list[Block]:
         for run in report.runs
         if run.about.scripted
     ]
-    runs = [Facts(_result(f"{run.about.run}: {named[run.about.run]}", run.figures)) for run in report.runs]
+    runs = [
+        Facts(_result(label if id in label else f"{id}: {label}", run.figures))
+        for run in report.runs
+        for id, label in [(run.about.run, named[run.about.run])]
+    ]
     return [*scripted, *runs, *(Line(_in_words(one, named[one.a], named[one.b])) for one in report.comparisons)]
 
 

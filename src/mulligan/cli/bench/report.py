@@ -24,8 +24,8 @@ from mulligan.text.pages import Picture, html, markdown, plain
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @format_option("table", "json", "md", "html", help="For a terminal, for programs, for pages; html is a single file.")
-@click.option("--full", is_flag=True, help="On a terminal and in a pipe, all tables too, not only the result.")
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
+@click.option("--full", is_flag=True, help="Print all tables, not only the result.")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
 @click.option("--plot", metavar="FILE", help="The learning curve, as .svg or .png. Needs the extra `plot`.")
 @click.option(
     "--gallery", metavar="PATH", help="Write each case that was not solved to a .md or .html file, or to a folder."

@@ -36,14 +36,14 @@ pages_options = together(
     click.option("--split", metavar="NAME", help="Of Mind2Web: test_task (default), test_website or test_domain."),
     click.option("--scores-pickle", metavar="FILE", help="Of Mind2Web: the scores of the candidates."),
     click.option("--top-k", type=int, metavar="K", help="Of Mind2Web: the candidates of a step (default: 50)."),
-    click.option("--prompt-template", metavar="FILE", help="Of Mind2Web: messages with examples, instead of ours."),
+    click.option("--prompt-template", metavar="FILE", help="Of Mind2Web: your own messages with examples."),
 )
 
 
 @click.command("run")
 @click.argument("name", required=False)
 @click.option(
-    "--resume", metavar="RUN", help="Resume this run. Cases that have ended are kept, and nothing is paid twice."
+    "--resume", metavar="RUN", help="Resume this run. Finished cases are kept, and nothing is paid for twice."
 )
 @player_options
 @click.option(
@@ -52,14 +52,14 @@ pages_options = together(
 @click.option("--samples", type=int, metavar="N", help="Run N episodes of each case, for pass@k.")
 @scale_option
 @click.option("--limit", type=int, metavar="N", help="Only the first N cases.")
-@click.option("--case", "cases", multiple=True, metavar="ID", help="Only this case; may be given again.")
+@click.option("--case", "cases", multiple=True, metavar="ID", help="Run only this case. Repeatable.")
 @click.option("--shuffle", is_flag=True, help="Shuffle the cases by the seed, before --limit.")
 @parallel_option
 @on_option
 @click.option(
     "--seed", type=int, default=0, metavar="N", help="For the order of cases, and for models that take a seed."
 )
-@click.option("--reuse", is_flag=True, help="Reuse answers that a model gave to the very same request.")
+@click.option("--reuse", is_flag=True, help="Reuse a model's answers to identical requests.")
 @click.option("--memory", type=click.Choice(["online", "frozen"]), help="Recall from the bank; online also teaches it.")
 @click.option(
     "--bank", "--agent-id", "agent_id", default="", metavar="NAME", help="The agent whose bank --memory uses."
@@ -70,9 +70,7 @@ pages_options = together(
 @click.option(
     "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
 )
-@click.option(
-    "--output-dir", metavar="DIR", help="Write the metrics of a benchmark that has its own, such as Mind2Web's."
-)
+@click.option("--output-dir", metavar="DIR", help="Write the benchmark's own metrics, such as Mind2Web's.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
 def command(

@@ -17,8 +17,8 @@ from mulligan.hooks.project import allow
 @click.command(short_help="Put hooks into the settings of coding agents.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 @click.option("--user", is_flag=True, help="For all your projects. This is the default.")
-@click.option("--project", is_flag=True, help="For the project in this folder alone, in settings that stay here.")
-@click.option("--shared", is_flag=True, help="With --project: in the settings that everybody gets with the repository.")
+@click.option("--project", is_flag=True, help="Only for the project in this folder, in local settings.")
+@click.option("--shared", is_flag=True, help="With --project: in the settings that are shared in the repository.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @click.option(
     "--trust", is_flag=True, help="Codex: trust the hooks without your review in Codex (with --yes: unasked)."
@@ -28,8 +28,8 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
 
     AGENT is claude, codex, gemini, opencode, qwen, cursor or copilot.
 
-    Shows how each file changes before it is written. What stands there already stays as it is. Hooks of an older
-    Mulligan are replaced. `mulligan hooks uninstall` gives each file back as it was.
+    Shows how each file changes before it is written. Existing settings are kept. Hooks of an older
+    Mulligan are replaced. `mulligan hooks uninstall` restores each file.
     """
     scope = chosen_scope(user, project, shared)
     if trust and "codex" not in (agents or install.present()):

@@ -20,7 +20,7 @@ from mulligan.hooks.agents import NAMES, agent
 from mulligan.hooks.status import Status, status_of
 
 
-@click.command("status", short_help="Say what hooks have seen, shown and learned, and what went wrong.")
+@click.command("status", short_help="Show what hooks have seen, shown and learned, and what went wrong.")
 @click.option(
     "--folder",
     default=".",
@@ -28,9 +28,9 @@ from mulligan.hooks.status import Status, status_of
     type=click.Path(exists=True, file_okay=False),
     help="A folder of the project (default: the working folder).",
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON object, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(folder: str, as_json: bool) -> None:
-    """Say what hooks have seen, shown and learned in this project, and which errors they kept from their agent."""
+    """Show what hooks have seen, shown and learned in this project, and their own errors."""
     status, (installed, gone) = status_of(folder), _installed(Path(folder))
     facts = {**_facts(status), "installed": installed, "gone": gone}
     page = [_page(status, installed), *("" for _ in gone[:1]), *gone]
@@ -83,13 +83,13 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         rows.append((f"of {kind}", f"{kept} kept, {count(candidates, 'candidate')}"))
     page = [columns(rows, heading=False)]
     if status.frequent:
-        page += ["", "The errors that came most often:"]
+        page += ["", "Most frequent errors:"]
         page += [
             f"  {count(often, 'time')}, {count(sessions, 'session')}: {one_line(words, 100) or 'not read yet'}"
             for words, often, sessions in status.frequent
         ]
     if status.errors:
-        page += ["", "Errors that hooks kept from their agent, the newest first:"]
+        page += ["", "Hook errors, newest first (not shown to the agent):"]
         page += [f"  {_when(one.at)} {one.agent} {one.event}: {one_line(one.what, 200)}" for one in status.errors]
     page += [line for text in (status.notice, status.trouble) if text for line in ("", clean(text))]
     return drawn(page)
