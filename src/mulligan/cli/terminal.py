@@ -18,7 +18,7 @@ from mulligan.text.plain import one_line as one_line
 
 LEAST, INDENT = 20, 4
 """The least width of the last column beside the others; if there is less, it follows below, indented."""
-NARROW = 6
+NARROW = 10
 """The least width that another column is shortened to."""
 _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
 _STYLE_OF = {
@@ -138,7 +138,7 @@ def columns(
     """Rows of cells in columns.
 
     In a pipe they are as wide as they need. On a terminal the table keeps to its width: the columns of `shorten` are
-    shortened first, then the last one is wrapped at words or, without `fold`, shortened.
+    shortened as far as needed, and the last one is wrapped at words or, without `fold`, shortened.
 
     Args:
         heading: whether the first row has the names of the columns.
@@ -148,8 +148,9 @@ def columns(
     if not on_terminal():
         lines = ("  ".join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=True)) for row in rows)
         return "\n".join(f"{margin}{line}".rstrip() for line in lines)
+    last = 0 if fold else min(widths[-1], 2 * LEAST)  # a last column that is wrapped can follow below
     for n in shorten:
-        excess = sum(widths[:-1]) + 2 * (len(widths) - 1) + min(widths[-1], 2 * LEAST) + inset - width()
+        excess = inset + sum(widths[:-1]) + 2 * (len(widths) - 1) + last - width()
         if excess > 0:
             widths[n] = max(min(widths[n], NARROW), widths[n] - excess)
     before = inset + sum(widths[:-1]) + 2 * (len(widths) - 1)
