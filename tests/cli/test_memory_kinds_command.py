@@ -80,7 +80,7 @@ def test_what_is_kept_shows_in_records_and_lessons_and_is_taken_back(mulligan: R
 
     ended = mulligan("memory", "kinds", "--undo")
     assert "2 kinds taken back, and those of 8 lessons; none is kept now" in ended.err
-    assert "no such lesson" in mulligan("memory", "list", "--kind", "chronology").err
+    assert "No lessons match" in mulligan("memory", "list", "--kind", "chronology").err
 
 
 @pytest.mark.usefixtures("filled")

@@ -33,8 +33,8 @@ AGENT_NAMES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"
 STEPS = (
     "A model or an agent tries.",
     "Tests judge the attempt.",
-    "A failed trial gives a lesson.",
-    "The next trial is shown the lesson; four trials at most.",
+    "A failed try gives a lesson.",
+    "The next try is shown the lesson; four tries at most.",
 )
 """What happens in the example, in lines that fit into 80 columns."""
 OLLAMA = PROVIDERS["ollama"].home or ""

@@ -211,7 +211,7 @@ async def list_lessons(banks: Sequence[Bank], limit: int, as_json: bool, **given
     elif lessons:
         emit(memory_words.lesson_rows(lessons, banks=len(banks) > 1 or banks[0].agent_id is None))
     else:
-        say("No lessons in this bank." + ("" if reading() is None else " To search all banks: --all-banks"))
+        say("No lessons match in this bank." + ("" if reading() is None else " To search all banks: --all-banks"))
 
 
 @memory.command()

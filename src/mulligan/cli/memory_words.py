@@ -281,7 +281,7 @@ def worth_story(worth: Sequence[Worth], lessons: Sequence[Lesson]) -> str:
             whose = f"{one_line(one.agent_id, 40)}: " if one.agent_id else ""
             lines.append(f"{whose}{count(one.tally.known, 'recall')} with a known outcome, {_rate(one.tally)}.")
             if one.tally.uplift:
-                lines.append(f"  Showing an entry, over all draws: {one.tally}.")
+                lines.append(f"  Whole bank: {one.tally}.")
     of_lessons = [one for one in worth if one.id]
     measured = sorted((one for one in of_lessons if one.tally.uplift), key=lambda one: _mean(one.tally))
     heads = ("id", "uplift", "95 %", "shown", "withheld", "state", "title")

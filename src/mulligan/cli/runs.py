@@ -90,7 +90,7 @@ def list_runs(limit: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes, in full.")
 @click.option("--html", metavar="FILE", help="Write a single web page to share, with secrets masked.")
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
-    """Show the episodes of RUN, trial by trial. The beginning of an id is enough."""
+    """Show the episodes of RUN, try by try. The beginning of an id is enough."""
     if html is not None and as_json:
         raise click.UsageError("--html and --json are two formats: give one of them.")
 
@@ -202,7 +202,7 @@ def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
     elif ways == ["text"] and not text.strip():
         raise click.UsageError("The lesson is empty: --veto shows none.")
     of = _with_store(lambda store: revise(store, run, trial, decision, text.strip(), person() if by is None else by))
-    say(f"The lesson of trial {of.number} was {decision}.")
+    say(f"The lesson of try {of.number} was {decision}.")
 
 
 _DECISIONS: Mapping[str, Any] = {"text": "written", "edit": "edited", "veto": "vetoed", "take": "taken"}
@@ -218,7 +218,7 @@ def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given:
 
     score, who = score_of(given), person() if by is None else by
     _with_store(lambda store: rate(store, run, trial, score, comment, who))
-    say(f"{'The result' if trial is None else f'The lesson of trial {trial}'} was rated {score:g}.")
+    say(f"{'The result' if trial is None else f'The lesson of try {trial}'} was rated {score:g}.")
 
 
 @runs.command()

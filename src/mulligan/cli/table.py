@@ -11,7 +11,7 @@ from mulligan.cli.words import folded
 from mulligan.core.codec import to_json
 from mulligan.core.records import Episode, Json
 
-COLUMNS = ("run", "when", "state", "trials", "model", "task")
+COLUMNS = ("run", "when", "state", "tries", "model", "task")
 WIDTHS = {"model": 24, "task": 60}
 """The most characters of columns with free text."""
 NARROW, SHORT = 96, 110
