@@ -112,13 +112,13 @@ def test_the_example_runs_from_the_wheel(way: str, tools: Path, wheel: Path, tmp
     if way == "uv tool install":
         ran(tools / "uv", "tool", "install", "-c", PINS, wheel, cwd=tmp_path, env=env)
         command = (tmp_path / "UV_TOOL_BIN_DIR" / "mulligan",)
-        extra = 'uv tool install "mulligan[local]"'
+        extra = f'uv tool install "mulligan[local] @ {wheel.as_uri()}"'
     elif way == "uvx --from":
         command = (tools / "uvx", "-c", PINS, "--from", wheel, "mulligan")
-        extra = 'uvx --from "mulligan[local]" mulligan'
+        extra = f'uvx --from "mulligan[local] @ {wheel.as_uri()}" mulligan'
     else:
         command = (tools / "pipx", "run", "--pip-args", f"-c {PINS}", "--spec", wheel, "mulligan")
-        extra = 'pipx install --force "mulligan[local]"'
+        extra = f'pipx install --force "mulligan[local] @ {wheel.as_uri()}"'
     assert "solved at try 2 of 4" in ran(*command, *demo, cwd=tmp_path, env=env)
     refused = subprocess.run(
         [str(part) for part in (*command, "demo")], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mulligan.cli.demo import EXAMPLE, next_steps, ollama_model
+from mulligan.core.extras import install_command
 
 WRONG = "def factorial(n):\n    return n * factorial(n - 1)"
 RIGHT = "def factorial(n):\n    return n * factorial(n - 1) if n else 1"
@@ -90,15 +91,15 @@ def test_without_the_extra_every_way_on_is_named(
     ended = mulligan(*command)
     assert ended.status == 2
     assert ended.err == (
-        'Error: Models that run inside Mulligan need an extra: pip install "mulligan[local]". Or name a provider\'s '
-        'model, after pip install "mulligan[models]": --model PROVIDER:NAME, with the key that `mulligan models list` '
+        f"Error: Models that run inside Mulligan need an extra: {install_command('local')}. Or name a provider's "
+        f"model, after {install_command('models')}: --model PROVIDER:NAME, with the key that `mulligan models list` "
         "names.\n"
     )
     monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-none-at-all")
     for name in ("claude", "opencode"):
         program(here / name, "#!/bin/sh")
     assert mulligan(*command).err.endswith(
-        '"mulligan[models]": --model alibaba:qwen-plus (DASHSCOPE_API_KEY is set). Or let a coding agent try: '
+        '[models]": --model alibaba:qwen-plus (DASHSCOPE_API_KEY is set). Or let a coding agent try: '
         '--actor "command:claude -p --permission-mode acceptEdits", '
         '--actor "command:opencode run {prompt}".\n'
     )

@@ -1,8 +1,10 @@
 """What an extra brings is found under its own name, whatever begins with the same letters and comes first."""
 
+import re
+
 import pytest
 
-from mulligan.core.extras import MissingExtra, require
+from mulligan.core.extras import MissingExtra, install_command, require
 
 
 @pytest.mark.parametrize(
@@ -20,5 +22,5 @@ def test_what_is_installed_in_a_version_that_fits_is_not_missing(module: str, ex
 
 
 def test_what_is_not_there_is_named_with_its_extra() -> None:
-    with pytest.raises(MissingExtra, match=r"This needs it: pip install .mulligan\[studio\]"):
+    with pytest.raises(MissingExtra, match=re.escape(f"This needs it: {install_command('studio')}")):
         require("This needs it", "no_such_module", "studio")
