@@ -137,7 +137,7 @@ def svg(shown: str, columns: int) -> str:
     """The capture as a picture of text, with the colours of its ANSI sequences."""
     rows, colour = list[str](), ""
     for n, line in enumerate(shown.split("\n"), 1):
-        text, colour = _coloured(line, colour)
+        text, colour = coloured(line, colour)
         rows.append(f'<text x="8" y="{3 + 17 * n}" xml:space="preserve">{text}</text>')
     width, height = 16 + columns * 8, 20 + 17 * len(rows)
     body = "\n".join(rows)
@@ -148,7 +148,7 @@ def svg(shown: str, columns: int) -> str:
     )
 
 
-def _coloured(line: str, colour: str) -> tuple[str, str]:
+def coloured(line: str, colour: str) -> tuple[str, str]:
     """The line as SVG, and the colour that the next line begins with: tmux writes a colour once, where it changes."""
     parts = list[str]()
     for piece in re.split(r"(\x1b\[[0-9;]*m)", line):

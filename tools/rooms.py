@@ -6,7 +6,6 @@ python tools/rooms.py       # draws the picture again; tests/docs/test_architect
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import cast
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "mulligan"
-PAGE = ROOT / "docs" / "architecture.md"
+PICTURE = ROOT / "docs" / "pictures" / "rooms.svg"
 
 LAYERS: Mapping[str, Collection[str]] = {
     "core": ("core",),
@@ -33,8 +32,6 @@ SIDEWAYS = {
     *(("store", "recording"), ("hooks", "bank")),
 }
 """The imports within a layer that are allowed: from the first room to the second."""
-
-_HEAD, _TAIL = "```mermaid\n", "```\n"
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:
@@ -107,36 +104,35 @@ def wrong_crossings() -> list[str]:
 
 
 def picture() -> str:
-    """The rooms as a Mermaid flowchart. An arrow is an import that no way through other rooms implies."""
-    uses: dict[str, set[str]] = {}
-    for _, _, here, there, _ in crossings():
-        uses.setdefault(here, set()).add(there)
-
-    @cache
-    def reached(room: str) -> frozenset[str]:
-        return frozenset(uses.get(room, ())).union(*(reached(there) for there in uses.get(room, ())))
-
-    lines = ["flowchart TD"]
-    for n, (name, rooms) in reversed(list(enumerate(LAYERS.items()))):
-        lines += [f'  subgraph L{n}["{name}"]', *(f'    {_node(room)}["{_label(room)}"]' for room in rooms), "  end"]
-    for here, theres in sorted(uses.items()):
-        direct = {there for there in theres if not any(there in reached(other) for other in theres - {there})}
-        lines += [f"  {_node(here)} --> {_node(there)}" for there in sorted(direct)]
-    return "\n".join(lines) + "\n"
-
-
-def _node(room: str) -> str:
-    return "face" if room == "." else room
+    """The layers as a picture (SVG), the highest first, with the imports inside of a layer named in its row."""
+    width, row, rows, boxes = 860, 58, list[str](), 150
+    for n, (name, rooms) in enumerate(reversed(list(LAYERS.items()))):
+        y, x = 10 + n * row, boxes
+        rows.append(f'<rect x="10" y="{y}" width="{width - 20}" height="{row - 10}" rx="8" fill="#f6f8fa"/>')
+        rows.append(f'<text x="24" y="{y + 29}" fill="#57606a">{name}</text>')
+        for room in rooms:
+            wide = 9 * len(_label(room)) + 14
+            rows.append(
+                f'<rect x="{x}" y="{y + 9}" width="{wide}" height="30" rx="6" fill="#ffffff" stroke="#8c959f"/>'
+            )
+            rows.append(f'<text x="{x + wide / 2}" y="{y + 29}" text-anchor="middle">{_label(room)}</text>')
+            x += wide + 6
+        inside = {room: sorted(_label(other) for one, other in SIDEWAYS if one == room) for room in rooms}
+        beside = "; ".join(f"{_label(room)} → {', '.join(others)}" for room, others in inside.items() if others)
+        if beside:
+            rows.append(f'<text x="{x + 4}" y="{y + 28}" fill="#57606a" font-size="11">{beside}</text>')
+    body, height = "\n".join(rows), 10 + len(LAYERS) * row
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        'font-family="system-ui, sans-serif" font-size="14" role="img">\n'
+        "<title>The rooms of the source in layers; an import points down</title>\n"
+        f'<rect width="{width}" height="{height}" rx="8" fill="#ffffff"/>\n<g fill="#24292f">\n{body}\n</g>\n</svg>\n'
+    )
 
 
 def _label(room: str) -> str:
-    return "mulligan" if room == "." else f"{room}/"
-
-
-def drawn(page: str) -> str:
-    """The page with the picture as the source is now."""
-    return re.sub(re.escape(_HEAD) + ".*?" + _TAIL, lambda _: _HEAD + picture() + _TAIL, page, flags=re.DOTALL)
+    return "mulligan" if room == "." else room
 
 
 if __name__ == "__main__":
-    PAGE.write_text(drawn(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PICTURE.write_text(picture(), encoding="utf-8")

@@ -197,7 +197,14 @@ def test_the_command_reports_in_each_form(
     assert (first["scripted"], second["scripted"].partition(":")[0]) == ("", "Scripted model")
     assert told["comparisons"][0]["counts"]["only_a"] == 2
     assert first["spent"]["usage"]["calls"] == 3 + 5 + 1
-    for form, begins in (("table", "Benchmark report\n="), ("md", "# Benchmark report"), ("html", "<!doctype html>")):
+    brief, whole = (command(capsys, "report", one, other, *full) for full in ((), ("--full",)))
+    first = [line.partition("  ")[0] for line in brief[1].splitlines()]
+    assert first[2:5] == ["Run", "Solved", "Cost"]  # below the warning that the second run is scripted
+    assert "simple solved 2 fewer of 3 cases than reflexion: -67 points, 95 % interval " in brief[1]
+    assert brief[2] == f"All tables: mulligan bench report {one} {other} --full\n"
+    assert brief[1].splitlines()[2] in whole[1]
+    assert len(whole[1]) > 3 * len(brief[1])
+    for form, begins in (("table", "Run"), ("md", "# Benchmark report"), ("html", "<!doctype html>")):
         assert command(capsys, "report", one, "--format", form)[1].startswith(begins)
     file = tmp_path / "report.md"
     assert command(capsys, "report", one, "--format", "md", "-o", str(file))[1:] == ("", f"{file} written\n")

@@ -102,7 +102,7 @@ def test_a_coding_agent_is_shown_what_the_check_printed_and_nobody_reflects(mull
         "strategy evidence: the actor is a command and no model is named, so nobody reflects; the check's output is "
         "shown"
     )
-    assert "solved at trial 2 of 4" in ended.err
+    assert "solved at try 2 of 4" in ended.err
     first, second = prompts().values()
     assert first.startswith("Make the failing tests pass\n\nChange the files")
     assert '>       assert slug("Second Try") == "second_try.v1"\n' in second

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mulligan.cli.demo import EXAMPLE, next_steps, ollama_model
+from mulligan.core.extras import install_command
 
 WRONG = "def factorial(n):\n    return n * factorial(n - 1)"
 RIGHT = "def factorial(n):\n    return n * factorial(n - 1) if n else 1"
@@ -62,7 +63,7 @@ def test_a_model_tries_the_example_away_from_a_checkout(mulligan: Run, here: Pat
     (here / "said.txt").write_text(f"{WRONG}\n---\nfactorial never ends.\n---\n{RIGHT}")
     ended = mulligan("demo", "--model", "scripted:said.txt")
     assert (ended.status, ended.out) == (0, RIGHT + "\n")
-    assert "solved at trial 2 of 4" in ended.err
+    assert "solved at try 2 of 4" in ended.err
     assert not (here / "examples").exists()
 
 
@@ -74,7 +75,7 @@ def test_a_coding_agent_tries_the_example_and_needs_no_model(
     agent = program(here / "agent.sh", AGENT)
     for ended in (mulligan("demo", "--actor", f"command:{agent}") for _ in range(2)):  # the second begins anew
         assert ended.status == 0
-        assert "solved at trial 2 of 4" in ended.err
+        assert "solved at try 2 of 4" in ended.err
         assert "+    return n * factorial(n - 1) if n else 1\n" in ended.out
         (folder,) = (line for line in ended.err.splitlines() if "now hold trial 2" in line)
         assert (Path(folder.split()[3]) / "factorial.py").read_text() == RIGHT + "\n"
@@ -91,15 +92,15 @@ def test_without_the_extra_every_way_on_is_named(
     ended = mulligan(*command)
     assert ended.status == 2
     assert ended.err == (
-        'Error: Models that run inside Mulligan need an extra: pip install "mulligan[local]". Or name a provider\'s '
-        'model, after pip install "mulligan[models]": --model PROVIDER:NAME, with the key that `mulligan models list` '
+        f"Error: Models that run inside Mulligan need an extra: {install_command('local')}. Or name a provider's "
+        f"model, after {install_command('models')}: --model PROVIDER:NAME, with the key that `mulligan models list` "
         "names.\n"
     )
     monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-none-at-all")
     for name in ("claude", "opencode"):
         program(here / name, "#!/bin/sh")
     assert mulligan(*command).err.endswith(
-        '"mulligan[models]": --model alibaba:qwen-plus (DASHSCOPE_API_KEY is set). Or let a coding agent try: '
+        '[models]": --model alibaba:qwen-plus (DASHSCOPE_API_KEY is set). Or let a coding agent try: '
         '--actor "command:claude -p --permission-mode acceptEdits", '
         '--actor "command:opencode run {prompt}".\n'
     )
@@ -126,6 +127,10 @@ def test_it_says_what_happens_and_what_to_try_next(mulligan: Run, here: Path, mo
         in after
     )
     assert "Codex" not in after
+    run = ended.err.partition("run ")[2].partition(":")[0]
+    assert f"mulligan runs show {run} --full\n" in after
+    assert mulligan("runs", "show", run, "--full").status == 0
+    assert "echo 'assert add(1, 2) == 3' > tests.py && mulligan solve" in after
     (here / "said.txt").write_text(RIGHT)
     assert "try next" not in mulligan("demo", "--model", "scripted:said.txt", "--quiet").err
 
@@ -140,7 +145,7 @@ def test_an_ollama_is_found_running_installed_or_not_at_all(
     assert ollama_model(answering(["what else"])) is None
     program(here / "ollama", "#!/bin/sh")
     assert ollama_model(answering(["what else"])) == ""
-    found = dict(next_steps("qwen3:8b"))
+    found = dict(next_steps("qwen3:8b", "r1"))
     assert found["Ollama has the model qwen3:8b"].endswith("mulligan demo --model ollama:qwen3:8b")
-    assert next_steps("")[-3][1].startswith("ollama pull qwen3 && ")
-    assert not any("llama" in what for what, _ in next_steps(None))
+    assert next_steps("", "r1")[-3][1].startswith("ollama pull qwen3 && ")
+    assert not any("llama" in what for what, _ in next_steps(None, "r1"))

@@ -1,6 +1,7 @@
 """What helps somebody who does not know the commands by heart: suggestions, `help`, completion, JSON."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import pytest
 Run = Callable[..., Any]
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("slove", "solve"), ("doc", "doctor"), ("askgraph", "ask-graph")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("slove", "solve"), ("docto", "doctor"), ("doc", "docs"), ("askgraph", "ask-graph")]
+)
 def test_a_misspelt_command_is_suggested(mulligan: Run, typed: str, meant: str) -> None:
     for arguments in ((typed, "x"), ("help", typed)):
         ended = mulligan(*arguments)
@@ -20,6 +23,45 @@ def test_a_misspelt_command_is_suggested(mulligan: Run, typed: str, meant: str) 
 
 def test_what_is_near_no_command_is_only_refused(mulligan: Run) -> None:
     assert mulligan("xyzzy").err.endswith("No such command 'xyzzy'.\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("runs delete", "'rm'"),
+        ("runs remove", "'rm'"),
+        ("runs ls", "'list'"),
+        ("runs lst", "'list'"),
+        ("memory delete", "'purge' or 'retire'"),
+        ("memory find", "'search'"),
+        ("memory relase", "'release'"),
+        ("hooks delete", "'forget' or 'uninstall'"),
+        ("hooks info", "'status'"),
+        ("models delete", "'remove'"),
+        ("models download", "'pull'"),
+        ("bench info", ""),
+        ("bench rnu", "'run'"),
+        ("store list", "'status'"),
+        ("delete", "'runs rm' or 'memory purge'"),
+        ("list", "'runs list' or 'memory list'"),
+        ("strategies xyzzy", ""),
+    ],
+)
+def test_a_group_suggests_what_was_meant_and_nothing_else(mulligan: Run, typed: str, meant: str) -> None:
+    ended = mulligan(*typed.split(), "x")
+    wrong = f"No such command {typed.split()[-1]!r}."
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1] == f"Error: {wrong}" + (f" Did you mean {meant}?" if meant else "")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("group", ["", "runs", "memory", "hooks", "models", "graph", "store", "strategies", "bench"])
+def test_no_line_of_a_help_is_cut(mulligan: Run, group: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = mulligan(*group.split(), "--help").out
+    listed = shown[shown.index("\nCommands:\n") :].partition("\n\n")[0].splitlines()
+    assert not [line for line in listed if line.endswith(("...", "…"))]
+    assert max(map(len, listed)) <= columns
 
 
 @pytest.mark.parametrize("command", [(), ("solve",), ("runs", "show"), ("ask-graph",)])
@@ -44,8 +86,6 @@ def test_help_of_what_has_no_commands_is_refused(mulligan: Run) -> None:
 def test_the_shell_completes(
     process: Run, shell: str, words: str, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import os
-
     number = len(words.split()) - 1
     last = words.split()[-1]
     env = {**os.environ, "_MULLIGAN_COMPLETE": f"{shell}_complete", "COMP_WORDS": words}
@@ -57,8 +97,6 @@ def test_the_shell_completes(
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_is_given_its_script(process: Run, shell: str) -> None:
-    import os
-
     ended = process(env={**os.environ, "_MULLIGAN_COMPLETE": f"{shell}_source"})
     assert ended.status == 0
     assert f"_MULLIGAN_COMPLETE={shell}_complete" in ended.out
@@ -107,13 +145,21 @@ def test_identical_0_never_stops(mulligan: Run, here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [(), ("solve",), ("bench", "run"), ("bench", "report"), ("runs", "show"), ("demo",)]
+    ("command", "page"),
+    [
+        ((), ""),
+        (("solve",), " cli"),
+        (("bench", "run"), " benchmarks"),
+        (("bench", "report"), " benchmark-report"),
+        (("runs", "show"), " record"),
+        (("demo",), " tour"),
+    ],
 )
-def test_help_ends_with_examples_and_the_docs(mulligan: Run, command: tuple[str, ...]) -> None:
+def test_help_ends_with_examples_and_the_docs(mulligan: Run, command: tuple[str, ...], page: str) -> None:
     shown = mulligan(*command, "--help").out
     _, _, examples = shown.partition("\n  Examples:\n")
     assert " ".join(("mulligan", *command)) in examples
-    assert shown.endswith("Documentation: docs/cli.md\n")
+    assert shown.endswith(f"Documentation: mulligan docs{page}\n")
 
 
 def test_the_examples_are_commands_that_parse() -> None:

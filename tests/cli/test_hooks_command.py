@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -312,3 +313,15 @@ def test_a_session_is_known_by_the_id_in_its_transcript(mulligan: Run, place: Pa
 def test_options_that_would_do_nothing_are_refused(mulligan: Run, arguments: tuple[str, ...], named: str) -> None:
     ended = mulligan("learn", *arguments)
     assert (ended.status, f"Leave out {named}" in ended.err or f", {named}" in ended.err) == (2, True), ended.err
+
+
+@pytest.mark.parametrize(("typed", "why"), [("", "there is no terminal to ask at"), ("n\n", "")])
+def test_an_installation_that_cannot_be_asked_about_says_what_to_do(
+    mulligan: Run, place: Path, monkeypatch: pytest.MonkeyPatch, typed: str, why: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    ended = mulligan("hooks", "install", "claude")
+    assert ended.status == (2 if why else 3)
+    assert not (Path.home() / ".claude" / "settings.json").exists()
+    assert why in ended.err
+    assert not why or ended.err.endswith("To write without asking: mulligan hooks install claude --yes\n")

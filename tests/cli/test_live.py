@@ -41,7 +41,7 @@ def shown(entry: Entry, width: int) -> str:
 
 @given(st.text(max_size=400), st.integers(20, 200), st.sampled_from(["lesson", "failed"]))
 def test_no_text_is_lost_at_any_width(text: str, width: int, state: str) -> None:
-    entry = Entry(state, "trial 1 of 4: it", text, " (note: kept)")
+    entry = Entry(state, "try 1 of 4: it", text, " (note: kept)")
     seen = letters(shown(entry, width))
     told = clean(text).encode("utf-8", "backslashreplace").decode()
     assert letters(told) in seen
@@ -76,11 +76,11 @@ def test_a_terminal_may_be_resized_while_a_run_goes_on(here: Path) -> None:
     """The heading is at 200 columns; all that comes after the resize is wrapped at 80."""
     (here / "waits.py").write_text(WAITS)
     command = [*second_with(here, LESSON), "--actor", "./waits.py"]
-    status, out, seen = on_terminal(command, 200, ("trial 1 of 4: trying", 80), NO_COLOR="1")
+    status, out, seen = on_terminal(command, 200, ("try 1 of 4: trying", 80), NO_COLOR="1")
     assert (status, out) == (0, "right\n")
     kept = without_controls(seen)
     assert letters(LESSON) in letters(kept)
-    after = kept.partition("trial 1 of 4: failed")[2]
+    after = kept.partition("try 1 of 4: failed")[2]
     assert max(map(len, re.split(r"\r?\n|\r", after))) <= 80
     assert "solvedattrial2of4" in letters(kept)
 
@@ -90,7 +90,7 @@ def test_a_terminal_has_colours(here: Path) -> None:
     status, _, seen = on_terminal(second_with(here, "Say right."), 80, NO_COLOR="")
     assert status == 0
     codes = {"green": 32, "red": 31, "cyan": 36}
-    for name, words_ in (("failed", "trial 1 of 4: failed"), ("lesson", "trial 1 of 4: lesson")):
+    for name, words_ in (("failed", "try 1 of 4: failed"), ("lesson", "try 1 of 4: lesson")):
         state = STATES[name]
         assert f"\x1b[{codes[state.colour]}m{state.symbol} {words_}" in seen
 

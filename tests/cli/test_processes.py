@@ -109,7 +109,7 @@ def test_a_terminal_without_a_block(here: Path, second: tuple[str, ...], how: st
     status, out, shown = on_terminal(_command(*second, *more), 80, **env)
     assert (status, out) == (0, "right\n")
     assert "\x1b" not in shown
-    assert ("trial 1 of 4: failed" in shown) == (how == "dumb")
+    assert ("try 1 of 4: failed" in shown) == (how == "dumb")
 
 
 def test_a_reader_that_hangs_up_is_no_error(here: Path, second: tuple[str, ...]) -> None:
@@ -151,8 +151,8 @@ def test_a_person_who_judges_gets_lines_and_the_prompt(here: Path) -> None:
     status, out, shown = on_terminal(_command(*arguments), 80, answers=("say more", "pass"))
     assert (status, out) == (0, "Say right.\n")
     assert "\x1b" not in shown
-    assert "trial 1 of 4: failed: say more" in shown
-    assert "solved at trial 2 of 4" in shown
+    assert "try 1 of 4: failed: say more" in shown
+    assert "solved at try 2 of 4" in shown
 
 
 def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:

@@ -28,7 +28,7 @@ def test_the_result_is_on_stdout_and_the_rest_on_stderr(mulligan: Mulligan, scri
     assert (ended.status, ended.out) == (0, "v1\n")
     first, *_, last = ended.err.splitlines()
     assert first.endswith("code-improver, scripted:script.json@" + first.partition("@")[2])
-    assert "judged by review, at most 4 trials" in first
+    assert "judged by review, at most 4 tries" in first
     assert last.startswith("recorded: mulligan runs show ")
 
 

@@ -58,7 +58,7 @@ def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, seco
     (here / "vague.txt").write_text("wrong\n---\nTry harder.\n---\nTry harder.\n---\nright\n")
     judged = ("--evaluator", "./judge.py", "--model", "scripted:vague.txt", "--strategy", "reflexion")
     told = mulligan("solve", "say mulberry", *judged, "--trace")
-    assert "trial 1 of 4: lesson withheld: It names nothing of this trial" in told.err
+    assert "try 1 of 4: lesson withheld: It names nothing of this trial" in told.err
     run = json.loads(mulligan("runs", "list", "--json").out)[0]["run"]
     shown = mulligan("runs", "show", run).out
     assert "  lesson, withheld: It names nothing of this trial" in shown
@@ -122,7 +122,7 @@ def test_a_run_that_is_over_is_forked_with_another_strategy_and_more_trials(mull
     assert "1 of 1 trials used" in refused.err
     ended = mulligan(*fork, "--trials", "2", "--set", "strategy.window=1", "--set", "reflector.check=false")
     assert (ended.status, ended.out) == (1, "longer, but wrong\n")
-    said = ["resuming after 1 trial", "trial 1 of 2: lesson: wrong", "trial 2 of 2: failed"]
+    said = ["resuming after 1 trial", "try 1 of 2: lesson: wrong", "try 2 of 2: failed"]
     assert [line for line in said if line in ended.err] == said
     newest, old = json.loads(mulligan("runs", "list", "--json").out)
     assert (newest["trials"], old["trials"], old["run"]) == (2, 1, run)

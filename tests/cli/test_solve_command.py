@@ -16,14 +16,14 @@ def test_the_result_is_all_that_stands_on_stdout(mulligan: Run, second: tuple[st
     ended = mulligan(*second)
     assert (ended.status, ended.out) == (0, "right\n")
     lines = ended.err.splitlines()
-    run = re.fullmatch(r"run (\w{8}): scripted:second.txt@\w+, judged by judge.py, at most 4 trials", lines[0])
+    run = re.fullmatch(r"run (\w{8}): scripted:second.txt@\w+, judged by judge.py, at most 4 tries", lines[0])
     assert run
     assert lines[1:4] == [
-        "trial 1 of 4: failed, score 5.00: it says wrong",
-        "trial 1 of 4: lesson: Say right.",
-        "trial 2 of 4: passed, score 5.00",
+        "try 1 of 4: failed, score 5.00: it says wrong",
+        "try 1 of 4: lesson: Say right.",
+        "try 2 of 4: passed, score 5.00",
     ]
-    assert re.fullmatch(r"solved at trial 2 of 4 \(\d+ tokens, \$0\.0000, \d+\.\d s\)", lines[-3])
+    assert re.fullmatch(r"solved at try 2 of 4 \(\d+ tokens, \$0\.0000, \d+\.\d s\)", lines[-3])
     assert lines[-2:] == ["note: by a toy", f"recorded: mulligan runs show {run[1]}"]
 
 
@@ -224,7 +224,7 @@ def test_a_reflection_without_a_lesson_is_shown_with_the_reason(mulligan: Run, h
     (here / "script.txt").write_text("wrong\n---\nright")
     judged = ("--evaluator", "./judge.py", "--model", "scripted:script.txt")
     ended = mulligan("solve", "say it", *judged, "--reflector", "./noted.py", "--strategy", "reflexion")
-    assert "trial 1 of 4: no lesson (note: it only repeats the task)" in ended.err.splitlines()
+    assert "try 1 of 4: no lesson (note: it only repeats the task)" in ended.err.splitlines()
     run = ended.err.split()[-1]
     assert "  lesson\n    (none)\n  note: it only repeats the task\n" in mulligan("runs", "show", run).out
     assert "Note: it only repeats the task" in mulligan("runs", "export", run, "--format", "md").out

@@ -76,7 +76,7 @@ async def rehearsed(tmp: Path, node: NodeClients, answers: list[Any], *options: 
 async def test_a_real_agent_is_shown_what_the_check_printed(tmp_path: Path, node: NodeClients) -> None:
     said, bodies = await rehearsed(tmp_path, node, [*writes(HALF), *writes(WHOLE)])
     assert "strategy evidence: the actor is a command and no model is named, so nobody reflects" in said
-    assert "solved at trial 2 of 4" in said
+    assert "solved at try 2 of 4" in said
     first, second = asked(bodies[0]), asked(bodies[3])
     assert "Make the failing tests pass." in first
     assert "FAILED test_calc.py::test_sub" in second
@@ -87,7 +87,7 @@ async def test_a_real_agent_is_shown_what_the_check_printed(tmp_path: Path, node
 async def test_a_real_agent_reflects_itself(tmp_path: Path, node: NodeClients) -> None:
     lesson = "sub and mul return 0 as well: they should return a - b and a * b."
     said, bodies = await rehearsed(tmp_path, node, [*writes(HALF), lesson, *writes(WHOLE)], "--reflector", "self")
-    assert f"trial 1 of 4: lesson: {lesson}" in said
+    assert f"try 1 of 4: lesson: {lesson}" in said
     question, second = asked(bodies[3]), asked(bodies[4])
     assert "what you would do otherwise" in question
     assert "2 failed, 1 passed in" in question

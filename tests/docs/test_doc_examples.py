@@ -43,6 +43,7 @@ READ = (
     "embedders.md",
     "evaluators/README.md",
     "memory.md",
+    "tour.md",
 )
 """Pages whose blocks are only compiled here: they need weights, or are run by a test of their own."""
 

@@ -19,6 +19,7 @@ PAGES = {
     for page in ROOT.glob(f"{folder}/**/*.md")
 }
 FIRST = "docs/README.html"
+GROUPS = ["Start", "Guides", "Concepts", "Reference", "Project"]
 LOADS = ("src", "srcset", "poster", "data", "action", "background")
 """Attributes whose address a browser loads unasked; the `href` of `link` is one, too."""
 ADDRESS_IN_STYLE = re.compile(r"(?:@import|url\()\s*[\"']?\s*(?:https?:)?//", re.IGNORECASE)
@@ -82,10 +83,30 @@ def pages(site: Path) -> dict[str, Page]:
     return {str(file.relative_to(site)): Page(file.read_text("utf-8")) for file in site.rglob("*.html")}
 
 
-def test_there_is_a_page_for_each_file_and_the_navigation_has_them_all(pages: dict[str, Page]) -> None:
+def test_there_is_a_page_for_each_file_and_the_navigation_has_those_of_docs(pages: dict[str, Page]) -> None:
+    """The notes of design/ are reached from the pages that cite them."""
     assert pages.keys() >= PAGES
     listed = {resolved(FIRST, link)[0] for link in pages[FIRST].navigation if not link.startswith("#")}
-    assert listed | {FIRST} == PAGES
+    assert listed | {FIRST} == {page for page in PAGES if page.startswith("docs/")}
+
+
+def test_the_navigation_has_five_groups_and_titles(site: Path) -> None:
+    first = (site / FIRST).read_text("utf-8")
+    assert re.findall(r'<p class="caption"[^>]*><span class="caption-text">(.*?)</span>', first) == GROUPS
+    sidebar = first[first.index("sidebar-tree") : first.index("</aside>")]
+    titles = re.findall(r'<a class="[^"]*reference internal"[^>]*>(.*?)</a>', sidebar)
+    assert len(titles) == len(set(titles)) > 60
+    assert [title for title in titles if title.endswith(".md") or "/" in title] == [
+        "AGENT.md",
+        "SKILL.md",
+    ]  # the formats
+
+
+def test_the_first_page_has_four_cards_the_cast_and_the_studio(site: Path) -> None:
+    first = (site / FIRST).read_text("utf-8")
+    assert len(re.findall(r'class="sd-card [^"]*"', first)) == 4
+    assert {"cast.svg", "studio.png"} <= {Path(name).name for name in re.findall(r'<img[^>]* src="([^"]*)"', first)}
+    assert "copybutton.js" in first
 
 
 def test_a_browser_loads_nothing_from_elsewhere(site: Path, pages: dict[str, Page]) -> None:

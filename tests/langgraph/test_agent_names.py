@@ -1,6 +1,7 @@
 """`mulligan.langgraph` as it is imported: names that resolve, a type checker that sees them, and nothing heavy at once."""
 
 import inspect
+import re
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 import mulligan.langgraph as face
 from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import install_command
 
 
 @pytest.mark.parametrize("name", face.__all__)
@@ -36,7 +38,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 def test_without_langgraph_a_name_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langgraph", None)
-    with pytest.raises(InvalidInput, match=r'pip install "mulligan\[langgraph\]"'):
+    with pytest.raises(InvalidInput, match=re.escape(install_command("langgraph"))):
         _ = face.ReflexionAgent
 
 

@@ -20,6 +20,7 @@ from wire_client import Wire, running
 
 from mulligan.cli.main import main
 from mulligan.core.errors import GraphError, InvalidInput, ModelError
+from mulligan.core.extras import install_command
 from mulligan.langgraph import ask_graph, chat_model, resume_graph
 from mulligan.store import open_store
 
@@ -92,9 +93,9 @@ def test_the_query_and_its_rows_are_the_result(asking: Asking) -> None:
     assert told[0].endswith(", at most 30 steps (a draft and 29 revisions)")
     assert f"query: {EMPTY}" in told
     assert "came back: 0 rows" in told
-    assert "trial 1 of 29: lesson: Capitals." in told
+    assert "try 1 of 29: lesson: Capitals." in told
     assert "came back: 5 rows" in told
-    assert told[-2].startswith("solved at trial 2 of 29 (")
+    assert told[-2].startswith("solved at try 2 of 29 (")
     listed = asking(None, "runs", "list").out
     assert "solved" in listed
     assert QUESTION in listed
@@ -173,7 +174,7 @@ def test_rows_that_the_revision_rejects_are_unconfirmed(asking: Asking) -> None:
     ended = asking(script, "ask-graph", QUESTION, *options)
     assert (ended.status, ended.out.splitlines()[0]) == (4, WRONG)
     assert "could not be judged: rows came back; scored 0 of 10 by the model itself: " + REJECTED in ended.err
-    assert f"trial 1 of 29: no verdict, score 0.00: scored 0 of 10 by the model itself: {REJECTED}"[:90] in ended.err
+    assert f"try 1 of 29: no verdict, score 0.00: scored 0 of 10 by the model itself: {REJECTED}"[:90] in ended.err
     assert "solved" not in ended.err.replace("not solved", "")
     assert "passed" not in ended.err
     run = next(line for line in ended.err.splitlines() if line.startswith("recorded")).rpartition(" ")[2]
@@ -256,7 +257,7 @@ def test_without_langgraph_it_says_what_to_install(asking: Asking, monkeypatch: 
     monkeypatch.setitem(sys.modules, "langgraph", None)
     ended = asking(said(draft(GOOD)), "ask-graph", QUESTION)
     assert (ended.status, ended.out) == (2, "")
-    assert 'pip install "mulligan[langgraph]"' in ended.err
+    assert install_command("langgraph") in ended.err
 
 
 def test_an_empty_question_is_refused_there(asking: Asking) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from mulligan.core.errors import InvalidInput, ModelError, UnknownName
+from mulligan.core.extras import install_command
 from mulligan.core.protocols import Model
 from mulligan.core.questions import Message, Question
 from mulligan.core.records import Image, Json
@@ -45,7 +47,7 @@ def test_it_is_a_model_named_as_given_with_the_hash_of_its_weights(not_weights: 
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "xllamacpp", None)
-    with pytest.raises(InvalidInput, match=r'pip install "mulligan\[local\]"$'):
+    with pytest.raises(InvalidInput, match=re.escape(install_command("local")) + "$"):
         EmbeddedModel()
 
 

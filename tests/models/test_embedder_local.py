@@ -5,6 +5,7 @@
 
 import asyncio
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import minilm_graph
 from mulligan.core.errors import InvalidInput, ModelError, UnknownName
+from mulligan.core.extras import install_command
 from mulligan.core.protocols import Embedder
 from mulligan.models import weights
 from mulligan.models.catalog import open_embedder
@@ -49,7 +51,7 @@ def test_it_is_an_embedder_named_with_the_hash_of_its_weights() -> None:
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
-    with pytest.raises(InvalidInput, match=r'pip install "mulligan\[local\]"$'):
+    with pytest.raises(InvalidInput, match=re.escape(install_command("local")) + "$"):
         LocalEmbedder()
 
 

@@ -66,7 +66,7 @@ class Walk:
         if "pip install" in block:
             if self.checkout is None:
                 return ""
-            block = re.sub(r"\bmulligan\b", str(self.checkout), block)
+            block = block.replace("PATH-OF-THE-CHECKOUT", str(self.checkout))
         activate = self.project / ".venv" / "bin" / "activate"
         lines = f". {activate}\n{block}" if activate.exists() else block
         home = self.folder / "home"

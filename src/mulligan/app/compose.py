@@ -332,7 +332,7 @@ def _checked(attribute: str, choices: tuple[object, ...], role: Any) -> Any:
     if said not in choices:
         raise InvalidInput(
             f"{type(role).__name__}.{attribute} must be {' or '.join(map(repr, choices))}, not {said!r}: see "
-            "docs/plugins.md."
+            "mulligan docs plugins"
         )
     return role
 

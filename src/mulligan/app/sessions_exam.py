@@ -18,7 +18,7 @@ from mulligan.core.turns import Turn
 from mulligan.hooks.learning import events_since, keep
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import MOST, RULES, Known, Reader
-from mulligan.sessions.agents import is_shell
+from mulligan.sessions.agents import Old, is_shell
 from mulligan.sessions.commands import only_looks, plain
 from mulligan.sessions.pairs import State, find, mend_key
 from mulligan.sessions.signature import command_key, keys

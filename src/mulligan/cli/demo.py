@@ -34,12 +34,13 @@ AGENT_NAMES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"
 STEPS = (
     "A model or an agent tries.",
     "Tests judge the attempt.",
-    "A failed trial gives a lesson.",
-    "The next trial is shown the lesson; four trials at most.",
+    "A failed try gives a lesson.",
+    "The next try is shown the lesson; four tries at most.",
 )
 """What happens in the example, in lines that fit into 80 columns."""
 OLLAMA = PROVIDERS["ollama"].home or ""
 """Where an Ollama of this machine answers."""
+SOLVE = 'mulligan solve "Write add(a, b)." --tests tests.py'
 EXAMPLE = Path(__file__).parent.parent / "examples" / "factorial"
 
 
@@ -78,15 +79,16 @@ async def solve_example(*, model: str | None = None, actor: str | None = None, *
 def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, as_json: bool, trace: bool) -> None:
     """Run the built-in example: write a function that passes its tests.
 
-    The small local model usually fails its first trial and passes its second. At the end, the command names what else
+    The small local model usually fails its first try and passes its second. At the end, the command lists what else
     on this machine can try. Ends as `mulligan solve` does.
     """
     work = partial(solve_example, model=model, actor=actor)
     told = not quiet and not as_json
-    status = conduct(work, Told(quiet, as_json, trace) if told else Watch(quiet, as_json, trace))
+    watch = Told(quiet, as_json, trace) if told else Watch(quiet, as_json, trace)
+    status = conduct(work, watch)
     if told and status in (SOLVED, NOT_SOLVED):
         say("\nWhat to try next:")
-        for what, command in next_steps(ollama_model()):
+        for what, command in next_steps(ollama_model(), watch.episode.run if watch.episode else ""):
             say(f"  {what}:\n    {command}")
     ctx.exit(status)
 
@@ -102,10 +104,11 @@ class Told(Watch):
         super().began(episode, limits)
 
 
-def next_steps(ollama: str | None) -> list[tuple[str, str]]:
+def next_steps(ollama: str | None, run: str) -> list[tuple[str, str]]:
     """What to try after the example: what was found on this machine, and the command for it.
 
     ollama: the name of a model that it has; "" if it is installed and has none, or does not run; None if it is absent.
+    run: the id of the example's run.
     """
     extra = "" if find_spec("pydantic_ai") else f"{install_command('models')} && "
     steps = [(f"{key} is set", f"{extra}mulligan demo --model {name}") for key, name in found_keys()]
@@ -118,8 +121,8 @@ def next_steps(ollama: str | None) -> list[tuple[str, str]]:
         steps.append(("Ollama is installed", f"ollama pull qwen3 && {extra}mulligan demo --model ollama:qwen3"))
     return [
         *steps,
-        ("Your own task, judged by your tests", 'mulligan solve "Write add(a, b)." --tests tests.py'),
-        ("Each trial in full", "mulligan runs list && mulligan runs show RUN --full"),
+        ("A task of your own, judged by your tests", f"echo 'assert add(1, 2) == 3' > tests.py && {SOLVE}"),
+        ("Each try in full", f"mulligan runs show {run} --full"),
     ]
 
 

@@ -5,11 +5,11 @@ import json
 import click
 
 from mulligan.app.doctor import fine, report
-from mulligan.cli.terminal import emit
+from mulligan.cli.terminal import columns, emit, symbol
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Check what works here (sandbox, store, models), and say how to fix the rest.
@@ -20,9 +20,9 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         emit(json.dumps({"fine": fine(rows), "rows": [row._asdict() for row in rows]}, indent=2))
         ctx.exit(0 if fine(rows) else 1)
-    width = max(len(row.name) for row in rows)
+    cells: list[tuple[str, str, str]] = []
     for row in rows:
-        emit(f"{'ok' if row.ok else 'no':<3} {row.name:<{width}}  {row.detail}")
-        if row.remedy:
-            emit(f"    {'':<{width}}  -> {row.remedy}")
+        cells.append((symbol(row.ok), row.name, row.detail))
+        cells += [("", "", f"-> {row.remedy}")] if row.remedy else []
+    emit(columns(cells, heading=False))
     ctx.exit(0 if fine(rows) else 1)

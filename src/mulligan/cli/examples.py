@@ -6,7 +6,7 @@ import click
 
 EXAMPLES = {
     "": ("mulligan demo", 'mulligan solve "Write add(a, b)." --tests tests.py', "mulligan doctor"),
-    "add": ("mulligan add agent reviewer",),
+    "add": ("mulligan add reflexion reviewer",),
     "ask-graph": ('mulligan ask-graph "Which genes cause asthma?" --graph kg -m ollama:qwen3',),
     "bench": ("mulligan bench list", "mulligan bench run humaneval --limit 5", "mulligan bench report RUN"),
     "bench report": ("mulligan bench report RUN", "mulligan bench report RUN OTHER --format html -o report.html"),
@@ -33,8 +33,30 @@ EXAMPLES = {
     ),
 }
 """By command; "" for `mulligan` itself. RUN stands for the id that a run printed."""
-DOCS = "docs/cli.md"
-"""The page that describes each command, in the repository."""
+PAGES = {
+    "": "",
+    "add": "agents",
+    "ask-graph": "knowledge-graphs",
+    "bench": "benchmarks",
+    "bench report": "benchmark-report",
+    "demo": "tour",
+    "doctor": "sandbox",
+    "fan-out": "fan-out",
+    "graph": "graphs",
+    "hooks": "coding-agents",
+    "init": "formats/project",
+    "learn": "memory",
+    "memory": "memory",
+    "models": "models",
+    "run": "agents",
+    "runs": "record",
+    "serve": "serve",
+    "store": "stores",
+    "strategies": "strategies",
+    "studio": "studio",
+    "trust": "trust",
+}
+"""The page about a command, or about all of its group; of the others, that of the command line."""
 
 
 def with_examples(command: click.Command | None, name: str) -> click.Command | None:
@@ -42,5 +64,6 @@ def with_examples(command: click.Command | None, name: str) -> click.Command | N
     if command is not None and command.epilog is None:
         examples = EXAMPLES.get(name, ())
         lines = ["\b", "Examples:", *(f"  {one}" for one in examples), ""] if examples else []
-        command.epilog = "\n".join([*lines, f"Documentation: {DOCS}"])
+        page = PAGES.get(name, PAGES.get(name.partition(" ")[0], "cli"))
+        command.epilog = "\n".join([*lines, f"Documentation: mulligan docs {page}".rstrip()])
     return command

@@ -34,8 +34,10 @@ OF_BENCHMARKS = (
 
 @click.command("fan-out")
 @click.argument("tasks", required=False)
-@click.option("--resume", metavar="RUN", help="Resume this run. Tasks that have ended are kept, and printed again.")
-@click.option("--judge", "-e", metavar="NAME[:ARG]", help="Judges tasks that name no judge: model_judge, ./mine.py, …")
+@click.option("--resume", metavar="RUN", help="Resume this run. Finished tasks are kept, and printed again.")
+@click.option(
+    "--judge", "-e", metavar="NAME[:ARG]", help="The judge of tasks that name none: model_judge, ./mine.py, …"
+)
 @click.option("--evaluator", hidden=True, metavar="NAME[:ARG]", help="The same as --judge.")
 @click.option("--check", "-c", metavar="COMMAND", help="The same: status 0 passes; {attempt} is the attempt's file.")
 @record_options(BenchOptions, roles=BENCH_ROLES, without=OF_BENCHMARKS)

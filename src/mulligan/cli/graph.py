@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from mulligan.app.graphs import load_graph, open_graph
+from mulligan.cli.groups import Group
 from mulligan.cli.options import together
 from mulligan.cli.terminal import clean, columns, emit, one_line, say
 from mulligan.core.errors import InvalidInput, QueryError
@@ -25,7 +26,7 @@ WIDTH, NARROWEST = 60, 6
 """The most characters of a value in a table, and the fewest of a column that must fit; --json shows all of it."""
 
 
-@click.group()
+@click.group(cls=Group)
 def graph() -> None:
     """Graph databases: write a sample, load files, and run queries.
 
@@ -71,7 +72,7 @@ def load(source: str, into: str) -> None:
 
 @graph.command()
 @click.argument("where")
-@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @server_options
 def schema(where: str, as_json: bool, user: str | None, database: str | None) -> None:
     """Show the labels, types and properties of a graph.

@@ -50,9 +50,9 @@ from mulligan.text.secrets import mask
 @click.option(
     "--judge",
     metavar="NAME",
-    help="Of traces: an evaluator, such as contains:EUR, for runs of which they do not say how they ended.",
+    help="Of traces: a judge, such as contains:EUR, for runs whose outcome the traces do not say.",
 )
-@click.option("--judge-model", metavar="MODEL", help="Of traces: the model of a judge that asks one.")
+@click.option("--judge-model", metavar="MODEL", help="Of traces: the judge's model.")
 @click.option(
     "--evaluation",
     "evaluations",
@@ -61,10 +61,12 @@ from mulligan.text.secrets import mask
     help="Of traces: the evaluation in them that decides (default: all whose label says pass or fail).",
 )
 @click.option("--by-agent", is_flag=True, help="Of traces: each agent in them has the bank of its name.")
-@click.option("--recall", metavar="ID", help="The recall that gave the session its lessons; it gets the outcome.")
-@click.option("--dry-run", is_flag=True, help="Print the turns as they were read; ask no model and keep nothing.")
+@click.option("--recall", metavar="ID", help="The recall that the outcome belongs to.")
+@click.option("--dry-run", is_flag=True, help="Print the turns as they were read. Asks no model and stores nothing.")
 @click.option(
-    "--since", metavar="TIME", help="In place of FILE: what coding agents did here in this time, such as 30d, 12h, 4w."
+    "--since",
+    metavar="TIME",
+    help="Instead of FILE: sessions of coding agents here in this time, such as 30d, 12h, 4w.",
 )
 @click.option(
     "--agent",
@@ -73,7 +75,7 @@ from mulligan.text.secrets import mask
     multiple=True,
     help="With --since: of this coding agent; may be repeated (default: of all).",
 )
-@click.option("--forgotten", is_flag=True, help="Learn from FILE even if `hooks forget` has forgotten its session.")
+@click.option("--forgotten", is_flag=True, help="Learn from FILE even if its session was forgotten (`hooks forget`).")
 @click.option("--all-projects", is_flag=True, help="With --since: in all projects, not only in that of this folder.")
 @agent_options
 @click.pass_context
@@ -82,10 +84,10 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, **given
 
     The transcript is that of a session of Claude Code, Codex CLI, Gemini CLI, opencode or Qwen Code, a list of chat
     messages of OpenAI's or Anthropic's API (JSON or JSON Lines), or plain text in which each turn begins with User:,
-    Assistant: or Tool:. Without a model, what failed and was overcome is learned, and how the user corrected the agent.
+    Assistant: or Tool:. Without a model, it learns failures that were overcome, and the user's corrections.
 
-    Traces are files of OpenTelemetry (OTLP as JSON) with spans of agents; a file of logs with their events may stand
-    beside them. Each run of an agent is learned from once.
+    Traces are files of OpenTelemetry (OTLP as JSON) with spans of agents; a file of logs with their events may be
+    in the same folder. Each run of an agent is learned from once.
     """
     if bool(files) == (since is not None):
         raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")

@@ -15,7 +15,7 @@ from mulligan.cli.words import count
 
 @click.command()
 @click.argument("path", required=False)
-@click.option("--json", "as_json", is_flag=True, help="A JSON list instead of lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def lint(ctx: click.Context, path: str | None, as_json: bool) -> None:
     """Check a project, an agent, a skill or one of their files. No model is called.

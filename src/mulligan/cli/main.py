@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from mulligan.cli.examples import with_examples
+from mulligan.cli.groups import Group
 from mulligan.cli.terminal import emit, prepare
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ COMMANDS = {
     "fan-out": "Solve each task of the file TASKS, several at once, on this machine or many.",
     "memory": "The bank: search, change, import and export the lessons that agents have learned.",
     "store": "The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL.",
-    "strategies": "What strategies that learn have counted: show it, and forget it.",
+    "strategies": "Show or reset what adaptive strategies have learned.",
     "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.",
     "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",
     "graph": "Graph databases: write a sample, load files, and run queries.",
@@ -44,6 +45,7 @@ COMMANDS = {
     "schema": "Print the JSON Schema of a file format, for editors.",
     "serve": "Serve reflexion-thinking and the memory tools to MCP clients.",
     "studio": "Show runs, benchmarks and the bank in a browser, live.",
+    "docs": "Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.",
     "help": "Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands.",
 }
 """The commands, each a file of this folder with a click command of the same name (ask_graph for ask-graph). The first
@@ -54,25 +56,10 @@ _FILES = {"init": "scaffold", "add": "scaffold", "help": "main", "memory": "memo
 `memory`."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group that imports a command when it is called."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            from difflib import get_close_matches  # click's own suggestions know only imported commands
-
-            if near := get_close_matches(args[0], COMMANDS, n=1):
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
-        return super().resolve_command(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+    lines = COMMANDS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -89,7 +76,7 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="mulligan", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Second tries for language agents that have learned from the first."""
+    """Retry your agent with the reason it failed, and remember the fix next time."""
     if os.environ.get("MULLIGAN_OTEL"):
         from mulligan.app.telemetry import traced_as_configured  # not above: `--help` is quick
 

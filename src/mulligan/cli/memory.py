@@ -21,6 +21,7 @@ from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.groups import Group
 from mulligan.cli.memory_banks import (
     EVERY,
     agent_options,
@@ -38,7 +39,7 @@ from mulligan.cli.memory_banks import (
 )
 from mulligan.cli.memory_words import learned_lines, question_json
 from mulligan.cli.options import together
-from mulligan.cli.terminal import clean, emit, one_line, say, standard_input
+from mulligan.cli.terminal import clean, drawn, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import REMOVED, InvalidInput, ModelError, UnknownName
@@ -111,10 +112,10 @@ def field_options(cls: type) -> Callable[[Any], Any]:
 
 STATES = ("active", "quarantined", "retired", "superseded")
 _kind = click.option("--kind", metavar="KIND", help=annotations_of(Selection)["kind"][1].help)
-_json = click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-class _MemoryGroup(click.Group):
+class _MemoryGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in REMOVED["command of mulligan memory"]:
             raise UnknownName("command of mulligan memory", cmd_name, self.commands)
@@ -129,7 +130,7 @@ def memory() -> None:
 
 @memory.command()
 @click.argument("query")
-@click.option("--top-k", type=int, metavar="N", help="The most lessons.")
+@click.option("--top-k", type=int, metavar="N", help="Maximum number of lessons.")
 @click.option("--threshold", metavar="T", help="strict, standard, lenient, or the least relevance, from 0 to 1.")
 @click.option(
     "--as-of", metavar="TIME", help="Search the lessons of that time, such as 2026-01-31 or 2026-01-31T12:00Z."
@@ -153,7 +154,8 @@ async def search(
     if as_json:
         emit(dumped(memory_words.recalls_json(query, [recall for _, recall in recalls])))
     elif found:
-        emit("\n\n".join(memory_words.found(recall, bank.project, of=_named(bank, banks)) for bank, recall in found))
+        texts = [memory_words.found(recall, bank.project, of=_named(bank, banks)) for bank, recall in found]
+        emit(drawn(part for n, text in enumerate(texts) for part in (["", text] if n else [text])))
     lines = [line for _, recall in found or recalls for line in memory_words.about(recall)]
     for line in dict.fromkeys(lines):
         say(line)
@@ -215,7 +217,9 @@ def announce(change: str, project: Path | None) -> None:
     help="Only lessons that the filter holds back; the same as --state quarantined.",
 )
 @field_options(Selection)
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, newest first.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number, newest first."
+)
 @_json
 @for_banks
 async def list_lessons(
@@ -231,7 +235,7 @@ async def list_lessons(
     elif lessons:
         emit(memory_words.lesson_rows(lessons, banks=len(banks) > 1 or banks[0].agent_id is None))
     else:
-        say("There is no such lesson here." + ("" if reading() is None else " To search all banks: --all-banks"))
+        say("No lessons match in this bank." + ("" if reading() is None else " To search all banks: --all-banks"))
 
 
 @memory.command()
@@ -295,7 +299,7 @@ async def receipt(bank: Bank, id: str, as_json: bool) -> None:
 @click.argument("ended", metavar="success|failure", type=click.Choice(["success", "failure"]))
 @for_bank(writing, of="recall", look=of_recall)
 async def outcome(bank: Bank, recall: str, ended: str) -> None:
-    """Tell how the task of the recall RECALL ended, where nothing is learned from it. The first outcome counts."""
+    """Report how the task of RECALL ended, without learning from it. The first outcome counts."""
     counted = await bank.outcome_of(recall, ended == "success")
     if counted != (ended == "success"):
         say(f"It was told before that it ended as a {'success' if counted else 'failure'}, and that counts.")
@@ -331,7 +335,7 @@ async def stats(banks: Sequence[Bank], as_json: bool) -> None:
 @_json
 @for_banks
 async def pending(banks: Sequence[Bank], as_json: bool) -> None:
-    """List work that is not done: queued, running, failed, or waiting for an answer."""
+    """List pending jobs: queued, running, failed, or waiting for an answer."""
     several = [one for bank in banks for one in await bank.pending()]
     if as_json:
         emit(dumped([asdict(one) for one in several]))
@@ -606,7 +610,7 @@ async def reembed(bank: Bank) -> None:
 @click.option("--mend", is_flag=True, help="Repair what can be repaired.")
 @click.pass_context
 def verify(ctx: click.Context, mend: bool) -> None:
-    """Check the file of the lessons. Ends with 1 when something is wrong with it."""
+    """Check the file of the lessons. Ends with 1 if it is damaged."""
 
     async def work(bank: Bank) -> list[Fault]:
         return list(await bank.verify(mend=mend))
@@ -627,7 +631,7 @@ def verify(ctx: click.Context, mend: bool) -> None:
 @click.option("--seconds", type=float, metavar="S", help="Start nothing new after S seconds.")
 @_model
 def work(seconds: float | None, model: str | None) -> None:
-    """Do all pending work, whichever process accepted it."""
+    """Do all pending jobs, including those of other processes."""
 
     async def do(bank: Bank) -> None:
         done = await bank.work(seconds)

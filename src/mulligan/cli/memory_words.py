@@ -12,7 +12,7 @@ from mulligan.bank.exchange.audit import Decided
 from mulligan.bank.exchange.lesson_page import brief, facts, moment
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
-from mulligan.cli.terminal import clean, columns, one_line
+from mulligan.cli.terminal import clean, columns, drawn, one_line
 from mulligan.cli.words import agreed, count
 from mulligan.core.agreement import agreement, latest
 from mulligan.core.codec import to_json
@@ -64,7 +64,8 @@ def notebook_page(entries: Sequence[Lesson], project: str) -> str:
 
 def found(recall: Recall, project: str = "", *, of: str = "") -> str:
     """The lessons of a recall in full, best first. project: the current one. of: the bank that is named with each."""
-    return "\n\n".join(_found(n, lesson, project, of) for n, lesson in enumerate(recall.lessons, 1))
+    texts = "\n\n".join(_found(n, lesson, project, of) for n, lesson in enumerate(recall.lessons, 1))
+    return drawn([texts], [(r"\d+\. ", "bold")])
 
 
 def _found(n: int, lesson: Lesson, project: str, of: str) -> str:
@@ -96,7 +97,7 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
     away = [f"  {score:.2f}  {id[:SHORT]}  {known.get(id, '')}".rstrip() for id, score in receipt.withheld.items()]
     came = [f"  {outcome.work or 'told'}  {_SUCCESS[outcome.success]}" for outcome in receipt.outcomes]
     filtered = f" ({receipt.filtered} held back)" if receipt.filtered else ""
-    return "\n".join(
+    return drawn(
         [
             f"{receipt.id}  {moment(receipt.at)}",
             f"For:  {one_line(receipt.query, 400)}",
@@ -148,7 +149,7 @@ def story(lesson: Lesson, lineage: Mapping[str, Sequence[Lesson]], near: Sequenc
     if near:
         lines = [f"  {link.similarity:.2f}  {_named(other)}" for link, other in near]
         blocks.append("\n".join(["Nearly says the same:", *lines]))
-    return "\n\n".join(blocks)
+    return drawn(["\n\n".join(blocks)], [(r"[a-z ]{1,14}: ", "dim"), (r"[A-Z][a-z ]+:$", "bold")])
 
 
 def _named(lesson: Lesson) -> str:
@@ -281,7 +282,7 @@ def worth_story(worth: Sequence[Worth], lessons: Sequence[Lesson]) -> str:
             whose = f"{one_line(one.agent_id, 40)}: " if one.agent_id else ""
             lines.append(f"{whose}{count(one.tally.known, 'recall')} with a known outcome, {_rate(one.tally)}.")
             if one.tally.uplift:
-                lines.append(f"  Showing an entry, over all draws: {one.tally}.")
+                lines.append(f"  Whole bank: {one.tally}.")
     of_lessons = [one for one in worth if one.id]
     measured = sorted((one for one in of_lessons if one.tally.uplift), key=lambda one: _mean(one.tally))
     heads = ("id", "uplift", "95 %", "shown", "withheld", "state", "title")
@@ -290,7 +291,7 @@ def worth_story(worth: Sequence[Worth], lessons: Sequence[Lesson]) -> str:
         lines += ["", columns([heads, *rows])]
     if left := len(of_lessons) - len(measured):
         lines.append(f"Not measured: {count(left, 'lesson')} with a known outcome.")
-    return "\n".join(lines)
+    return drawn(lines)
 
 
 def not_measured(worth: Sequence[Worth], *, share: float) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from textwrap import indent
 from typing import Any
 
 import click
 
 from mulligan.app.config import load
 from mulligan.cli.counting import Counting
+from mulligan.cli.groups import Group
 from mulligan.cli.terminal import columns, emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.models.providers import PROVIDERS
@@ -21,13 +21,13 @@ from mulligan.models.weights import remove as remove_weights
 from mulligan.models.weights.known import ALL, EMBEDDERS, KNOWN, Weights
 
 
-@click.group()
+@click.group(cls=Group)
 def models() -> None:
     """List, pull and remove weights of local models and embedders; list remote providers."""
 
 
 @models.command("list")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object instead of tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_models(as_json: bool) -> None:
     """List the local models and embedders, and the providers with the variable for their key."""
     load()  # a .env may hold keys
@@ -118,7 +118,7 @@ def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
 
 
 def _indented(rows: list[tuple[str, ...]]) -> str:
-    return indent(columns(rows), "  ")
+    return columns(rows, heading=False, inset=2, shorten=(0,))
 
 
 def downloading(shown: Counting) -> Progress:

@@ -17,6 +17,7 @@ from mulligan.app.options import ResumeOptions
 from mulligan.app.story import markdown, web_page
 from mulligan.cli import table, words
 from mulligan.cli.errors import BAD_INPUT, SOLVED
+from mulligan.cli.groups import Group
 from mulligan.cli.options import (
     arguments,
     export_options,
@@ -26,7 +27,7 @@ from mulligan.cli.options import (
     score_of,
 )
 from mulligan.cli.show import story
-from mulligan.cli.terminal import emit, put, say
+from mulligan.cli.terminal import drawn, emit, put, say
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
@@ -55,14 +56,16 @@ class _Age(Ages):
         return timedelta(hours=int(number) * self._HOURS[unit])
 
 
-@click.group()
+@click.group(cls=Group)
 def runs() -> None:
     """List, show, resume, export and remove recorded runs."""
 
 
 @runs.command("list")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list instead of a table.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number, newest first."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_runs(limit: int, as_json: bool) -> None:
     """List the recorded runs, newest first. Those of benchmarks are in `mulligan bench runs`."""
 
@@ -85,9 +88,9 @@ def list_runs(limit: int, as_json: bool) -> None:
 @click.argument("run")
 @click.option("--full", is_flag=True, help="Show all texts in full.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes, in full.")
-@click.option("--html", metavar="FILE", help="Write all of it into one web page to send, with secrets masked.")
+@click.option("--html", metavar="FILE", help="Write a single web page to share, with secrets masked.")
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
-    """Show the episodes of RUN, trial by trial. The beginning of an id is enough."""
+    """Show the episodes of RUN, try by try. The beginning of an id is enough."""
     if html is not None and as_json:
         raise click.UsageError("--html and --json are two formats: give one of them.")
 
@@ -112,8 +115,8 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
         ]
         emit(json.dumps(shown, indent=2))
         return
-    stories = ["\n\n".join(story(e, e.id in running, full=whole) for e in found) for whole in (full, True)]
-    emit(stories[0])
+    stories = [[story(e, e.id in running, full=whole) for e in found] for whole in (full, True)]
+    emit(drawn(part for n, text in enumerate(stories[0]) for part in (["", text] if n else [text])))
     for sentence in filter(None, said.values()):
         emit(f"\nanswer: {words.folded(sentence)}")
     if stories[0] != stories[1]:
@@ -161,16 +164,16 @@ def export(run: str, form: str, output: str | None) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--trial", type=int, metavar="N", help="Whose lesson (default: the newest trial that failed).")
-@click.option("--text", metavar="TEXT", help="Another lesson in its place.")
+@click.option("--trial", type=int, metavar="N", help="The try whose lesson it is (default: the newest failed one).")
+@click.option("--text", metavar="TEXT", help="The new text of the lesson.")
 @click.option("--edit", is_flag=True, help="Open the lesson in $VISUAL or $EDITOR.")
-@click.option("--veto", is_flag=True, help="Show it to no later trial.")
-@click.option("--take", is_flag=True, help="Show it after all, where it was withheld or vetoed.")
-@click.option("--by", metavar="NAME", help="Who says so (default: the user of this machine).")
+@click.option("--veto", is_flag=True, help="Do not show it to later tries.")
+@click.option("--take", is_flag=True, help="Show it even though it was withheld or vetoed.")
+@click.option("--by", metavar="NAME", help="The author (default: the user of this machine).")
 def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
-    """Change a recorded lesson of RUN, for its forks and for when it goes on. The record keeps what it was before.
+    """Change a recorded lesson of RUN, for its forks and for the rest of the run. The record keeps the original.
 
-    A run in the middle of a trial that was shown the lesson goes on only as a fork: resume RUN --fork.
+    A run in the middle of a try that was shown the lesson continues only as a fork: resume RUN --fork.
     """
     from mulligan.app.editing import editor_command, person, recorded_trial, revise
 
@@ -189,7 +192,7 @@ def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
     elif ways == ["text"] and not text.strip():
         raise click.UsageError("The lesson is empty: --veto shows none.")
     of = _with_store(lambda store: revise(store, run, trial, decision, text.strip(), person() if by is None else by))
-    say(f"The lesson of trial {of.number} was {decision}.")
+    say(f"The lesson of try {of.number} was {decision}.")
 
 
 _DECISIONS: Mapping[str, Any] = {"text": "written", "edit": "edited", "veto": "vetoed", "take": "taken"}
@@ -198,19 +201,19 @@ _DECISIONS: Mapping[str, Any] = {"text": "written", "edit": "edited", "veto": "v
 @runs.command("rate")
 @click.argument("run")
 @rating_options
-@click.option("--trial", type=int, metavar="N", help="Rate the lesson of this trial, not the result of the run.")
+@click.option("--trial", type=int, metavar="N", help="Rate the lesson of this try instead of the result.")
 def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given: Any) -> None:
     """Rate the result of RUN, or a lesson of it: SCORE is from 0 to 1, higher is better."""
     from mulligan.app.editing import person, rate
 
     score, who = score_of(given), person() if by is None else by
     _with_store(lambda store: rate(store, run, trial, score, comment, who))
-    say(f"{'The result' if trial is None else f'The lesson of trial {trial}'} was rated {score:g}.")
+    say(f"{'The result' if trial is None else f'The lesson of try {trial}'} was rated {score:g}.")
 
 
 @runs.command()
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ratings(runs: tuple[str, ...], as_json: bool) -> None:
     """List people's ratings of RUN, or of all runs, and how far they agree with the computed scores."""
     from mulligan.core.agreement import agreement, of_lessons, of_results
@@ -240,7 +243,7 @@ def ratings(runs: tuple[str, ...], as_json: bool) -> None:
 MOST = 100_000
 """Episodes that are looked through for ratings."""
 
-_YES = click.option("--yes", is_flag=True, help="Remove them; without this they are only listed.")
+_YES = click.option("--yes", is_flag=True, help="Remove them. Without this option they are only listed.")
 
 
 @runs.command("rm")
@@ -250,7 +253,7 @@ _YES = click.option("--yes", is_flag=True, help="Remove them; without this they 
 def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
     """Remove RUN, finished or not: its record, its working folders, and its snapshots in your repository.
 
-    Lessons and the branches with results stay. A run that a process is working on is not removed.
+    Lessons and the branches with results stay. A run that is in progress is not removed.
     """
     ctx.exit(_remove(runs, None, yes))
 

@@ -34,7 +34,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     metavar="NAMES",
     help="reflexion, memory, all (these two), scaling, hooks, or names of tools.",
 )
-@click.option("--output-schemas", is_flag=True, help="List the schemas of the answers, too: for programs, not models.")
+@click.option("--output-schemas", is_flag=True, help="Include output schemas in the list of tools, for programs.")
 @click.option(
     "--bank", "--agent-id", "agent_id", metavar="NAME", help="Serve only this agent; clients cannot name another."
 )
@@ -43,31 +43,38 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     "--model", "-m", metavar="MODEL", help="The model that judges, extracts and solves (default: the client's own)."
 )
 @click.option("--embedder", metavar="NAME", help="The embedder that finds lessons: local, PROVIDER:MODEL, none.")
-@click.option("--preset", type=click.Choice(["paper"]), help="Keep lessons as the ReasoningBank paper does.")
+@click.option("--preset", type=click.Choice(["paper"]), help="Manage lessons as in the ReasoningBank paper.")
 @click.option("--memory-depth", type=int, default=3, metavar="N", help="Reflections that reflexion-thinking shows.")
 @click.option(
-    "--allow-origin", multiple=True, metavar="URL", help="An origin of web pages that may call, over sse and http."
+    "--allow-origin",
+    multiple=True,
+    metavar="URL",
+    help="Origin of web pages that may call the server, over sse and http.",
 )
-@click.option("--rate", type=float, default=200.0, metavar="N", help="Requests a second from each caller; 0: any.")
+@click.option(
+    "--rate", type=float, default=200.0, metavar="N", help="Requests per second from each caller; 0: no limit."
+)
 @click.option("--concurrency", type=int, default=64, metavar="N", help="Requests served at once, over sse and http.")
 @click.option(
     "--sessions/--no-sessions",
     default=None,
     help="Keep sessions for older clients over http (default: unless the store may have other servers).",
 )
-@click.option("--drain", type=float, default=10.0, metavar="S", help="Seconds that calls in flight get at a stop.")
+@click.option(
+    "--drain", type=float, default=10.0, metavar="S", help="Seconds to finish running calls when the server stops."
+)
 @click.option(
     "--quota",
     multiple=True,
     metavar="NAME=N",
-    help="What each agent may use in a day: calls=N, tokens=N, cost=DOLLARS. May be repeated.",
+    help="Daily limit of each agent: calls=N, tokens=N, cost=DOLLARS. Repeatable.",
 )
-@click.option("--metrics", is_flag=True, help="Count, and answer GET /metrics in Prometheus format, over sse and http.")
+@click.option("--metrics", is_flag=True, help="Serve GET /metrics in Prometheus format, over sse and http.")
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
     default="warning",
-    help="The least level that is logged to standard error.",
+    help="Lowest level logged to standard error.",
 )
 @click.option("--log-json", is_flag=True, help="One JSON object for each line of the log.")
 @click.option("--print-config", type=click.Choice(CLIENTS), help="Print the configuration of this client, and end.")

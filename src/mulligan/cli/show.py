@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mulligan.app.story import state
-from mulligan.cli.terminal import clean, one_line
-from mulligan.cli.words import count, decided, folded, parent_note, rating, role, used, verdict
+from mulligan.cli.terminal import clean, drawn, one_line
+from mulligan.cli.words import decided, folded, parent_note, rating, role, tries, used, verdict
 from mulligan.core.records import Attempt, Check, Episode, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
 from mulligan.text.formatting import check_text, kind_text, layers_text
@@ -16,21 +16,32 @@ from mulligan.text.truncate import truncate_text
 
 TOKENS = 400
 """The most tokens of one text, taken from its beginning and end, unless --full is given."""
+STYLES = (
+    (r"Episode \S+: solved", "green"),
+    (r"Episode \S+: (not solved|exhausted|error|stuck|gave)", "red"),
+    (r"Try \d+.*?: passed", "green"),
+    (r"Try \d+.*?: failed", "red"),
+    (r"Try \d+.*?: no verdict", "magenta"),
+    (r"(Episode|Task$|Recalled)", "bold"),
+    (r"  (lesson)", "cyan"),
+    (r"(  \S|\d+ tr(y|ies), |model: |actor )", "dim"),
+)
+"""How lines look on a terminal. The texts of a run stand further to the right, and have no style."""
 
 
 def story(episode: Episode, running: bool, *, full: bool = False) -> str:
-    return "\n".join(_lines(episode, running, None if full else TOKENS))
+    return drawn(_lines(episode, running, None if full else TOKENS), STYLES)
 
 
 def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]:
     detail = f": {_line(episode.stop.detail, 300, tokens)}" if episode.stop and episode.stop.detail else ""
     yield f"Episode {episode.id}: {state(episode, running)}{detail}"
-    yield f"{count(len(episode.trials), 'trial')}, {used(episode.usage)}, {episode.seconds:.1f} s"
+    yield f"{tries(len(episode.trials))}, {used(episode.usage)}, {episode.seconds:.1f} s"
     if models := dict.fromkeys(episode.head.models.values()):
         yield f"model: {_line(', '.join(models), 300, tokens)}"
     roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector", "foresight"))
     if led_by_client(episode):
-        yield f"led by a client, {count(int(episode.head.settings['trials']), 'trial')} planned"
+        yield f"led by a client, {tries(int(episode.head.settings['trials']))} planned"
     elif led_by_function(episode):
         settings = episode.head.settings
         yield _line(f"a call of {settings['function']}, judged by {settings['judge']}", 300, tokens)
@@ -54,12 +65,12 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
         yield from _trial(trial, tokens)
         if quality := trial.reflection and trial.reflection.quality:
             after = after_lesson(episode, trial.number)
-            yield f"  {quality_words(quality)}{f'; the next trial: {after}' if after else ''}"
+            yield f"  {quality_words(quality)}{f'; the next try: {after}' if after else ''}"
             yield from (f"  missing: {_line(one, 300, tokens)}" for one in quality.missing)
 
 
 def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
-    yield f"\nTrial {trial.number}{parent_note(trial)}: {verdict(trial.feedback)} ({used(trial.usage)})"
+    yield f"\nTry {trial.number}{parent_note(trial)}: {verdict(trial.feedback)} ({used(trial.usage)})"
     yield from _attempt(trial.attempt, tokens)
     if trial.feedback:
         if trial.feedback.text.strip():

@@ -21,7 +21,7 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
     """Try TASK, judge, reflect, and try again.
 
     The next try is shown what the judge found and the newest lesson. --strategy evidence makes no lessons;
-    docs/strategies.md compares the strategies.
+    `mulligan docs strategies` compares the strategies.
 
     TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best
     attempt goes to stdout, progress to stderr. Without --tests, --check or --judge, the named model judges.

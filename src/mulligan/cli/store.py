@@ -11,6 +11,7 @@ import click
 
 from mulligan.app import backup as library
 from mulligan.app.config import load
+from mulligan.cli.groups import Group
 from mulligan.cli.terminal import columns, emit, say
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
@@ -20,7 +21,7 @@ from mulligan.store.moving import Moved, move
 from mulligan.store.state import State, state
 
 
-@click.group()
+@click.group(cls=Group)
 def store() -> None:
     """The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL."""
 
@@ -35,9 +36,9 @@ def backup(file: Path) -> None:
 
 @store.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--replace", is_flag=True, help="A store that exists is renamed, and its place taken.")
+@click.option("--replace", is_flag=True, help="Replace an existing store, which is renamed.")
 def restore(file: Path, replace: bool) -> None:
-    """Put the back-up FILE in the place of the store, without what was erased since."""
+    """Restore the store from the back-up FILE, without what was erased since."""
     done = asyncio.run(library.restore(load(), file, replace=replace))
     if done.lessons or done.episodes:
         _say_erased(done.lessons, done.episodes)
@@ -49,7 +50,7 @@ def restore(file: Path, replace: bool) -> None:
 @store.command()
 @click.argument("files", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
 def erase_again(files: tuple[Path, ...]) -> None:
-    """Erase what was erased before, after a database was restored by its own tools.
+    """Erase again what had been erased, after a database was restored with its own tools.
 
     Each machine notes what it erases in a file in its MULLIGAN_HOME. This machine's file is read; name those of others.
     """
@@ -63,17 +64,15 @@ def _say_erased(lessons: int, episodes: int) -> None:
 
 @store.command()
 @click.argument("address")
-@click.option("--role", metavar="NAME", default="", help="Let this role serve; made if there is none.")
+@click.option("--role", metavar="NAME", default="", help="Let this role serve. It is created if it does not exist.")
 @click.option(
     "--bank",
     "--agent-id",
     "agent_id",
     metavar="NAME",
-    help="The role serves this agent alone, whatever a program asks for.",
+    help="The role serves only this agent.",
 )
-@click.option(
-    "--all-banks", "--all-agents", "all_agents", is_flag=True, help="The role serves any agent, and all of them."
-)
+@click.option("--all-banks", "--all-agents", "all_agents", is_flag=True, help="The role serves all agents.")
 def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> None:
     """Make the tables at ADDRESS, or bring them up to date, and let a role serve.
 
@@ -96,11 +95,13 @@ def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> No
 
 @store.command()
 @click.option("--from", "source", metavar="ADDRESS", required=True, help="The store to copy.")
-@click.option("--to", "target", metavar="ADDRESS", required=True, help="An empty store, or that of a copy cut off.")
+@click.option(
+    "--to", "target", metavar="ADDRESS", required=True, help="An empty store, or that of an interrupted copy."
+)
 def migrate(source: str, target: str) -> None:
-    """Copy a whole store to another of any kind, and compare each row. Cut off, it goes on where it was.
+    """Copy a whole store to another of any kind, and compare each row. An interrupted copy continues where it stopped.
 
-    Nothing may write to either store meanwhile. In PostgreSQL, the role must serve all agents.
+    Nothing else may write to either store. In PostgreSQL, the role must serve all agents.
     """
 
     def tell(moved: Moved) -> None:
@@ -115,9 +116,9 @@ def migrate(source: str, target: str) -> None:
 
 
 @store.command()
-@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
-    """Show the version, the size, what is in the store, what waits, and what to do about it."""
+    """Show the version, size, contents and pending jobs of the store, and advice."""
 
     async def main() -> State:
         async with open_store(load().store) as opened:
@@ -129,6 +130,6 @@ def status(as_json: bool) -> None:
         return
     rows = [*found.engine.items(), *((name, str(n)) for name, n in found.totals.items())]
     waiting = ", ".join(f"{n} {status}" for status, n in found.queue.items()) or "empty"
-    emit(columns([*rows, ("queue", waiting), ("leases", f"{found.leases} ({found.expired} ran out)")]))
+    emit(columns([*rows, ("queue", waiting), ("leases", f"{found.leases} ({found.expired} ran out)")], heading=False))
     for advice in found.advice:
         say(advice)

@@ -11,6 +11,7 @@ from typing import TypeVar
 import click
 
 from mulligan.app.config import load
+from mulligan.cli.groups import Group
 from mulligan.cli.terminal import columns, emit, one_line, say
 from mulligan.cli.words import count
 from mulligan.core.arms import ArmRow
@@ -21,7 +22,7 @@ from mulligan.store import open_store
 
 T = TypeVar("T")
 
-_model = click.option("--model", "-m", metavar="MODEL", help="Only of this model, by its id as stats shows it.")
+_model = click.option("--model", "-m", metavar="MODEL", help="Only this model, by its id in stats.")
 _kind = click.option("--kind", metavar="KIND", help="Only of this kind of task.")
 
 
@@ -35,19 +36,19 @@ def with_store(work: Callable[[Store], Awaitable[T]]) -> T:
     return asyncio.run(main())
 
 
-@click.group()
+@click.group(cls=Group)
 def strategies() -> None:
-    """What strategies that learn have counted: show it, and forget it."""
+    """Show or reset what adaptive strategies have learned."""
 
 
 @strategies.command()
 @_model
 @_kind
-@click.option("--json", "as_json", is_flag=True, help="JSON for a program.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def stats(model: str | None, kind: str | None, as_json: bool) -> None:
     """Show how often each arm of a strategy was tried and passed, by model and kind of task.
 
-    The share and its 95 % interval are of the newer trials: older ones fade.
+    The share and its 95 % interval weight newer tries more.
     """
     rows = with_store(lambda store: store.arms(model, kind))
     if as_json:
@@ -61,9 +62,9 @@ def stats(model: str | None, kind: str | None, as_json: bool) -> None:
 @strategies.command()
 @_model
 @_kind
-@click.option("--yes", is_flag=True, help="Forget it; without this, only say what would be forgotten.")
+@click.option("--yes", is_flag=True, help="Reset it. Without this option, only say what would be reset.")
 def forget(model: str | None, kind: str | None, yes: bool) -> None:
-    """Forget what was counted: all of it, or that of a model or a kind. Records of runs stay as they are."""
+    """Reset what was learned: everything, or a model's or a kind's part. Records of runs do not change."""
 
     async def work(store: Store) -> int:
         rows = await store.arms(model, kind)

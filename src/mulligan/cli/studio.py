@@ -14,20 +14,25 @@ from mulligan.core.extras import require
 
 @click.command()
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
-@click.option("--host", default="127.0.0.1", metavar="HOST", help="Address to bind to; others need MULLIGAN_TOKEN.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    metavar="HOST",
+    help="Address to bind to. Other than 127.0.0.1, it needs MULLIGAN_TOKEN.",
+)
 @click.option("--port", type=int, default=8642, metavar="PORT", help="Port to bind to (default: 8642; 0: a free one).")
 @click.option(
     "--bank",
     "--agent-id",
     "agent_id",
     metavar="NAME",
-    help="Serve only this agent (default: the bank of the unnamed agent).",
+    help="Show only this agent (default: all runs, default bank).",
 )
-@click.option("--write", is_flag=True, help="Let visitors change lessons; without this they only look.")
+@click.option("--write", is_flag=True, help="Allow changes to lessons. Without this option the studio is read-only.")
 def studio(opens: bool, host: str, port: int, agent_id: str | None, write: bool) -> None:
     """Show runs, benchmarks and the bank in a browser, live.
 
-    It serves this machine alone, and changes nothing, unless it is told otherwise. Ctrl-C ends it.
+    Only this machine can reach it, and it is read-only, unless options say otherwise. Ctrl-C stops it.
     """
     for module, extra in (("starlette", "studio"), ("jinja2", "studio"), ("uvicorn", "studio")):
         require("`mulligan studio` needs its web server", module, extra)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import textwrap
 import time
 from collections.abc import Container, Sequence
 
 from mulligan.app.story import state
-from mulligan.cli.terminal import columns, one_line
+from mulligan.cli.terminal import columns, on_terminal, one_line, width
 from mulligan.cli.words import folded
 from mulligan.core.codec import to_json
 from mulligan.core.records import Episode, Json
 
-COLUMNS = ("run", "when", "state", "trials", "model", "task")
+COLUMNS = ("run", "when", "state", "tries", "model", "task")
 WIDTHS = {"model": 24, "task": 60}
 """The most characters of columns with free text."""
-LEAST, INDENT = 20, 4
-"""The fewest columns that a wrapped task takes beside the others; where there are fewer, it goes on below, indented."""
+NARROW, SHORT = 96, 110
+"""The widths of a terminal below which the table has no models, and no years."""
 
 
 def facts(episode: Episode, running: bool) -> dict[str, Json]:
@@ -43,15 +40,13 @@ def story(episode: Episode, running: bool) -> dict[str, Json]:
 
 
 def rows(episodes: Sequence[Episode], running: Container[str]) -> str:
-    """A table of the episodes; on a terminal, a long task is wrapped. running: ids of those in progress."""
+    """A table of the episodes, one line each. running: ids of those in progress."""
     several = {episode.run for episode in episodes if not episode.id.endswith(".1")}
-    cells = [COLUMNS, *(_cells(e, e.run in several, e.id in running) for e in episodes)]
-    table = columns(cells).split("\n")
-    if not sys.stdout.isatty():
-        return "\n".join(table)
-    width, at = shutil.get_terminal_size().columns, table[0].index(COLUMNS[-1])
-    indent = at if width - at >= LEAST else INDENT
-    return "\n".join(part for line in table for part in _wrapped(line, width, indent))
+    cells = [list(COLUMNS), *(list(_cells(e, e.run in several, e.id in running)) for e in episodes)]
+    model = COLUMNS.index("model")
+    if on_terminal() and width() < NARROW:
+        cells = [[*row[:model], *row[model + 1 :]] for row in cells]
+    return columns(cells, fold=False, shorten=(model,) if len(cells[0]) == len(COLUMNS) else ())
 
 
 def cut(episodes: Sequence[Episode]) -> bool:
@@ -60,19 +55,16 @@ def cut(episodes: Sequence[Episode]) -> bool:
     return any(len(folded(text)) > WIDTHS[name] for text, name in texts)
 
 
-def _wrapped(line: str, width: int, indent: int) -> list[str]:
-    return textwrap.wrap(line, width, subsequent_indent=" " * indent)
-
-
 def _model(episode: Episode) -> str:
     return next(iter(episode.head.models.values()), "-")
 
 
 def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, ...]:
     """The cells of a row. A run with several episodes shows their ids, which the other commands take, too."""
+    at = time.localtime(episode.started)
     return (
         episode.id if one_of_several else episode.run,
-        time.strftime("%Y-%m-%d %H:%M", time.localtime(episode.started)),
+        time.strftime("%m-%d %H:%M" if on_terminal() and width() < SHORT else "%Y-%m-%d %H:%M", at),
         state(episode, running),
         str(len(episode.trials)),
         one_line(_model(episode), WIDTHS["model"]),

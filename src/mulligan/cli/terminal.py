@@ -1,16 +1,39 @@
-"""Writes to the terminal: results to stdout, all else to stderr. Survives odd encodings and closed pipes."""
+"""Writes to the terminal: results to stdout, all else to stderr. Survives odd encodings and closed pipes.
+
+Tables and pages are drawn here for all commands: in a pipe as they are, on a terminal within its width and in colour.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TextIO
 
 from mulligan.text.plain import clean as clean
 from mulligan.text.plain import one_line as one_line
+
+LEAST, INDENT = 20, 4
+"""The least width of the last column beside the others; if there is less, it follows below, indented."""
+NARROW = 10
+"""The least width that another column is shortened to."""
+_STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
+_STYLE_OF = {
+    **dict.fromkeys(("✓", "+", "solved", "passed", "success", "active", "trusted"), "green"),
+    **dict.fromkeys(("✗", "x", "failed", "failure", "not solved", "exhausted", "error", "stuck", "gave_up"), "red"),
+    **dict.fromkeys(("paused", "interrupted", "over_budget", "quarantined", "unsure"), "yellow"),
+    **dict.fromkeys(("retired", "superseded", "absent", "-"), "dim"),
+    "running": "blue",
+}
+"""How a cell that holds this word alone is drawn."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Drawn(str):
+    """Text for the terminal that is clean, and may have colours."""
 
 
 def prepare() -> None:
@@ -22,12 +45,79 @@ def prepare() -> None:
 
 def emit(text: str) -> None:
     """Write a line to stdout. On a terminal it is cleaned, as a model's text may contain control sequences."""
-    _write(sys.stdout, clean(text) if sys.stdout and sys.stdout.isatty() else text)
+    _write(sys.stdout, clean(_COLOUR.sub("", text)) if on_terminal() and not isinstance(text, Drawn) else text)
+
+
+def on_terminal() -> bool:
+    """Whether stdout is a terminal."""
+    return bool(sys.stdout) and sys.stdout.isatty()
+
+
+def width() -> int:
+    """The columns of the terminal."""
+    import shutil  # not above: `--help` is quick
+
+    return shutil.get_terminal_size().columns
+
+
+def styled(text: str, style: str) -> str:
+    """The text in a style of `_STYLES`, where stdout is a terminal that shows colours. "" is no style."""
+    shows = on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if shows and style and text else text
+
+
+def symbol(fine: bool) -> str:
+    """Whether something works, as a cell: a mark on a terminal (ASCII where its encoding needs that), else a word."""
+    from mulligan.text.states import STATES, state_of  # not above: `--help` is quick
+
+    if not on_terminal():
+        return "ok" if fine else "no"
+    state = STATES[state_of(fine)]
+    try:
+        state.symbol.encode(sys.stdout.encoding)
+    except (UnicodeEncodeError, LookupError):
+        return state.ascii
+    return state.symbol
+
+
+def drawn(lines: Iterable[str], styles: Sequence[tuple[str, str]] = ()) -> str:
+    """The parts of a page, one below the other.
+
+    On a terminal a part that is not drawn yet is cleaned, wrapped at words with its indentation, and styled: `styles`
+    has pairs of an expression that a line begins with, and its style.
+    """
+    if not on_terminal():
+        return "\n".join(lines)
+    page: list[str] = []
+    for part in lines:
+        if isinstance(part, Drawn):
+            page.append(part)
+            continue
+        for line in clean(part).expandtabs(4).split("\n"):
+            style = next((style for begin, style in styles if re.match(begin, line)), "")
+            page += [styled(one, style) for one in wrapped(line, width())]
+    return Drawn("\n".join(page))
+
+
+def wrapped(line: str, columns: int) -> list[str]:
+    """The line in parts of at most this width, cut at words and, where a word is longer, within it."""
+    import textwrap
+
+    indent = min(len(line) - len(line.lstrip()), columns // 2)
+    if len(line) <= columns:
+        return [line]
+    begin, rest = line[:indent], line[indent:]
+    return textwrap.wrap(
+        rest, columns, initial_indent=begin, subsequent_indent=begin, replace_whitespace=False, break_on_hyphens=False
+    ) or [line]
 
 
 def say(line: str) -> None:
-    """Write a line to stderr. Where that fails (a full disk, a closed descriptor), it and all later lines are
-    discarded, also what Python would flush as it ends."""
+    """Write a line to stderr, on a terminal wrapped at words; a command that stands in a line of its own stays whole.
+    Where that fails (a full disk, a closed descriptor), it and all later lines are discarded, also what Python would
+    flush as it ends."""
+    if sys.stderr and sys.stderr.isatty() and not line.startswith((" ", "\x1b")) and "\n" not in line:
+        line = "\n".join(wrapped(line, width()))
     with suppress(OSError):
         _write(sys.stderr, line)
 
@@ -37,12 +127,53 @@ def has_screen() -> bool:
     return bool(sys.stderr) and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells in columns as wide as they need."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+def columns(
+    rows: Sequence[Sequence[str]],
+    *,
+    heading: bool = True,
+    fold: bool = True,
+    shorten: Sequence[int] = (),
+    inset: int = 0,
+) -> str:
+    """Rows of cells in columns.
+
+    In a pipe they are as wide as they need. On a terminal the table keeps to its width: the columns of `shorten` are
+    shortened as far as needed, and the last one is wrapped at words or, without `fold`, shortened.
+
+    Args:
+        heading: whether the first row has the names of the columns.
+        inset: how far the table stands to the right.
+    """
+    widths, margin = [max(map(len, column)) for column in zip(*rows, strict=True)], " " * inset
+    if not on_terminal():
+        lines = ("  ".join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=True)) for row in rows)
+        return "\n".join(f"{margin}{line}".rstrip() for line in lines)
+    last = 0 if fold else min(widths[-1], 2 * LEAST)  # a last column that is wrapped can follow below
+    for n in shorten:
+        excess = inset + sum(widths[:-1]) + 2 * (len(widths) - 1) + last - width()
+        if excess > 0:
+            widths[n] = max(min(widths[n], NARROW), widths[n] - excess)
+    before = inset + sum(widths[:-1]) + 2 * (len(widths) - 1)
+    beside = width() - before >= min(LEAST if fold else LEAST // 2, widths[-1])
+    room = width() - (before if beside else INDENT)
+    page: list[str] = []
+    for n, row in enumerate(rows):
+        cells = [
+            _cell(one_line(cell, max(wide, 3)), wide, "dim" if heading and n == 0 else None)
+            for cell, wide in zip(row[:-1], widths[:-1], strict=True)
+        ]
+        text = clean(row[-1])
+        parts = wrapped(text, room) if fold else [one_line(text, room)]
+        style = "dim" if heading and n == 0 else _STYLE_OF.get(text, "")
+        head, *rest = parts if beside else ["", *parts]
+        page.append(margin + "  ".join([*cells, styled(head, style)]).rstrip())
+        page += [" " * (before if beside else INDENT) + styled(part, style) for part in rest]
+    return Drawn("\n".join(page))
+
+
+def _cell(text: str, wide: int, style: str | None) -> str:
+    """The text in its style, filled up to its width."""
+    return styled(text, _STYLE_OF.get(text, "") if style is None else style) + " " * max(wide - len(text), 0)
 
 
 def standard_input(what: str) -> str:

@@ -16,11 +16,11 @@ from mulligan.core.errors import InvalidInput
 @click.command()
 @click.argument("folder", default=".")
 @click.option("--print", "prints", is_flag=True, help=f"Print the hash for {VARIABLE} instead of asking.")
-@click.option("--revoke", is_flag=True, help="Trust the project no longer.")
+@click.option("--revoke", is_flag=True, help="Stop trusting the project.")
 def trust(folder: str, prints: bool, revoke: bool) -> None:
     """Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.
 
-    FOLDER may also be that of an agent. Asked again when any of it changes. Until then plug-ins, addresses, models,
+    FOLDER may also be that of an agent. Asks again when any of it changes. Until then plug-ins, addresses, models,
     stores and the .env of the project are not used.
     """
     found = asked(Path(folder))
@@ -54,7 +54,7 @@ def _show(found: Asked) -> None:
         lines.append((one_line(str(found.bank), 80), "the bank that the repository brought"))
     if lines:
         say(f"{one_line(str(found.folder), 300)} would run or redirect:")
-        say("\n".join(f"  {line}" for line in columns(lines).split("\n")))
+        say(columns(lines, heading=False, inset=2))
     if found.ignored:
         say(one_line(f"Never taken from .env: {', '.join(found.ignored)}", 300))
 

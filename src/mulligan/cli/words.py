@@ -45,6 +45,11 @@ def dollars(cost: float | None) -> str:
     return "cost unknown" if cost is None else f"${cost:.4f}"
 
 
+def tries(number: int) -> str:
+    """A number of tries in words."""
+    return f"{number} {'try' if number == 1 else 'tries'}"
+
+
 def used(usage: Usage) -> str:
     return f"{usage.tokens:,} tokens, {dollars(usage.cost)}"
 
@@ -58,7 +63,7 @@ def verdict(feedback: Feedback | None) -> str:
 
 def parent_note(trial: Trial) -> str:
     """Names the parent of a trial in a search; empty if that is the trial before it."""
-    return "" if trial.parent in (None, trial.number - 1) else f" (grown from trial {trial.parent})"
+    return "" if trial.parent in (None, trial.number - 1) else f" (grown from try {trial.parent})"
 
 
 def role(episode: Episode, name: str) -> str:
@@ -81,7 +86,7 @@ def _most(episode: Episode, limits: Limits) -> str:
     """The limit as the user set it: in trials, or in steps of a graph."""
     steps = episode.head.settings.get("max_steps") if led_by_graph(episode) else None
     if steps is None:
-        return count(limits.trials, "trial")
+        return tries(limits.trials)
     revisions = f" and {count(steps - 1, 'revision')}" if steps > 1 else ""
     return f"{count(steps, 'step')} (a draft{revisions})"
 
@@ -95,8 +100,8 @@ def doing(episode: Episode, limits: Limits) -> str:
         return DOING["recall"]
     if move.kind == "evaluate" and not has_judge(episode):
         return ""
-    parent = "" if move.parent in (None, move.trial - 1) else f" to do better than trial {move.parent}"
-    return f"trial {move.trial} of {limits.trials}: {DOING[move.kind]}{parent}"
+    parent = "" if move.parent in (None, move.trial - 1) else f" to do better than try {move.parent}"
+    return f"try {move.trial} of {limits.trials}: {DOING[move.kind]}{parent}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ def reason(text: str, run: str) -> str:
 def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
     """How the event is shown; None for events that need no mention. episode: after the event."""
     number = event.trial if isinstance(event, Reflected) else len(episode.trials)
-    at = f"trial {number} of {limits.trials}"
+    at = f"try {number} of {limits.trials}"
     match event:
         case Recalled(recall):
             text, held = f"{count(len(recall.lessons), 'lesson')} recalled", held_back(recall)
@@ -156,7 +161,7 @@ def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
                 more += f" (note: {notes})"
             return replace(learned, more=more)
         case Resumed() | Forked():
-            return Entry("note", f"resuming after {count(len(episode.trials), 'trial')}")
+            return Entry("note", f"resuming after {tries(len(episode.trials))}")
         case Acted() | Stopped() | Revised() | Rated():
             return None
 
@@ -170,7 +175,7 @@ def changes(episode: Episode) -> list[str]:
         return []
     first, last = episode.trials[0], episode.trials[-1]
     one, other = (clean(trial.attempt.output).strip().splitlines() for trial in (first, last))
-    diff = list(unified_diff(one, other, f"trial {first.number}", f"trial {last.number}", lineterm="", n=2))
+    diff = list(unified_diff(one, other, f"try {first.number}", f"try {last.number}", lineterm="", n=2))
     if len(diff) > CHANGES:
         rest = f"({len(diff) - CHANGES} more lines: mulligan runs show {episode.run} --full)"
         return [*diff[:CHANGES], rest]
@@ -179,7 +184,7 @@ def changes(episode: Episode) -> list[str]:
 
 def rating(given: Rating) -> str:
     """A person's score in a line."""
-    what = f"lesson of trial {given.trial}" if given.trial else "result"
+    what = f"lesson of try {given.trial}" if given.trial else "result"
     said = f": {folded(given.comment)}" if given.comment else ""
     return f"{what} rated {given.score:g}{f' by {one_line(given.by, 40)}' if given.by else ''}{said}"
 
@@ -233,7 +238,7 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
     if best and unjudged(episode):
         return "done, without a judge"
     if best and episode.solved:
-        return f"solved at trial {best.number} of {limits.trials}{restart}"
+        return f"solved at try {best.number} of {limits.trials}{restart}"
     detail = folded(reason(stop.detail or stop.reason, episode.run)) if stop else ""
     ends = {
         "error": "stopped by an error",
@@ -249,7 +254,7 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
 def which(trial: Trial) -> str:
     feedback = trial.feedback
     score = "" if feedback is None or feedback.score is None else f", score {feedback.score:.2f}"
-    return f"trial {trial.number}{score}"
+    return f"try {trial.number}{score}"
 
 
 def remarks(episode: Episode) -> list[str]:

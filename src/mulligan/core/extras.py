@@ -51,10 +51,27 @@ def _unfit(distribution: str) -> str:
         lines, here = requires("mulligan") or (), version(distribution)
     except PackageNotFoundError:
         return ""
-    named = re.compile(rf"{re.escape(distribution)}(?:\[[^]]*\])?\s*([^;\[]*)")
+    named = re.compile(rf"{re.escape(distribution)}(?![\w.-])(?:\[[^]]*\])?\s*([^;\[]*)")
     wanted = next((found[1].strip() for line in lines if (found := named.match(line))), "")
     fits = all((numbers(here) >= numbers(than)) == (sign == ">=") for sign, than in _BOUND.findall(wanted))
     return "" if fits else f"It takes {distribution}{wanted}, and {here} is installed here"
+
+
+@cache
+def _origin() -> tuple[str, str]:
+    """The address that Mulligan was installed from, and the folder of an editable installation; "" for a registry."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        direct = json.loads(distribution("mulligan").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return "", ""
+    url = str(direct.get("url", ""))
+    if direct.get("dir_info", {}).get("editable") and url.startswith("file:"):
+        return url, unquote(urlsplit(url).path)
+    return (f"{direct['vcs_info']['vcs']}+{url}" if "vcs_info" in direct else url), ""
 
 
 def numbers(version: str) -> list[int]:
@@ -63,9 +80,16 @@ def numbers(version: str) -> list[int]:
 
 
 def install_command(*extras: str) -> str:
-    """The command that installs these extras: `pip install` would reach no tool of uv or pipx."""
-    wanted = f'"mulligan[{",".join(extras)}]"'
-    here = Path(sys.prefix)
+    """The command that installs these extras.
+
+    It takes them from where Mulligan was installed, such as a checkout or a wheel, and names the tool that installed
+    it, as `pip install` would reach no tool of uv or pipx.
+    """
+    url, checkout = _origin()
+    listed, here = f"[{','.join(extras)}]", Path(sys.prefix)
+    if checkout:
+        return f'pip install -e "{checkout}{listed}"'
+    wanted = f'"mulligan{listed}{f" @ {url}" if url else ""}"'
     if (here / "uv-receipt.toml").is_file():
         return f"uv tool install {wanted}"
     if (here / "pipx_metadata.json").is_file():

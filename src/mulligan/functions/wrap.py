@@ -236,5 +236,5 @@ def _framework_of(agent: Any) -> Framework:
     known = ", ".join(one.PACKAGE for one in _frameworks())
     raise InvalidInput(
         f"{type(agent).__name__} is an agent of no framework that is known ({known}). Decorate a function that runs it "
-        "with mulligan.retry, or say how it is run with framework=: see docs/functions.md."
+        "with mulligan.retry, or say how it is run with framework=. See: mulligan docs functions"
     )

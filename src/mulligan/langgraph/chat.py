@@ -367,7 +367,7 @@ def _replied(answer: Answer, reply: Tool) -> Answer:
 
 NO_MODEL = (
     'No model was named. Give one, such as "openai:gpt-6-luna" or "local", set MULLIGAN_MODEL, or write model = "…" '
-    "into mulligan.toml. docs/models.md lists the names."
+    "into mulligan.toml. The names: mulligan docs models"
 )
 _SAMPLING = ("temperature", "max_tokens", "seed")
 _OPTIONS = ("model", *_SAMPLING, "tools", "tool_choice", "parallel_tool_calls", "strict", "stream")

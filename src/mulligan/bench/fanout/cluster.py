@@ -71,7 +71,7 @@ async def on_ray(on: str, opener: Opener, cases: Cases) -> AsyncGenerator[Worker
         if place.elsewhere and parse_address(job.store)[0] == "sqlite":
             raise InvalidInput(
                 f"{on} has other machines than this one ({', '.join(place.elsewhere)}), which cannot reach the store "
-                f"{job.store}. Name one in PostgreSQL in MULLIGAN_STORE: docs/stores.md."
+                f"{job.store}. Name one in PostgreSQL in MULLIGAN_STORE. See: mulligan docs stores"
             )
         job = replace(job, variables=variables_for(os.environ, elsewhere=bool(place.elsewhere)))
         (opener.hooks.notice or log.info)(place.summary(cases.plan.choice.parallel))

@@ -156,6 +156,12 @@ class _Bench:
         if plan.notice:
             (notice or log.warning)(plan.notice)
         (notice or log.info)(plan.summary())
+        judges = [plan.benchmark.play(case, plan.method).evaluator.name for case in plan.cases]
+        if by_model := judges.count("model_judge"):
+            (notice or log.info)(
+                f"In {by_model} of {len(judges)} cases a model alone judges each try: the model that answers judges "
+                "itself, unless another one is named for judging. A hidden answer only scores the result."
+            )
         return await self.start(plan, id)
 
     async def start(self, plan: BenchPlan, id: str) -> Finished:

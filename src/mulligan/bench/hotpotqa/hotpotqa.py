@@ -39,7 +39,7 @@ class HotPotQA:
     where = (
         "HotPotQA's own hotpot_dev_distractor_v1.json (https://hotpotqa.github.io, CC BY-SA 4.0), named with --data. "
         "The reference keeps its 100 questions as a pickle, hotpotqa_runs/data/hotpot-qa-distractor-sample.joblib, "
-        "which docs/benchmark-hotpotqa.md says how to make this file of"
+        "from which this file is made: mulligan docs benchmark-hotpotqa"
     )
 
     former: Mapping[str, str] = MappingProxyType({"base": "simple", "retry": "resample"})

@@ -28,7 +28,7 @@ class Tasks:
     data = "tasks.toml"
     endings: Sequence[str] = (".toml",)
     sources: Sequence[Source] = ()
-    where = "Write one: docs/benchmark-own-tasks.md says how"
+    where = "To write one: mulligan docs benchmark-own-tasks"
     former: Mapping[str, str] = MappingProxyType({"none": "resample"})
 
     def __init__(self, *, judges: Judges, judge: Mapping[str, Json] | None = None) -> None:

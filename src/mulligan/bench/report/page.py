@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from mulligan.bench.report.figures import Comparison, Report, RunReport
+from mulligan.bench.report.figures import Comparison, Figures, Report, RunReport
 from mulligan.bench.report.statistics import Estimate, Mean, Rate
 from mulligan.core.records import Usage
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
@@ -28,12 +28,56 @@ _TEXTS = tomllib.loads(Path(__file__).with_name("page.toml").read_text(encoding=
 LabelledRun: TypeAlias = tuple[str, RunReport]
 
 
+def summary(report: Report) -> list[Block]:
+    """The result in a few lines: for each run what was solved and what it cost, then each comparison in a sentence."""
+    named = {run.about.run: label for label, run in zip(report.labels, report.runs, strict=True)}
+    scripted = [
+        Line(f"({named[run.about.run]}, {run.about.run})", strong=run.about.scripted.upper())
+        for run in report.runs
+        if run.about.scripted
+    ]
+    runs = [
+        Facts(_result(label if id in label else f"{id}: {label}", run.figures))
+        for run in report.runs
+        for id, label in [(run.about.run, named[run.about.run])]
+    ]
+    return [*scripted, *runs, *(Line(_in_words(one, named[one.a], named[one.b])) for one in report.comparisons)]
+
+
+def _result(name: str, found: Figures) -> dict[str, str]:
+    solved = cost = ""
+    if found.trials:
+        first, last = found.trials[0].solved, found.trials[-1].solved
+        between = "" if last.low is None else f" ({last.value:.0%}, 95 % interval {last.low:.0%} to {last.high:.0%})"
+        at_first = f", {first.count} of them at the first try" if found.limit > 1 and last.count else ""
+        solved = f"{last.count} of {last.n}{between}{at_first}"
+    if usage := found.spent.usage:
+        each = found.spent.tokens_per_solved
+        cost = f"{usage.tokens:,} tokens, {'cost unknown' if usage.cost is None else f'${usage.cost:.4f}'}"
+        cost += "" if each is None else f"; {each:,.0f} tokens for each solved case"
+    left_out = {
+        "ended with an error": found.statuses["error"],
+        "without a score": found.trials[-1].unscored if found.trials else 0,
+        "not run yet": found.cases - found.ended,
+    }
+    left = ", ".join(f"{n} {word}" for word, n in left_out.items() if n)
+    return {"Run": name, "Solved": solved, "Cost": cost, "Left out": left}
+
+
+def _in_words(one: Comparison, a: str, b: str) -> str:
+    """The comparison as a sentence: how many more the second run solved, with the interval of the difference."""
+    if one.samples is not None:
+        between = f" (95 % interval {_between(one.samples, '{:+.3f}')})" if one.samples.low is not None else ""
+        return f"{b} against {a}: mean score {one.samples.value:+.3f}{between}, p {_p(one.p)}."
+    counts, more = one.counts, one.counts.only_b - one.counts.only_a
+    how = f"{abs(more)} {'more' if more > 0 else 'fewer'} of {counts.n} cases than" if more else "as many cases as"
+    points = f"{100 * counts.difference:+.0f} points, 95 % interval {100 * counts.low:+.0f} to {100 * counts.high:+.0f}"
+    return f"{b} solved {how} {a}: {points}, p {_p(one.p)}."
+
+
 def page(report: Report, picture: Picture | None = None) -> list[Block]:
     named = list(zip(report.labels, report.runs, strict=True))
-    blocks: list[Block] = [Heading(1, "Benchmark report")]
-    for label, run in named:
-        if run.about.scripted:
-            blocks.append(Line(f"({label}, {run.about.run})", strong=run.about.scripted.upper()))
+    blocks: list[Block] = [Heading(1, "Benchmark report"), *summary(report)]
     for kind, texts in _TEXTS["groups"].items():
         if group := [one for one in named if kind_of(one[1]) == kind]:
             blocks.append(Heading(2, texts["title"]))

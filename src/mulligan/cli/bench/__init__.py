@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 
 from mulligan.cli.examples import with_examples
+from mulligan.cli.groups import Group
 
 COMMANDS = {
     "export": "Write the results of an ALFWorld RUN as the reference's files: one for each trial.",
@@ -18,7 +19,7 @@ COMMANDS = {
     "run": "Run the cases of the benchmark NAME, or of a file of tasks (mine.toml).",
     "runs": "List the benchmark runs, newest first.",
     "score": "Judge solutions made elsewhere by the hidden tests of the benchmark NAME.",
-    "stream": "Run the cases of TASKS as a stream: the same for several arms, each with a memory that grows.",
+    "stream": "Run the cases of TASKS as a stream: the same for several arms, each with a growing memory.",
 }
 """The subcommands, each a file of this folder with a click command called `command`, or in the file `data`. The first
 line of its help is repeated here, so that `mulligan bench --help` imports none of them."""
@@ -27,15 +28,10 @@ _DATA = {"fetch": "fetch", "list": "listing"}
 """The commands in the file `data`."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group that imports a subcommand when it is called."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+    lines = COMMANDS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

@@ -14,7 +14,7 @@ from mulligan.bench.harness.running import Finished
 from mulligan.cli.counting import Counting, about
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
 from mulligan.cli.terminal import emit, one_line, say
-from mulligan.cli.words import DOING, Entry, count, reason
+from mulligan.cli.words import DOING, Entry, count, reason, tries
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.episode import Event, Move, due
 from mulligan.core.limits import Limits
@@ -63,7 +63,7 @@ class Progress:
         done = self._counts.total()
         trials = max((len(one.scores) for one in result.episodes), default=0)
         line = f"{done} of {len(run.cases)}: {one_line(result.case, 80)}: {result.status}"
-        line = f"{line}, {count(trials, 'trial')}{self._verdicts_of(run, result)}, {result.seconds:.1f} s"
+        line = f"{line}, {tries(trials)}{self._verdicts_of(run, result)}, {result.seconds:.1f} s"
         why = reason(result.text.strip(), f"{run.id}.{result.position}") if result.status == "error" else ""
         self._shown.show(Entry(STATE_OF.get(result.status, "note"), line, why, self._left(run, done)))
         if len(self._errors) < SUSPICIOUS:
@@ -84,7 +84,7 @@ class Progress:
         case = self._run.cases[int(episode.id.split(".")[1]) - 1]
         done = self._counts.total()
         ended = f"{done} of {len(self._run.cases)} ended{self._left(self._run, done)}"
-        self._shown.doing(f"{ended}; {case}: trial {move.trial}: {DOING[move.kind]}")
+        self._shown.doing(f"{ended}; {case}: try {move.trial}: {DOING[move.kind]}")
 
     def _verdicts_of(self, run: BenchRun, result: CaseResult) -> str:
         """What was said of each trial while it ran, episode by episode; the status is the benchmark's own verdict."""

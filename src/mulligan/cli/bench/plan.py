@@ -16,10 +16,14 @@ SAMPLES = (1, 2, 3, 5, 10)
 
 @click.command("plan")
 @click.option(
-    "--arms", type=click.IntRange(2), default=2, show_default=True, help="What is compared; the first with all."
+    "--arms",
+    type=click.IntRange(2),
+    default=2,
+    show_default=True,
+    help="Number of arms; each is compared with the first.",
 )
 @click.option("--difference", type=float, metavar="D", help="The difference of two rates to show, such as 0.05.")
-@click.option("--cases", type=click.IntRange(2), metavar="N", help="How many cases there are: what would these show?")
+@click.option("--cases", type=click.IntRange(2), metavar="N", help="Say what this number of cases can show.")
 @click.option("--rate", type=float, default=0.5, show_default=True, help="The rate of the first arm.")
 @click.option("--samples", type=click.IntRange(1), metavar="N", help="Episodes of each case in each arm.")
 @click.option(
@@ -27,7 +31,7 @@ SAMPLES = (1, 2, 3, 5, 10)
     type=float,
     default=0.5,
     show_default=True,
-    help="Of two verdicts on one case: 0 where all cases are alike, 1 where each is always solved or never.",
+    help="Correlation of two verdicts on one case: 0 if all cases are alike, 1 if each is always or never solved.",
 )
 @format_option("table", "json")
 def command(

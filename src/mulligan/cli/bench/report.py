@@ -12,7 +12,7 @@ import click
 from mulligan.app.config import load
 from mulligan.bench.report.figures import Recorded, Report, as_json, make_report, read_run
 from mulligan.bench.report.gallery import targets_of, write_gallery
-from mulligan.bench.report.page import page
+from mulligan.bench.report.page import page, summary
 from mulligan.bench.report.plot import MEDIA, check_installed, curves, draw, ending
 from mulligan.cli.options import format_option
 from mulligan.cli.terminal import put, say
@@ -24,7 +24,8 @@ from mulligan.text.pages import Picture, html, markdown, plain
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @format_option("table", "json", "md", "html", help="For a terminal, for programs, for pages; html is a single file.")
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
+@click.option("--full", is_flag=True, help="Print all tables, not only the result.")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
 @click.option("--plot", metavar="FILE", help="The learning curve, as .svg or .png. Needs the extra `plot`.")
 @click.option(
     "--gallery", metavar="PATH", help="Write each case that was not solved to a .md or .html file, or to a folder."
@@ -34,6 +35,7 @@ from mulligan.text.pages import Picture, html, markdown, plain
 def command(
     runs: tuple[str, ...],
     form: str,
+    full: bool,
     output: str | None,
     plot: str | None,
     gallery: str | None,
@@ -50,7 +52,10 @@ def command(
     report = make_report(recorded)
     targets = [targets_of(one.run) for one in recorded] if show_targets else []
     picture = _draw(report, plot, output) if plot else None
-    put(_rendered(report, form, picture), output)
+    brief = form == "table" and not full and output is None
+    put(plain(summary(report)) if brief else _rendered(report, form, picture), output)
+    if brief:
+        say(f"All tables: mulligan bench report {' '.join(runs)} --full")
     if gallery is not None:
         say(write_gallery(gallery, recorded, "html" if form == "html" else "md", every, targets))
 

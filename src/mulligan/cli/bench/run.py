@@ -25,14 +25,14 @@ pages_options = together(
     click.option("--split", metavar="NAME", help="Of Mind2Web: test_task (default), test_website or test_domain."),
     click.option("--scores-pickle", metavar="FILE", help="Of Mind2Web: the scores of the candidates."),
     click.option("--top-k", type=int, metavar="K", help="Of Mind2Web: the candidates of a step (default: 50)."),
-    click.option("--prompt-template", metavar="FILE", help="Of Mind2Web: messages with examples, instead of ours."),
+    click.option("--prompt-template", metavar="FILE", help="Of Mind2Web: your own messages with examples."),
 )
 
 
 @click.command("run")
 @click.argument("name", required=False)
 @click.option(
-    "--resume", metavar="RUN", help="Resume this run. Cases that have ended are kept, and nothing is paid twice."
+    "--resume", metavar="RUN", help="Resume this run. Finished cases are kept, and nothing is paid for twice."
 )
 @record_options(BenchOptions, roles=BENCH_ROLES)
 @on_option
@@ -40,9 +40,7 @@ pages_options = together(
 @click.option(
     "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
 )
-@click.option(
-    "--output-dir", metavar="DIR", help="Write the metrics of a benchmark that has its own, such as Mind2Web's."
-)
+@click.option("--output-dir", metavar="DIR", help="Write the benchmark's own metrics, such as Mind2Web's.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 @click.pass_context
 def command(

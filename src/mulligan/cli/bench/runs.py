@@ -13,13 +13,15 @@ import click
 
 from mulligan.app.config import load
 from mulligan.bench.harness.plan import STREAM, options_of_today
-from mulligan.cli.terminal import emit, say
+from mulligan.cli.terminal import columns, emit, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.store import open_store
 
 
 @click.command("runs")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number, newest first."
+)
 @click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", help="A JSON list for programs."
 )
@@ -34,17 +36,20 @@ def command(limit: int, form: str) -> None:
     if form == "json":
         emit(json.dumps(runs, ensure_ascii=False, indent=2))
         return
-    for run in runs:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
-        how = f"{run['ended']} of {run['cases']} ended, {run['solved']} solved"
-        if run["benchmark"].startswith(STREAM):
-            tasks = run["benchmark"].removeprefix(STREAM)
-            emit(f"{run['run']}  {when}  {tasks}  a stream: mulligan bench stream --resume {run['run']}")
-            continue
-        method = " with ".join(name for name in (run["method"], run["strategy"]) if name) or "-"
-        emit(f"{run['run']}  {when}  {run['benchmark']}  {method}  {how}")
+    if runs:
+        emit(columns([_cells(run) for run in runs], heading=False, shorten=(3, 2)))
     if not runs:
         say("No benchmark run is recorded here yet. Start one with: mulligan bench run NAME")
+
+
+def _cells(run: dict[str, Any]) -> tuple[str, ...]:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
+    if run["benchmark"].startswith(STREAM):
+        tasks = run["benchmark"].removeprefix(STREAM)
+        return run["run"], when, tasks, "a stream", f"mulligan bench stream --resume {run['run']}"
+    method = " with ".join(name for name in (run["method"], run["strategy"]) if name) or "-"
+    how = f"{run['ended']} of {run['cases']} ended, {run['solved']} solved"
+    return run["run"], when, run["benchmark"], method, how
 
 
 def facts(run: BenchRun, results: Sequence[CaseResult]) -> dict[str, Any]:

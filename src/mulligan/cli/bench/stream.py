@@ -37,7 +37,9 @@ OF_ARMS = (
 
 @click.command("stream")
 @click.argument("tasks", required=False)
-@click.option("--resume", metavar="ID", help="Take up this stream: what has ended stays, and nothing is paid twice.")
+@click.option(
+    "--resume", metavar="ID", help="Resume this stream. Finished cases are kept, and nothing is paid for twice."
+)
 @click.option(
     "--arms",
     default="none,lessons",
@@ -51,9 +53,9 @@ OF_ARMS = (
     "controls",
     type=click.Choice(CONTROLS),
     multiple=True,
-    help="One more arm for each with memory: a bank of unrelated tasks, or one that ends with the first phase.",
+    help="Add a control for each memory: a bank of unrelated tasks, or one that ends with the first phase.",
 )
-@click.option("--unrelated", metavar="TASKS", help="The tasks that fill the bank of that control.")
+@click.option("--unrelated", metavar="TASKS", help="The unrelated tasks for that control.")
 @record_options(BenchOptions, roles=BENCH_ROLES, without=OF_ARMS)
 @click.option("--into", metavar="DIR", help="Write cases.csv, curve.svg and report.md into this folder.")
 @format_option("table", "md", "json")
@@ -72,7 +74,7 @@ def command(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Run the cases of TASKS as a stream: the same for several arms, each with a memory that grows.
+    """Run the cases of TASKS as a stream: the same for several arms, each with a growing memory.
 
     TASKS is a benchmark or a file of tasks. The report says what each memory gained over none, what it cost, and how
     sure that is.

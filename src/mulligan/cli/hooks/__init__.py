@@ -14,11 +14,13 @@ from typing import Any
 
 import click
 
+from mulligan.cli.examples import with_examples
+from mulligan.cli.groups import Group
 from mulligan.core.errors import StoreError
 from mulligan.core.home import home_path
 
 
-class FolderGroup(click.Group):
+class FolderGroup(Group):
     """A group whose subcommands are the files of this folder, imported when they are called or listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -27,7 +29,7 @@ class FolderGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        return import_module(f"mulligan.cli.hooks.{cmd_name}").command
+        return with_examples(import_module(f"mulligan.cli.hooks.{cmd_name}").command, f"hooks {cmd_name}")
 
     def invoke(self, ctx: click.Context) -> Any:
         with journal_in_use():

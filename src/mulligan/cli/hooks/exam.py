@@ -13,7 +13,7 @@ import click
 from mulligan.app.sessions import transcripts
 from mulligan.app.sessions_exam import Exam, examine
 from mulligan.cli.learn import seconds_of
-from mulligan.cli.terminal import columns, emit, say
+from mulligan.cli.terminal import columns, drawn, emit, say
 from mulligan.cli.words import count
 from mulligan.hooks.project import project_id
 
@@ -21,11 +21,12 @@ from mulligan.hooks.project import project_id
 @click.command("exam", short_help="Replay your own sessions: what would hooks have taught and shown?")
 @click.option("--since", default="90d", metavar="TIME", show_default=True, help="How far back, such as 12h, 30d, 4w.")
 @click.option("--all-projects", is_flag=True, help="All projects, not only that of this folder.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON object, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(since: str, all_projects: bool, as_json: bool) -> None:
-    """Replay the sessions of coding agents on this machine in the order of time, with a bank that begins empty and is
-    thrown away, and say how often a failure had been overcome before, how often that would have been shown, and how
-    often the session then did it.
+    """Replay the sessions of coding agents on this machine, in order of time, with a bank that begins empty.
+
+    Says how often an earlier session had overcome a failure, how often its fix would have been shown, and how often the
+    session then applied it. Your own bank does not change.
     """
     after = time.time() - seconds_of(since)
     own = "" if all_projects else project_id(os.getcwd())
@@ -51,5 +52,5 @@ def _page(exam: Exam) -> str:
         ("rules at a start", f"{exam.rules}, whose error came {exam.needed}"),
         ("lessons taught", f"{len(exam.titles)}, confirmed {exam.confirmed}"),
     ]
-    page = [columns(rows), *(f"  {title}" for title in exam.titles[-20:])]
-    return "\n".join([*page, *(f"not read: {one}" for one in exam.unreadable)])
+    page = [columns(rows, heading=False), *(f"  {title}" for title in exam.titles[-20:])]
+    return drawn([*page, *(f"not read: {one}" for one in exam.unreadable)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -16,8 +17,8 @@ from mulligan.sessions.agents import NAMES, CodingAgent, Scope, agent
 @click.command(short_help="Put hooks into the settings of coding agents.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 @click.option("--user", is_flag=True, help="For all your projects. This is the default.")
-@click.option("--project", is_flag=True, help="For the project in this folder alone, in settings that stay here.")
-@click.option("--shared", is_flag=True, help="With --project: in the settings that everybody gets with the repository.")
+@click.option("--project", is_flag=True, help="Only for the project in this folder, in local settings.")
+@click.option("--shared", is_flag=True, help="With --project: in the settings that are shared in the repository.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @click.option(
     "--trust", is_flag=True, help="Codex: trust the hooks without your review in Codex (with --yes: unasked)."
@@ -27,8 +28,8 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
 
     AGENT is claude, codex, gemini, opencode, qwen, cursor or copilot.
 
-    Shows how each file changes before it is written. What stands there already stays as it is. Hooks of an older
-    Mulligan are replaced. `mulligan hooks uninstall` gives each file back as it was.
+    Shows how each file changes before it is written. Existing settings are kept. Hooks of an older
+    Mulligan are replaced. `mulligan hooks uninstall` restores each file.
     """
     scope = chosen_scope(user, project, shared)
     if trust and "codex" not in (agents or install.present()):
@@ -54,8 +55,8 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         if change.diff() and not one.tried:
             say(f"{one.title} was not tried: these hooks follow its documentation.")
     if new:
-        if not yes:
-            click.confirm(f"Write {'this file' if len(new) == 1 else f'these {len(new)} files'}?", abort=True, err=True)
+        if not yes and not _agrees(len(new), agents):
+            raise click.Abort
         for change in new:
             install.write([change], installing=True)
             say(f"Wrote {change.path}.")
@@ -65,6 +66,19 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         _trust_codex(folder, yes=yes, trust=trust)
     if new:
         say("`mulligan hooks doctor` tries the hooks; `mulligan hooks uninstall` takes them out.")
+
+
+def _agrees(files: int, agents: tuple[str, ...]) -> bool:
+    """Whether the user lets these files be written. Raises `InvalidInput` where nobody can be asked."""
+    try:
+        return click.confirm(f"Write {'this file' if files == 1 else f'these {files} files'}?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        again = " ".join(["mulligan hooks install", *agents, "--yes"])
+        raise InvalidInput(
+            f"Nothing was written: there is no terminal to ask at. To write without asking: {again}"
+        ) from None
 
 
 def chosen_scope(user: bool, project: bool, shared: bool) -> Scope:

@@ -17,8 +17,8 @@ from mulligan.sessions.agents import agent
 def command(folder: Path) -> None:
     """Write a plug-in or an extension for each coding agent into FOLDER, with hooks, a skill and the MCP server.
 
-    They start `mulligan-hook` and `mulligan` with the extra `serve`, which the PATH of the agent has to have. Says how
-    each is installed. An agent needs either its package or `mulligan hooks install`, not both.
+    They start `mulligan-hook` and `mulligan` with the extra `serve`, which must be on the agent's PATH. Prints how
+    to install each. An agent needs either its package or `mulligan hooks install`, not both.
     """
     made = package(folder)
     for one in made:

@@ -12,10 +12,10 @@ from mulligan.core.errors import InvalidInput
 from mulligan.hooks.journal import EVERYWHERE, Journal
 
 
-@click.command("pause", short_help="Stop hooks in a folder, or everywhere, for a while.")
+@click.command("pause", short_help="Pause hooks in a folder, or everywhere.")
 @click.argument("folder", required=False)
 def command(folder: str | None) -> None:
-    """Let hooks do nothing in FOLDER and below it (default: anywhere), until `hooks resume`."""
+    """Pause hooks in FOLDER and below it (default: everywhere), until `hooks resume`."""
     if folder and not Path(folder).is_dir():
         raise InvalidInput(f"{folder} is not a folder. Without one, hooks are paused everywhere.")
     with Journal() as journal:

@@ -29,14 +29,23 @@ from mulligan.text.pages import markdown, plain
 @click.argument("tasks", required=False, metavar="TASKS.toml")
 @click.option("--agent", metavar="COMMAND", help="The coding agent, as for solve: 'command:claude -p'.")
 @click.option("--repeats", type=int, default=1, show_default=True, metavar="N", help="Runs of each task in each arm.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Draws which arm comes first.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random order of the arms."
+)
 @click.option(
     "--seconds", type=float, default=600, show_default=True, metavar="S", help="Time of a run, and of a check."
 )
-@click.option("--into", type=Path, metavar="DIR", help="Where rows and report are kept (default: in Mulligan's home).")
-@click.option("--resume", type=Path, metavar="DIR", help="Go on with the proof in this folder; what has ended stays.")
-@click.option("--report", type=Path, metavar="DIR", help="Only report on the proof in this folder.")
-@click.option("--draft", type=Path, metavar="FILE", help="Write tasks from this project's lessons, to complete.")
+@click.option("--into", type=Path, metavar="DIR", help="Folder for rows and report (default: in Mulligan's home).")
+@click.option(
+    "--resume", type=Path, metavar="DIR", help="Resume the comparison in this folder. Finished runs are kept."
+)
+@click.option("--report", type=Path, metavar="DIR", help="Only report on the comparison in this folder.")
+@click.option(
+    "--draft",
+    type=Path,
+    metavar="FILE",
+    help="Write a draft of tasks from this project's lessons, for you to complete.",
+)
 @format_option("table", "md", "json")
 @click.pass_context
 def command(
@@ -51,9 +60,9 @@ def command(
 ) -> None:
     """Run a coding agent on the tasks of TASKS.toml with this project's lessons and without, and compare.
 
-    Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. In both
-    arms they are called, and nothing is learned; in one the bank is empty. The check of the task judges. The report has
-    paired differences with intervals, and says when it could not have shown one.
+    Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. They are
+    called in both arms, and nothing is learned; in one arm the bank is empty. The task's check judges. The report has
+    paired differences with intervals, and says which difference would have been too small to detect.
     """
     chosen = [one for one in (tasks, resume, report, draft) if one is not None]
     if len(chosen) != 1:

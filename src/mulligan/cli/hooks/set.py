@@ -18,14 +18,14 @@ def command(name: str | None, value: str | None) -> None:
     """Set NAME to VALUE. Without VALUE, print the setting; without NAME, all of them.
 
     \b
-    needed     sessions in which something is seen until it is no candidate
-    why        who says why a command failed that was overcome: none; ask (the
-               agent, when it stops, once in a session); a model, such as
+    needed     sessions that must see something before it is no candidate
+    why        who explains why a command failed: none; ask (the agent,
+               when it stops, once in a session); a model, such as
                openai:gpt-4o-mini; a command line, such as "command:claude -p"
-    withhold   the share of lessons that a draw withholds, to measure what they
-               are worth
-    days       for how many days what was noted of a session is kept
-    evidence   for how many days the outputs that lessons rest on are kept
+    withhold   the share of lessons withheld at random, to measure what
+               they are worth
+    days       days for which notes on a session are kept
+    evidence   days for which the evidence of lessons is kept
     subagents  whose lessons sub-agents read and add to: project, or own (a bank
                for each type of sub-agent in a project)
     """

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from mulligan.cli.terminal import clean, columns, emit, one_line
+from mulligan.cli.terminal import clean, columns, drawn, emit, one_line
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import doctor, install
@@ -20,7 +20,7 @@ from mulligan.hooks.status import Status, status_of
 from mulligan.sessions.agents import NAMES, agent
 
 
-@click.command("status", short_help="Say what hooks have seen, shown and learned, and what went wrong.")
+@click.command("status", short_help="Show what hooks have seen, shown and learned, and what went wrong.")
 @click.option(
     "--folder",
     default=".",
@@ -28,13 +28,13 @@ from mulligan.sessions.agents import NAMES, agent
     type=click.Path(exists=True, file_okay=False),
     help="A folder of the project (default: the working folder).",
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON object, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(folder: str, as_json: bool) -> None:
-    """Say what hooks have seen, shown and learned in this project, and which errors they kept from their agent."""
+    """Show what hooks have seen, shown and learned in this project, and their own errors."""
     status, (installed, gone) = status_of(folder), _installed(Path(folder))
     facts = {**_facts(status), "installed": installed, "gone": gone}
     page = [_page(status, installed), *("" for _ in gone[:1]), *gone]
-    emit(json.dumps(facts, indent=2) if as_json else "\n".join(page))
+    emit(json.dumps(facts, indent=2) if as_json else drawn(page))
 
 
 def _installed(folder: Path) -> tuple[list[str], list[str]]:
@@ -81,18 +81,18 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         rows.append(("calls denied", str(denied)))
     for kind, kept, candidates in status.subagents:
         rows.append((f"of {kind}", f"{kept} kept, {count(candidates, 'candidate')}"))
-    page = [columns(rows)]
+    page = [columns(rows, heading=False)]
     if status.frequent:
-        page += ["", "The errors that came most often:"]
+        page += ["", "Most frequent errors:"]
         page += [
             f"  {count(often, 'time')}, {count(sessions, 'session')}: {one_line(words, 100) or 'not read yet'}"
             for words, often, sessions in status.frequent
         ]
     if status.errors:
-        page += ["", "Errors that hooks kept from their agent, the newest first:"]
+        page += ["", "Hook errors, newest first (not shown to the agent):"]
         page += [f"  {_when(one.at)} {one.agent} {one.event}: {one_line(one.what, 200)}" for one in status.errors]
     page += [line for text in (status.notice, status.trouble) if text for line in ("", clean(text))]
-    return "\n".join(page)
+    return drawn(page)
 
 
 def _when(at: float) -> str:

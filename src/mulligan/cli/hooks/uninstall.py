@@ -12,17 +12,17 @@ from mulligan.hooks import doctor, install
 from mulligan.sessions.agents import NAMES, agent
 
 
-@click.command(short_help="Take the hooks out; each file becomes what it was.")
+@click.command(short_help="Remove the hooks, and restore each file.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 @click.option("--user", is_flag=True, help="Only those for all your projects.")
-@click.option("--project", is_flag=True, help="Only those of the project in this folder that stay here.")
-@click.option("--shared", is_flag=True, help="With --project: those that everybody gets with the repository.")
+@click.option("--project", is_flag=True, help="Only those in the local settings of this folder's project.")
+@click.option("--shared", is_flag=True, help="With --project: those shared in the repository.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool) -> None:
-    """Take the hooks out again, and give each file back as it was.
+    """Remove the hooks, and restore each file.
 
-    Looks at the settings of all agents for you and for the project in this folder. Where a file was changed since the
-    hooks were installed, only Mulligan's entries are taken out.
+    Looks at the settings of all agents for you and for the project in this folder. If a file was changed since the
+    hooks were installed, only Mulligan's entries are removed.
     """
     scopes = [chosen_scope(user, project, shared)] if user or project or shared else None
     changes = [

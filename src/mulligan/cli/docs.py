@@ -1,0 +1,116 @@
+"""`mulligan docs`: the documentation that ships with the package, in the terminal or as a site in the browser."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import webbrowser
+from difflib import get_close_matches
+from pathlib import Path
+
+import click
+
+from mulligan.cli.terminal import emit, say
+from mulligan.core.errors import InvalidInput
+from mulligan.core.extras import require
+from mulligan.core.home import home
+
+FIRST = "README"
+WIDEST = 100
+"""The most columns of a text that is read."""
+
+
+def folder() -> Path:
+    """The folder of the pages: in the package or, of a checkout, beside its source."""
+    inside = Path(__file__).parents[1] / "docs"
+    return inside if inside.is_dir() else Path(__file__).parents[3] / "docs"
+
+
+def pages() -> dict[str, Path]:
+    """The pages by name, such as cli or formats/agent."""
+    here = folder()
+    return {file.relative_to(here).with_suffix("").as_posix(): file for file in sorted(here.rglob("*.md"))}
+
+
+def page_of(name: str) -> tuple[str, Path]:
+    """The page of this name; its last part is enough if no other page has it.
+
+    Raises:
+        InvalidInput: there is no such page, or several.
+    """
+    known, wanted = pages(), name.removeprefix("docs/").removesuffix(".md").strip("/")
+    if wanted in known:
+        return wanted, known[wanted]
+    ends = [one for one in known if one.endswith(f"/{wanted}") or one == f"{wanted}/{FIRST}"]
+    if len(ends) == 1:
+        return ends[0], known[ends[0]]
+    near = ends or get_close_matches(wanted, known, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    raise InvalidInput(f"No page is called {name!r}.{hint} To list the pages: mulligan docs --list")
+
+
+@click.command()
+@click.argument("page", default=FIRST)
+@click.option("--list", "lists", is_flag=True, help="List the pages with their titles.")
+@click.option("--browser", is_flag=True, help="Build the site (extra `docs`) and open the page in the browser.")
+def docs(page: str, lists: bool, browser: bool) -> None:
+    """Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.
+
+    The pages ship with Mulligan and need no network. In a pipe, a page is printed as Markdown.
+    """
+    if lists:
+        width = max(map(len, pages()))
+        emit("\n".join(f"{name:<{width}}  {_title(file)}" for name, file in pages().items()))
+        return
+    name, file = page_of(page)
+    if browser:
+        address = (built() / "docs" / f"{name}.html").as_uri()
+        if not webbrowser.open(address):
+            say(f"No browser was found here: open {address}")
+        return
+    text = file.read_text(encoding="utf-8")
+    if not sys.stdout.isatty():
+        emit(text)
+        return
+    click.echo_via_pager(drawn(text))
+
+
+def built() -> Path:
+    """The folder of the site, which is built again if a page is newer.
+
+    Raises:
+        InvalidInput: the site cannot be built.
+    """
+    require("The site needs Sphinx", "sphinx", "docs")
+    source, site = folder(), home() / "site"
+    first = site / "docs" / f"{FIRST}.html"
+    if first.is_file() and first.stat().st_mtime >= max(file.stat().st_mtime for file in source.rglob("*.*")):
+        return site
+    say("Building the site, which takes about a minute.")
+    build = [sys.executable, "-m", "sphinx", "-q", "-c", source, "-d", home() / "site.doctrees", source.parent, site]
+    ended = subprocess.run(list(map(str, build)), capture_output=True, text=True, check=False)
+    if ended.returncode or not first.is_file():
+        raise InvalidInput(f"The site cannot be built: {(ended.stderr or ended.stdout).strip()[-500:]}")
+    first.touch()
+    return site
+
+
+def _title(file: Path) -> str:
+    found = re.search(r"^# (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1].replace("`", "") if found else ""
+
+
+def drawn(text: str) -> str:
+    """The page for a terminal: links to pages as the command that shows them, pictures left out."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    text = re.sub(r"^!\[[^\]]*\]\([^)]*\)\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\[([\w/.-]+)\.md\]\([^)\s]*\)", r"`mulligan docs \1`", text)
+    text = re.sub(r"\[([^\]\n]+)\]\((?!\w+:)[^)\s]*\)", r"\1", text)
+    console = Console(highlight=False)
+    width = min(console.width, WIDEST)
+    with console.capture() as capture:
+        console.print(Markdown(text, hyperlinks=False), width=width)
+    return capture.get()

@@ -1,0 +1,66 @@
+"""Groups of commands: their help shows each line whole, and for a command that does not exist they suggest one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+_REMOVE = ("rm", "remove", "purge", "retire", "forget", "uninstall", "clear", "runs rm", "memory purge")
+_SHOW = ("show", "status", "stats")
+_CREATE = ("add", "init", "install", "load")
+MEANT = {
+    **dict.fromkeys(("delete", "del", "erase", "drop", "rm", "remove", "purge"), _REMOVE),
+    **dict.fromkeys(("get", "view", "cat", "info", "inspect", "open", "display", "print"), _SHOW),
+    **dict.fromkeys(("create", "new", "insert", "make", "store", "enable", "setup"), _CREATE),
+    **dict.fromkeys(("disable", "stop", "off"), ("pause", "uninstall", "retire")),
+    **dict.fromkeys(("continue", "restart", "start", "on"), ("resume", "run", "restore")),
+    **dict.fromkeys(("find", "query", "grep", "lookup", "recall"), ("search", "ask-graph", "memory search")),
+    **dict.fromkeys(("update", "change", "modify", "rename"), ("edit", "set")),
+    **dict.fromkeys(("ls", "list", "all"), ("list", "banks", "status", "runs list", "memory list")),
+    **dict.fromkeys(("log", "logs"), ("history", "status", "audit", "runs")),
+    **dict.fromkeys(("download", "install"), ("pull", "fetch", "install", "hooks install")),
+    **dict.fromkeys(("config", "configure", "settings"), ("set", "init")),
+    **dict.fromkeys(("ui", "web", "dashboard"), ("studio",)),
+    **dict.fromkeys(("check", "validate", "verify", "test"), ("verify", "lint", "doctor")),
+}
+"""What somebody who typed this may have meant, the likeliest first, as far as the group has it."""
+
+
+class Group(click.Group):
+    """A group of commands that are here, or that a subclass imports.
+
+    Attributes:
+        lines: where a subclass imports its commands: their names with the first line of their help.
+    """
+
+    lines: Mapping[str, str] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.lines) or super().list_commands(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.list_commands(ctx) and not args[0].startswith("-") and not ctx.resilient_parsing:
+            near = " or ".join(map(repr, self.suggestions(ctx, args[0])))
+            ctx.fail(f"No such command {args[0]!r}.{f' Did you mean {near}?' if near else ''}")
+        return super().resolve_command(ctx, args)
+
+    def suggestions(self, ctx: click.Context, typed: str) -> list[str]:
+        """The commands that were probably meant: by the meaning of the word, else by its spelling; at most two."""
+        from difflib import get_close_matches
+
+        known = self.list_commands(ctx)
+        if typed.lower() in MEANT:
+            return [one for one in MEANT[typed.lower()] if one in known or (" " in one and ctx.parent is None)][:2]
+        return get_close_matches(typed, known, n=1)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = self.lines or {
+            name: command.get_short_help_str(10_000)
+            for name in self.list_commands(ctx)
+            if (command := self.get_command(ctx, name)) and not command.hidden
+        }
+        with formatter.section("Commands"):
+            formatter.write_dl(list(lines.items()))
