@@ -6,7 +6,7 @@ import click
 
 EXAMPLES = {
     "": ("mulligan demo", 'mulligan solve "Write add(a, b)." --tests tests.py', "mulligan doctor"),
-    "add": ("mulligan add agent reviewer",),
+    "add": ("mulligan add reflexion reviewer",),
     "ask-graph": ('mulligan ask-graph "Which genes cause asthma?" --graph kg -m ollama:qwen3',),
     "bench": ("mulligan bench list", "mulligan bench run humaneval --limit 5", "mulligan bench report RUN"),
     "bench report": ("mulligan bench report RUN", "mulligan bench report RUN OTHER --format html -o report.html"),

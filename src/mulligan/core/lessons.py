@@ -154,6 +154,8 @@ class Queue(Protocol):
         ...
 
 
+Order: TypeAlias = Literal["newest", "uses", "worth", "harm"]
+
 Part: TypeAlias = Literal["lesson", "query"]
 """What a vector is of: the lesson's own text, or the task that it was learned from."""
 
@@ -323,6 +325,8 @@ class Selection:
         before: the id of a lesson; selects older ones.
         keys: selects those that have one of these (`Addition.keys`); what this costs does not grow with the bank.
         kind: selects those of tasks of this kind (see `same_kind`).
+        order: newest first; or by uses, most first; by measured worth, best first ("worth") or worst first ("harm").
+            Lessons without a measure are last. `before` needs the order of age; the others are paged by `offset`.
     """
 
     states: tuple[LessonState, ...] = ("active",)
@@ -338,6 +342,7 @@ class Selection:
     keys: Sequence[str] | None = None
     layer: Layer | None = None
     kind: str | None = None
+    order: Order = "newest"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from mulligan.core.lessons import (
     Delta,
     KindMap,
     Link,
+    Order,
     Part,
     Receipt,
     Row,
@@ -357,6 +358,16 @@ def resolve(db: Connection, agent: int | None, prefix: str) -> str:
     raise AmbiguousId(f"{prefix!r} begins several lessons: {', '.join(ids[:5])}{more}. Give more of the id.")
 
 
+_WORTH = "LEFT JOIN worth h ON h.lesson = l.n AND h.agent = l.agent"
+_ORDERS: Mapping[Order, tuple[str, str]] = {
+    "newest": ("", ""),
+    "uses": ("LEFT JOIN uses u ON u.n = l.n", "coalesce(u.uses, 0) DESC, "),
+    "worth": (_WORTH, "coalesce(h.positive, -1.0) DESC, "),
+    "harm": (_WORTH, "coalesce(h.positive, 2.0), "),
+}
+"""What each order of a list joins, and how it begins."""
+
+
 def listed(db: Connection, agent: int | None, which: Selection) -> Sequence[Lesson]:
     """Selects numbers first, so that only the texts asked for are read."""
     states = ", ".join(f":state{n}" for n in range(len(which.states)))
@@ -390,7 +401,8 @@ def listed(db: Connection, agent: int | None, which: Selection) -> Sequence[Less
         source = f"({keyed}) k CROSS JOIN lessons l"
         chosen.append("l.n = k.lesson")
         values["keys"] = json_text(list(which.keys))
-    query = f"SELECT l.n FROM {source} WHERE {' AND '.join(chosen)} ORDER BY l.n DESC"
+    joined, order = _ORDERS[which.order]
+    query = f"SELECT l.n FROM {source} {joined} WHERE {' AND '.join(chosen)} ORDER BY {order}l.n DESC"
     fits = _filter(which)
     if fits is None:
         with closing(db.execute(f"{query} LIMIT {1 << 60} OFFSET :offset", {**values, "offset": which.offset})) as rows:
