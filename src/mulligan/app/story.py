@@ -7,6 +7,7 @@ harmless is the pages' (`text.pages`, `text.web_pages`).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -111,7 +112,7 @@ def header(episode: Episode, known: Beside) -> Iterator[Block]:
     models = dict.fromkeys(episode.head.models.values())
     yield Bar(
         mark_of(episode, said),
-        said,
+        state_words(said),
         {
             "Tries": str(len(episode.trials)),
             "Judge": _judge(episode),
@@ -123,7 +124,7 @@ def header(episode: Episode, known: Beside) -> Iterator[Block]:
         },
     )
     if said.startswith("paused") or said == "cut off":
-        detail = episode.stop.detail if episode.stop else "Its process ended before the run did."
+        detail = _in_words(episode.stop.detail) if episode.stop else "Its process ended before the run did."
         yield Section(
             "stopped",
             [
@@ -133,8 +134,8 @@ def header(episode: Episode, known: Beside) -> Iterator[Block]:
             ],
             card=True,
         )
-    elif episode.stop and episode.stop.detail:
-        yield Line(one_line(episode.stop.detail, 400))
+    elif episode.stop and episode.stop.detail and not episode.solved:
+        yield Line(_in_words(episode.stop.detail))
     if len(episode.trials) > 1:
         yield Jumps(
             "Tries",
@@ -144,6 +145,11 @@ def header(episode: Episode, known: Beside) -> Iterator[Block]:
                 for mark, word in [verdict(one.feedback)]
             ],
         )
+
+
+def _in_words(detail: str) -> str:
+    """The detail of a stop, with the words that people read for those of the record."""
+    return re.sub(r"\btrial(s?)\b", lambda found: "tries" if found[1] else "try", one_line(detail, 600))
 
 
 def _judge(episode: Episode) -> str:
@@ -380,7 +386,8 @@ def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
     yield Heading(level, f"Try {trial.number}", mark, word)
     if trial.parent not in (None, trial.number - 1):
         yield Line("", strong=f"grown from try {trial.parent}", href=f"#trial-{trial.parent}")
-    yield Line(f"Used: {used(trial.usage)}", small=True)
+    if trial.usage.calls:
+        yield Line(f"Used: {used(trial.usage)}", small=True)
     yield from _shown_prompt(of.known, trial.number)
     yield from _attempt(trial, level + 1, of)
     if trial.feedback:
@@ -451,7 +458,9 @@ def _pictures(images: Sequence[Image], of: _Of) -> Iterator[Block]:
 
 def _check(check: Check) -> Iterator[Block]:
     shown = f", shown the lessons {', '.join(check.lessons)}" if check.lessons else ""
-    yield Line(f"Check before the action ({check.because}{shown}), used: {used(check.usage)}")
+    yield Line(
+        f"Check before the action ({check.because}{shown}){f', used: {used(check.usage)}' if check.usage.calls else ''}"
+    )
     yield Fence(check_text(check) or "Not critical.")
     for note in check.notes:
         yield Line(f"Note: {note}", small=True)
@@ -460,7 +469,7 @@ def _check(check: Check) -> Iterator[Block]:
 def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
     mark, word = verdict(feedback)
     yield Heading(level, f"Feedback{f' of {feedback.source}' if feedback.source else ''}", mark, word)
-    findings = [one for one in findings_of(feedback) if one.asked or one.where]
+    findings = [one for one in findings_of(feedback) if one.asked or one.where] if of.episode else []
     if findings:
         yield Checks(sorted(findings, key=lambda one: one.passed))
         if feedback.text:
@@ -543,12 +552,12 @@ def state(episode: Episode | Brief, running: bool) -> str:
         return "running" if running else waits
     if unjudged(episode):
         return "done"
-    words = ENDS.get(reason, reason.replace("_", " "))
-    return f"paused: {words}" if reason in RESUMABLE else words
+    return f"paused: {reason.replace('_', ' ')}" if reason in RESUMABLE else reason.replace("_", " ")
 
 
-ENDS: Mapping[str, str] = {"exhausted": "not solved"}
-"""Reasons of an end by the words that people read, where they differ."""
+def state_words(said: str) -> str:
+    """A state (see `state`) as people read it."""
+    return {"exhausted": "not solved"}.get(said, said)
 
 
 def used(usage: Usage) -> str:

@@ -21,13 +21,13 @@ from mulligan.core.extras import require
     "--agent-id",
     "agent_id",
     metavar="NAME",
-    help="Serve only this agent (default: the bank of the unnamed agent).",
+    help="Serve only the bank and the runs of this agent (default: all).",
 )
 @click.option("--write", is_flag=True, help="Let visitors change lessons; without this they only look.")
 def studio(opens: bool, host: str, port: int, agent_id: str | None, write: bool) -> None:
-    """Show runs, benchmarks and the bank in a browser, live.
+    """Show runs, banks, coding agents and benchmarks in a browser, live.
 
-    It serves this machine alone, and changes nothing, unless it is told otherwise. Ctrl-C ends it.
+    It serves this machine only, and changes nothing without --write. Ctrl-C ends it.
     """
     for module, extra in (("starlette", "studio"), ("jinja2", "studio"), ("uvicorn", "studio")):
         require("`mulligan studio` needs its web server", module, extra)

@@ -21,7 +21,7 @@ from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Store
 from mulligan.studio.live import Listeners
 from mulligan.studio.marks import SIGNS
-from mulligan.text.pages import Block, Fence
+from mulligan.text.pages import Block, Fence, Quote
 from mulligan.text.plain import clean, count, encodable, one_line
 from mulligan.text.secrets import mask
 from mulligan.text.web_pages import fragment
@@ -114,7 +114,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=harmless,
     )
-    cast(dict[str, Any], found.globals).update(signs=SIGNS, fence=Fence)
+    cast(dict[str, Any], found.globals).update(signs=SIGNS, fence=Fence, quote_of=Quote)
     filters = cast(dict[str, Any], found.filters)
     filters.update(when=when, iso=iso, count=count, line=one_line, blocks=blocks, bank=bank_name)
     return found

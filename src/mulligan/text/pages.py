@@ -77,9 +77,10 @@ class Jumps:
 
 @dataclass(frozen=True)
 class Fence:
-    """Text as it is, line by line."""
+    """Text as it is, line by line. lines: that a page shows before the rest is folded."""
 
     text: str
+    lines: int = 60
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def as_markdown(block: Block, room: int | None = None) -> str:
             return " · ".join(
                 [f"**{inline(word)}**", *(f"{name} {inline(text)}" for name, text in rows.items() if text)]
             )
-        case Fence(text) | Quote(text):
+        case Fence(text=text) | Quote(text):
             return _fenced(text, room)
         case Diff(before, after):
             return _fenced("\n".join(f"{line.sign} {line.text}" for line in diff(before, after)), room)
@@ -253,7 +254,7 @@ def _as_plain(block: Block) -> str:
             return "\n".join(f"{name.ljust(wide)}  {_flat(said)}" for name, said in rows.items() if said)
         case Bar(_, word, rows):
             return ", ".join([_flat(word), *(f"{name} {_flat(text)}" for name, text in rows.items() if text)])
-        case Fence(text) | Quote(text):
+        case Fence(text=text) | Quote(text):
             return "\n".join(f"    {line}".rstrip() for line in clean(mask(text)).splitlines())
         case Diff(before, after):
             return "\n".join(

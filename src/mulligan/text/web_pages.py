@@ -34,7 +34,7 @@ from mulligan.text.secrets import mask
 from mulligan.text.states import STATES
 
 LINES = 60
-"""Lines of a text or a comparison that are shown at once; the rest is folded."""
+"""Lines of a comparison that are shown at once; the rest is folded."""
 CHARACTERS = 6000
 """Characters of them."""
 
@@ -50,6 +50,7 @@ KINDS = {
 
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE = Path(__file__).with_name("web_pages.css")
+_CODE = re.compile(r"`([^`]+)`")
 _ANCHOR = re.compile(r"#[\w-]+")
 
 
@@ -93,8 +94,8 @@ def _block(block: Block, alone: bool) -> str:
                 for one in lines
             )
             return f'<nav aria-label="{_safe(label)}" class="jumps"><ol>{items}</ol></nav>'
-        case Fence(text):
-            return _text(text)
+        case Fence(text, lines):
+            return _text(text, lines)
         case Quote(text):
             return f'<blockquote class="lesson said">{_kept(text)}</blockquote>'
         case Diff(before, after):
@@ -129,7 +130,10 @@ def _line(line: Line, alone: bool) -> str:
         strong = f'<a href="{_safe(line.href)}">{strong}</a>'
     elif strong:
         strong = f"<strong>{strong}</strong>"
-    parts = (badge(line.mark, line.word) if line.mark else "", strong, _safe(line.text))
+    said = _CODE.sub(r"<code>\1</code>", _safe(line.text))
+    parts = (badge(line.mark, line.word) if line.mark else "", strong, said)
+    if alone and line.href and not line.text and not line.mark:
+        return ""  # a link that leads out of the file says nothing else
     text = " ".join(part for part in parts if part)
     kind = ' class="muted small"' if line.small else ""
     return f"<p{kind}>{f'<em>{text}</em>' if line.slanted else text}</p>"
@@ -143,14 +147,14 @@ def _check(passed: bool, where: str, asked: str, expected: str, got: str) -> str
     return f"{badge(mark, mark)} <code>{_kept(name)}</code>{f'<dl class=facts>{rows}</dl>' if rows else ''}"
 
 
-def _text(text: str) -> str:
+def _text(text: str, most: int) -> str:
     """Text as it is, with colours where it is code; its end is folded where it is long."""
     shown = clean(mask(text)).rstrip("\n") or "(empty)"
-    first = "\n".join(shown.splitlines()[:LINES])[:CHARACTERS]
-    if len(shown) - len(first) < CHARACTERS / 10 and shown.count("\n") < LINES * 1.1:
+    first = "\n".join(shown.split("\n")[:most])[:CHARACTERS]
+    if len(shown) - len(first) < CHARACTERS / 10 and shown.count("\n") < most * 1.1:
         return f"<pre>{_coloured(shown)}</pre>"
     lines, rest = shown.count("\n") + 1, shown[len(first) :].removeprefix("\n")
-    more = f"Show all {lines:,} lines" if lines > LINES else f"Show all {len(shown):,} characters"
+    more = f"Show all {lines:,} lines" if lines > most else f"Show all {len(shown):,} characters"
     return f"<pre>{_coloured(first)}</pre>\n{_rest(more, f'<pre>{_coloured(rest)}</pre>')}"
 
 

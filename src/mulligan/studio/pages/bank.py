@@ -193,7 +193,9 @@ async def notebook(request: Request) -> Response:
 
 async def relevance(request: Request) -> Response:
     """How far the relevance of lessons foretells success: a figure, a table, and with `?format=svg` a file."""
-    drawn = calibration(await studio_of(request).bank.relevances(MOST_RECALLS))
+    studio, name = studio_of(request), request.query_params.get("bank", ALL)
+    of = studio.bank if name == ALL else studio.chosen_bank(name)
+    drawn = calibration(await of.relevances(MOST_RECALLS))
     if request.query_params.get("format") == "svg":
         return Response(environment().get_template("calibration.svg").render(plot=drawn), media_type="image/svg+xml")
     return render(request, "calibration.html", plot=drawn, most=f"{MOST_RECALLS:,}")

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from mulligan.bank.bank import Bank
 from mulligan.bank.changes import since
-from mulligan.bank.exchange.lesson_page import around, existing, facts
+from mulligan.bank.exchange.lesson_page import around, change_word, existing, facts
 from mulligan.core.codec import digest, to_json
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound
 from mulligan.core.lessons import Receipt, Version
@@ -46,6 +46,7 @@ class Past:
     """
 
     version: Version
+    word: str
     why: str
     recall: str
     score: str
@@ -133,6 +134,7 @@ async def _history(bank: Bank, versions: Sequence[Version], most: int | None) ->
         found.append(
             Past(
                 one,
+                "shown" if one.change == "used" else change_word(one),
                 str(detail.get("why", "")),
                 recall if isinstance(recall, str) else "",
                 f"{score:.2f}" if isinstance(score, float | int) else "",

@@ -29,6 +29,8 @@ NEWEST = 200
 FEW = 4
 """Rows of each list."""
 MAX_WAITING = 100
+LIKELY = 0.8
+"""The probability from which a lesson is said to help, or to harm; its interval stands beside it."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,9 @@ async def _lessons(studio: Studio) -> Mapping[str, Sequence[Lesson]]:
     for order in ("worth", "harm"):
         rows = await studio.bank.list(Selection(limit=FEW, order=order, states=("active", "retired")))
         counted = await worths(studio, rows)
-        uplifts = {one.id: tally.uplift for one in rows if (tally := counted.get(one.id))}
-        sign = 1 if order == "worth" else -1
-        found[order] = [one for one in rows if (up := uplifts.get(one.id)) and sign * up.mean > 0][: FEW - 1]
+        chances = {one.id: up.positive for one in rows if (tally := counted.get(one.id)) and (up := tally.uplift)}
+        likely = {id for id, chance in chances.items() if (chance if order == "worth" else 1 - chance) >= LIKELY}
+        found[order] = [one for one in rows if one.id in likely]
     return found
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mulligan.app.story import state, verdict
+from mulligan.app.story import state, state_words, verdict
 from mulligan.core.errors import StoreError
 from mulligan.core.protocols import Brief
 from mulligan.core.records import Episode
@@ -39,6 +39,7 @@ class Row:
         kind: of its badge.
         dots: of each try the kind of its verdict, and the verdict in words.
         reason: why it stopped before its end.
+        of: the kind of its task, or else the function or the agent that it is of.
     """
 
     brief: Brief
@@ -48,6 +49,7 @@ class Row:
     seconds: float | None = None
     tokens: int | None = None
     reason: str = ""
+    of: str = ""
 
 
 async def runs(request: Request) -> Response:
@@ -85,12 +87,13 @@ async def _row(studio: Studio, brief: Brief) -> Row:
     said = state(brief, running)
     kind = kind_of_state(brief, said)
     found = await _episode(studio, brief)
+    of = str(brief.head.settings.get("function") or brief.agent or "")
     if found is None:
-        return Row(brief, said, kind)
+        return Row(brief, state_words(said), kind, of=of)
     verdicts = [verdict(trial.feedback) for trial in found.trials]
     dots = [(KINDS.get(mark, ""), word) for mark, word in verdicts]
     reason = found.stop.detail if found.stop and said.startswith("paused") else ""
-    return Row(brief, said, kind, dots, found.seconds, found.usage.tokens, reason)
+    return Row(brief, state_words(said), kind, dots, found.seconds, found.usage.tokens, reason, found.task.kind or of)
 
 
 async def _episode(studio: Studio, brief: Brief) -> Episode | None:
