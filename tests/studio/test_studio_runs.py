@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -41,6 +43,7 @@ from mulligan.core.records import (
 )
 from mulligan.recording.drivers import ASKED, SENTENCE
 from mulligan.store import file_of, open_store
+from mulligan.studio.pages.episode import task_table
 from mulligan.studio.rendering import PAGE_ROWS
 from mulligan.studio.serving import serve_studio
 
@@ -217,6 +220,18 @@ async def test_a_run_says_what_it_taught_and_what_was_withheld() -> None:
     assert "It is green." in learned
     assert "withheld by draw" in other
     assert "withheld by draw" not in page
+
+
+@pytest.mark.parametrize("prompt", ["Say green", 'Say """green"""\n\\ and \U0001f600 \x07\x7f <b>'])
+async def test_a_run_becomes_a_benchmark_task(prompt: str, tmp_path: Path) -> None:
+    async with open_store(load().store) as store:
+        episode = await solved(store, prompt)
+    text = task_table(episode)
+    (table,) = tomllib.loads(text)["task"]
+    assert (table["prompt"], table["evaluator"]) == (prompt, "contains")
+    assert "green" in str(table["settings"])
+    async with studio_client() as client:
+        assert "[[task]]" in (await client.get(f"/runs/{episode.id}")).text
 
 
 async def test_a_person_rates_a_run_where_changes_are_allowed() -> None:

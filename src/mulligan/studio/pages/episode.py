@@ -12,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mulligan.app.beside import Beside, Call, beside, calls_of, messages_of, table_of
+from mulligan.app.compose import OBJECT
 from mulligan.app.editing import person, rate
 from mulligan.app.recipe import Recipe
 from mulligan.app.story import body, formatted, header, images_of
@@ -41,8 +42,29 @@ async def episode(request: Request) -> Response:
         header=header(found, known),
         body=body(found, known),
         doing=_doing(found, known),
+        task=task_table(found),
         live="" if over else f"/runs/{found.id}/live",
     )
+
+
+def task_table(episode: Episode) -> str:
+    """The task of a run, with its judge, as a table of a file of tasks for `mulligan bench run`."""
+    judge = table_of(episode.head.settings.get("evaluator"))
+    table: dict[str, Any] = {"id": episode.run or episode.id, "prompt": episode.task.prompt}
+    if (name := str(judge.get("name", ""))) and not name.startswith(OBJECT) and name != "model_judge":
+        table["evaluator"] = name
+        if settings := table_of(judge.get("settings")):
+            table["settings"] = settings
+    return "\n".join(["[[task]]", *(f"{name} = {_toml(value)}" for name, value in table.items())])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        rows = (f"{json.dumps(name)} = {_toml(one)}" for name, one in table_of(value).items() if one is not None)
+        return f"{{ {', '.join(rows)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(one) for one in cast(list[Any], value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which TOML wants escaped
 
 
 async def _find(studio: Studio, id: str) -> Episode | None:

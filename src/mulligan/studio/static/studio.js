@@ -61,6 +61,7 @@
       const fresh = page.querySelector("main");
       if (fresh) morph(main, fresh);
       decorate();
+      sortable();
       if (!main.dataset.live) close();
     } catch {
       // the studio was stopped: the page stays as it is
@@ -105,6 +106,45 @@
       });
       text.append(button);
     }
+  };
+
+  // A click on the heading of a column sorts the rows of the page.
+  const value = (row, column) => {
+    const cell = row.children[column];
+    const time = cell.querySelector("time");
+    const text = time ? time.dateTime : cell.textContent.trim();
+    const number = Number(text.replace(/[,%+$]/g, ""));
+    return text === "" ? null : Number.isNaN(number) ? text : number;
+  };
+  const sort = (table, column, down) => {
+    const rows = [...table.tBodies[0].rows].map((row, n) => [row, value(row, column), n]);
+    const order = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+    rows.sort(([, a, n], [, b, m]) => (a === null ? 1 : b === null ? -1 : (down ? order(b, a) : order(a, b)) || n - m));
+    table.tBodies[0].append(...rows.map(([row]) => row));
+    [...table.tHead.rows[0].cells].forEach((cell, n) => {
+      if (n === column) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+      else cell.removeAttribute("aria-sort");
+    });
+  };
+  const sorted = new Map();
+  const sortable = () => {
+    document.querySelectorAll(".rows table").forEach((table, number) => {
+      const cells = table.tHead ? [...table.tHead.rows[0].cells] : [];
+      if (!cells.length || table.tBodies[0].rows.length < 2) return;
+      cells.forEach((cell, column) => {
+        if (cell.querySelector("button")) return;
+        const button = document.createElement("button");
+        button.type = "button";
+        button.append(...cell.childNodes);
+        cell.append(button);
+        button.addEventListener("click", () => {
+          const down = cell.getAttribute("aria-sort") === "ascending";
+          sorted.set(number, [column, down]);
+          sort(table, column, down);
+        });
+      });
+      if (sorted.has(number)) sort(table, ...sorted.get(number));
+    });
   };
 
   // Filters apply at once.
@@ -186,6 +226,7 @@
 
   if (!main) return;
   decorate();
+  sortable();
   if (!("EventSource" in window)) return;
   follow();
   document.addEventListener("visibilitychange", () => {
