@@ -14,9 +14,9 @@ from mulligan.core.protocols import StepRow, Store
 from mulligan.core.records import Episode, Lesson, Usage
 
 LEARNING: Mapping[str, str] = {
-    "queued": "Queued: run it with `mulligan memory work`.",
+    "queued": "Queued. To run it: mulligan memory work",
     "running": "Learning now.",
-    "waiting": "It waits for an answer: see `mulligan memory pending`.",
+    "waiting": "It waits for an answer: mulligan memory pending",
 }
 """What is said of work of the bank that is not done, by its status."""
 
@@ -96,7 +96,7 @@ def _why_nothing(episode: Episode, work: Sequence[Queued]) -> str:
         return next(filter(None, reasons), "Nothing: the bank found nothing new in it.")
     if episode.head.settings.get("learns"):
         return "Nothing yet." if episode.stop is None or episode.stop.reason in RESUMABLE else "Nothing."
-    return "Nothing: it ran without a bank to learn into. To learn from a run: `mulligan solve … --memory`."
+    return "Nothing: it ran without a bank to learn into. To learn from a run: mulligan solve --memory"
 
 
 def table_of(value: Any) -> dict[str, Any]:

@@ -318,6 +318,10 @@ def _short(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    if table := table_of(value):
+        parts = {name: _short(part) for name, part in table.items() if part not in (None, "", [], {})}
+        line = ", ".join(f"{name} {part}" for name, part in parts.items())
+        return line if all(parts.values()) and len(line) < 200 else ""
     return value if isinstance(value, str) and len(value) < 100 and "\n" not in value else ""
 
 

@@ -50,7 +50,6 @@ KINDS = {
 
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE = Path(__file__).with_name("web_pages.css")
-_CODE = re.compile(r"`([^`]+)`")
 _ANCHOR = re.compile(r"#[\w-]+")
 
 
@@ -130,8 +129,7 @@ def _line(line: Line, alone: bool) -> str:
         strong = f'<a href="{_safe(line.href)}">{strong}</a>'
     elif strong:
         strong = f"<strong>{strong}</strong>"
-    said = _CODE.sub(r"<code>\1</code>", _safe(line.text))
-    parts = (badge(line.mark, line.word) if line.mark else "", strong, said)
+    parts = (badge(line.mark, line.word) if line.mark else "", strong, _safe(line.text))
     if alone and line.href and not line.text and not line.mark:
         return ""  # a link that leads out of the file says nothing else
     text = " ".join(part for part in parts if part)

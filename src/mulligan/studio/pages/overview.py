@@ -6,8 +6,6 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -91,7 +89,7 @@ def _first(brief: Brief) -> bool:
 def _history(ended: Sequence[Brief]) -> History:
     """By day: runs solved at the first try, later, and not."""
     days = dict[str, list[int]]()
-    for one in reversed(ended):
+    for one in sorted(ended, key=lambda one: one.started):
         day = days.setdefault(time.strftime("%m-%d", time.localtime(one.started)), [0, 0, 0])
         day[0 if _first(one) else 1 if one.stop == "solved" else 2] += 1
     return history(list(days.items())[-14:])
@@ -128,12 +126,4 @@ async def _waiting(studio: Studio, briefs: Sequence[Brief]) -> Sequence[tuple[st
     return [(text, address) for text, (address, number) in found.items() if number]
 
 
-async def follow(request: Request) -> Response:
-    return await live(request)
-
-
-def lesson_path(id: Any) -> str:
-    return f"/bank/lessons/{quote(str(id), safe='')}"
-
-
-routes = [Route("/", overview), Route("/live/overview", follow)]
+routes = [Route("/", overview), Route("/live/overview", live)]
