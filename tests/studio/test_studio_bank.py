@@ -6,6 +6,7 @@ import re
 from html import unescape
 
 import httpx2
+import pytest
 from banks import a_bank
 from studio_kit import HOSTILE, StudioClient, studio_client
 
@@ -102,6 +103,26 @@ async def test_lessons_are_sorted_by_uses_and_by_worth() -> None:
         page = (await client.get(f"/bank/lessons/{good}?full=1")).text
         assert page.count("task solved") + page.count("task failed") == 30
         assert re.search(r'aria-label="worth \+\d+ points', page)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ÜBER", "100 %", "a_b", 'say "x', "c:\\\\new", "kelvin 5 k", "two\nlines", "ss", "nothing of it", "~", "FIVE"],
+)
+async def test_a_search_by_words_finds_what_a_look_at_each_text_finds(text: str) -> None:
+    texts = [
+        'Über 100 % of "x" and a_b, say "x',
+        "c:\\\\new\ntwo\nlines",
+        "five \N{KELVIN SIGN}, Kelvin 5 \N{KELVIN SIGN}",
+        "axb ~ straße",
+        "five",
+    ]
+    async with bank_of() as bank:
+        ids = [(await bank.add(f"Item {n}", content)).id for n, content in enumerate(texts)]
+    expected = [id for id, content in zip(ids, texts, strict=True) if text.casefold() in content.casefold()]
+    async with studio_client() as client:
+        page = (await client.get("/bank", params={"by": "words", "q": text})).text
+    assert lessons_of(page) == expected[::-1]
 
 
 async def test_a_sorted_list_is_paged_too() -> None:

@@ -1,7 +1,7 @@
 """Episodes as pages that a person reads: the task, then try by try what was done, judged and learned.
 
 `story` makes the blocks, for Markdown, a file of HTML and the studio alike. How foreign text and secrets are kept
-harmless is the pages' (`text.pages`, `text.web_pages`).
+harmless is the pages' (`text.pages`, `text.web_pages`). design/134 says why there is one.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.app.beside import Beside, Call, beside, calls_of, messages_of, table_of
+from mulligan.app.beside import Beside, beside, calls_of, messages_of, table_of
 from mulligan.app.compose import OBJECT
 from mulligan.app.editing import person, rate
 from mulligan.app.recipe import Recipe
@@ -184,5 +184,3 @@ routes = [
     Route("/runs/{id}/steps/{number:int}", step),
     Route("/runs/{id}/images/{number:int}", image),
 ]
-
-__all__ = ["Call", "routes"]
