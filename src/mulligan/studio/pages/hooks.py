@@ -159,7 +159,7 @@ def _summary(status: Status) -> str:
 def _facts(status: Status) -> Mapping[str, str]:
     withheld_again, withheld = status.again("withheld")
     said = {
-        "Project": bank_name(status.project),
+        "Project": bank_name(status.project).removeprefix("project "),
         "Bank": bank_name(status.bank) if status.bank != status.project else "",
         "Paused": ", ".join(one or "everywhere" for one in status.paused),
         "Same error again when withheld": f"{withheld_again} of {withheld}" if withheld else "",
