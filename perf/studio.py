@@ -144,6 +144,7 @@ async def measured(client: httpx2.AsyncClient, path: str, rounds: int) -> None:
 def paths(runs: int, lessons: int) -> Sequence[str]:
     """One of each page that grows with the store, and some far into its lists."""
     return (
+        "/",
         "/runs",
         f"/runs?after=e{runs // 2}",
         "/runs?q=currency+page&state=solved",
@@ -153,6 +154,7 @@ def paths(runs: int, lessons: int) -> Sequence[str]:
         "/bank",
         f"/bank?after=lesson{lessons // 2}",
         "/bank?state=all&kind=currency",
+        "/bank?sort=worth",
         "/bank?by=words&q=nothing+is+like+that",
         "/bank?q=the+currency+of+a+page",
         f"/bank/lessons/lesson{lessons // 200 * 100}",

@@ -178,7 +178,7 @@ def test_the_command_writes_curve_and_gallery(run: str, tmp_path: Path) -> None:
     assert "![Learning curve](<../curve.svg>)" in page.read_text()
     assert sorted(file.name for file in folder.iterdir()) == [f"{run}-0001-c1.md", "index.md"]
     text = (folder / f"{run}-0001-c1.md").read_text()
-    assert text.count("## Trial") == 3
+    assert text.count("## Try") == 3
     assert TARGET not in "".join(file.read_text() for file in folder.iterdir())
     report(run, "--gallery", str(tmp_path / "all.html"), "--all")
     told = (tmp_path / "all.html").read_text()

@@ -66,7 +66,7 @@ def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, seco
     assert "  quality 0.00 (specific 0" in shown
     assert "; the next trial: passed\n  missing: It names too little of this trial" in shown
     page = mulligan("runs", "export", run, "--format", "md").out
-    assert "Withheld from the trials after it: It names nothing of this trial" in page
+    assert "withheld from later tries It names nothing of this trial" in page
     assert "Quality 0.00 (specific 0" in page
 
 

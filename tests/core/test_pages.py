@@ -6,7 +6,8 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Picture, Table, html, markdown, plain
+from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Picture, Table, markdown, plain
+from mulligan.text.web_pages import html
 
 SECRET = "sk-" + "a1" * 12
 HOSTILE = "</pre><script>alert(1)</script> | # *x* `y` <b> & \x1b[31m"

@@ -148,13 +148,13 @@ assert add(1, 2) == 3
 Look before you leap.
 ```
 
-## Trial 1
+## Try 1: failed, score 0.25
 
 Used: 2 calls, 105 + 25 tokens, cost unknown
 
-### Attempt
+What it did (2 steps):
 
-Step 1: reward 0.5, halted: n
+**Step 1** reward 0.5, halted: n
 
 Thought:
 
@@ -174,9 +174,9 @@ Observation:
 a.py
 ```
 
-Step 2
+**Step 2**
 
-Check before the action (pattern rm, shown the lessons l1), used: 0 calls, 0 + 0 tokens, $0.0000
+Check before the action (pattern rm, shown the lessons l1)
 
 ```text
 What could go wrong: All is lost. Decision: not rm *, but edit.
@@ -190,7 +190,7 @@ Action:
 edit
 ```
 
-Output:
+### Attempt
 
 `````text
 ````
@@ -201,7 +201,7 @@ The environment says: reward 1, done
 
 Made: commit abc
 
-### Feedback: failed, score 0.25 by unit\\_tests
+### Feedback of unit\\_tests: failed, score 0.25
 
 ```text
 add(1, 2) gave -1
@@ -209,15 +209,13 @@ add(1, 2) gave -1
 
 Note: in-process: can be forged
 
-### Reflection
+### Lesson for the next try
 
 ```text
 Use +, not -. Never say [secret masked].
 ```
 
-## Trial 2
-
-Used: 0 calls, 0 + 0 tokens, $0.0000
+## Try 2: no verdict
 
 ### Attempt
 
@@ -225,7 +223,7 @@ Used: 0 calls, 0 + 0 tokens, $0.0000
 def add(a, b): return a + b
 ```
 
-### Feedback: could not be judged
+### Feedback: no verdict
 
 ```text
 the judge was out

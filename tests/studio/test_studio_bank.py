@@ -65,15 +65,74 @@ async def test_the_list_is_filtered_and_paged_by_the_store() -> None:
         assert (await client.get("/bank?state=gone")).status_code == 400
 
 
-async def test_an_empty_bank_says_which_agents_have_lessons_unless_it_serves_one_agent() -> None:
-    await kept("billing")
-    await kept("<i>ads</i>")
-    async with studio_client() as client:
+async def test_all_banks_are_in_one_place_unless_the_studio_serves_one() -> None:
+    billing, ads, own = await kept("billing"), await kept("<i>ads</i>"), await kept()
+    project = await kept("project:/home/me/shop/.git")
+    async with studio_client(write=True) as client:
         page = (await client.get("/bank")).text
-        assert "mulligan studio --bank billing" in page
-        assert "--bank &lt;i&gt;ads&lt;/i&gt;" in page
+        assert lessons_of(page) == [project, own, ads, billing]
+        assert '<option value="&lt;i&gt;ads&lt;/i&gt;"' in page
+        assert "project shop" in page
+        assert lessons_of((await client.get("/bank?bank=billing")).text) == [billing]
+        assert lessons_of((await client.get("/bank?bank=")).text) == [own]
+        assert lessons_of((await client.get("/bank?bank=nobody")).text) == []
+        await changed(client, billing, "retire", why="old")
+        assert lessons_of((await client.get("/bank?bank=billing&state=retired")).text) == [billing]
+    async with bank_of("billing") as bank:
+        assert (await bank.get(billing)).state == "retired"
     async with studio_client(agent_id="clerk") as client:
         assert "billing" not in (await client.get("/bank")).text
+        assert lessons_of((await client.get("/bank?bank=billing")).text) == []
+
+
+async def test_lessons_are_sorted_by_uses_and_by_worth() -> None:
+    file = file_of(load().store)
+    assert file is not None
+    async with a_bank(file, "", embedder="none", settings={"withhold": 0.5}) as bank:
+        good = (await bank.add("Pay orders at once", "Pay the order before it is sent.")).id
+        bad = (await bank.add("Water the plants", "Water plants in the evening.")).id
+        new = (await bank.add("Sweep the floor", "Sweep it twice.")).id
+        for query, helps in [("pay the orders at once", True)] * 30 + [("water the plants", False)] * 20:
+            recall = await bank.recall(query)
+            await bank.outcome_of(recall.id, bool(recall.lessons) == helps)
+    async with studio_client() as client:
+        for sort, expected in (("", [new, bad, good]), ("worth", [good, bad, new]), ("harm", [bad, good, new])):
+            assert lessons_of((await client.get(f"/bank?sort={sort}&state=all")).text) == expected, sort
+        assert lessons_of((await client.get("/bank?sort=uses&state=all")).text)[2] == new
+        assert (await client.get("/bank?sort=colour")).status_code == 400
+        page = (await client.get(f"/bank/lessons/{good}?full=1")).text
+        assert page.count("task solved") + page.count("task failed") == 30
+        assert re.search(r'aria-label="worth \+\d+ points', page)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ÜBER", "100 %", "a_b", 'say "x', "c:\\\\new", "kelvin 5 k", "two\nlines", "ss", "nothing of it", "~", "FIVE"],
+)
+async def test_a_search_by_words_finds_what_a_look_at_each_text_finds(text: str) -> None:
+    texts = [
+        'Über 100 % of "x" and a_b, say "x',
+        "c:\\\\new\ntwo\nlines",
+        "five \N{KELVIN SIGN}, Kelvin 5 \N{KELVIN SIGN}",
+        "axb ~ straße",
+        "five",
+    ]
+    async with bank_of() as bank:
+        ids = [(await bank.add(f"Item {n}", content)).id for n, content in enumerate(texts)]
+    expected = [id for id, content in zip(ids, texts, strict=True) if text.casefold() in content.casefold()]
+    async with studio_client() as client:
+        page = (await client.get("/bank", params={"by": "words", "q": text})).text
+    assert lessons_of(page) == expected[::-1]
+
+
+async def test_a_sorted_list_is_paged_too() -> None:
+    async with bank_of() as bank:
+        ids = [(await bank.add(f"Rule {n}", f"Do number {n}.")).id for n in range(60)]
+    async with studio_client() as client:
+        first = (await client.get("/bank?sort=uses")).text
+        (after,) = re.findall(r'href="([^"]+)" rel="next"', first)
+        rest = (await client.get(unescape(after))).text
+        assert [*lessons_of(first), *lessons_of(rest)] == ids[::-1]
 
 
 async def test_a_search_shows_what_a_recall_gives_with_scores_and_counts_nothing() -> None:
@@ -101,7 +160,7 @@ async def test_a_lesson_is_shown_with_its_origin_its_recalls_and_its_worth() -> 
     async with studio_client() as client:
         page = (await client.get(f"/bank/lessons/{id}?full=1")).text
         assert 'href="/runs/20261125-120000-abcdef#trial-2"' in page
-        assert re.search(r"40 recalls of it with a known outcome, \d+ successes: uplift \+0\.\d\d", page)
+        assert re.search(r"40 recalls with a known outcome, \d+ successful: uplift \+0\.\d\d", page)
         assert re.search(r'<th scope="row">this lesson</th><td class="number">\+\d+</td>', page)
         file = await client.get(f"/bank/lessons/{id}/worth.svg")
         assert file.headers["content-type"] == "image/svg+xml"
@@ -130,10 +189,10 @@ async def test_relevance_stands_against_success() -> None:
     assert score is not None
     least = min(int(score * 10), 9) / 10
     async with studio_client() as client:
-        page = (await client.get("/bank/calibration")).text
+        page = (await client.get("/bank/calibration?bank=")).text
         row = f'{least:.1f} to {least + 0.1:.1f}</th><td class="number">3</td><td class="number">2</td><td class="number">67 %</td>'
         assert row in page
-        file = await client.get("/bank/calibration?format=svg")
+        file = await client.get("/bank/calibration?bank=&format=svg")
         assert file.headers["content-type"].startswith("image/svg+xml")
         assert file.text.count("<circle") == 1
 
@@ -153,7 +212,7 @@ async def test_each_change_is_made_by_a_form_and_kept_in_the_history() -> None:
         assert "Then send it at once." in page
         assert "tags" in page
         page = await changed(client, id, "undo")
-        assert re.search(r"<pre>Pay the order\.\nThen send it\.</pre>", page)
+        assert ">Pay the order.\nThen send it.</blockquote>" in page
         page = await changed(client, id, "retire", why="it is <i>wrong</i>")
         assert "it is &lt;i&gt;wrong&lt;/i&gt;" in page
         assert lessons_of((await client.get("/bank")).text) == []
@@ -192,7 +251,9 @@ async def test_lessons_are_merged_and_unmerged() -> None:
         assert "Merged into" in (await client.get(f"/bank/lessons/{parents[0]}")).text
         await changed(client, merged, "unmerge")
         assert set(lessons_of((await client.get("/bank")).text)) == set(parents)
-        assert (await client.get(f"/bank/merging?id={parents[0]}")).status_code == 400
+        alone = await client.get(f"/bank/merging?id={parents[0]}&bank=", follow_redirects=True)
+        assert "Select 2 to 20 lessons." in alone.text
+        assert re.findall(r'value="(\w+)" aria-label="Select [^"]*" checked', alone.text) == [parents[0]]
         alone = await post(client, "/bank/merging", ids=" ".join(parents), by="bank")
         assert "no model" in alone.text
 
@@ -229,7 +290,7 @@ async def test_a_quarantined_lesson_is_released_or_edited_by_a_person() -> None:
         assert (await bank.get(id)).state == "quarantined"
     async with studio_client(write=True) as client:
         assert lessons_of((await client.get("/bank?state=quarantined")).text) == [id]
-        assert "Read it as a text of a stranger" in (await client.get(f"/bank/lessons/{id}")).text
+        assert "Treat this text as untrusted" in (await client.get(f"/bank/lessons/{id}")).text
         assert "released" in await changed(client, id, "release")
         assert lessons_of((await client.get("/bank")).text) == [id]
 
@@ -276,10 +337,10 @@ async def test_nothing_is_changed_without_write_or_without_the_secret_of_the_for
         assert (await bank.get(id)).state == "active"
 
 
-@pytest.mark.parametrize("agent", [None, "books"])
-async def test_a_lesson_of_another_agent_is_not_there(agent: str | None) -> None:
+async def test_a_lesson_of_another_agent_is_not_there() -> None:
+    agent = "books"
     theirs = await kept("films")
-    mine = await kept(agent or "", title="Mine")
+    mine = await kept(agent, title="Mine")
     async with bank_of("films") as bank:
         recall = await bank.recall("pay the orders at once")
     async with studio_client(agent_id=agent, write=True) as client:

@@ -25,6 +25,10 @@ from studio_kit import HOSTILE, keep, solved
 from mulligan.app.config import load
 from mulligan.app.memory import open_bank
 from mulligan.app.service import Service
+from mulligan.hooks.events import Notice
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.pairs import TAG
+from mulligan.hooks.project import project_id
 from mulligan.store import open_store
 from mulligan.studio.serving import serve_studio
 
@@ -35,7 +39,7 @@ pytestmark = [
 ]
 
 AXE = "4.14.1"
-WIDTHS = (390, 820, 1280)
+WIDTHS = (390, 800, 1280, 1920)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 MOST_PAGES = 60
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -74,8 +78,8 @@ async def test_a_run_is_watched_live_from_start_to_end() -> None:
     async with served() as url, browser() as chromium:
         page = await chromium.new_page()
         await page.goto(f"{url}/runs")
-        await expect(page.get_by_text("No run is recorded here yet.")).to_be_visible()
-        await expect(page.locator(".live .on")).to_be_visible()
+        await expect(page.get_by_text("No runs are recorded here yet.")).to_be_visible()
+        await expect(page.locator(".live")).to_be_visible()
         await page.evaluate("window.stays = true")
         running = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -90,17 +94,17 @@ async def test_a_run_is_watched_live_from_start_to_end() -> None:
             await page.get_by_role("link", name=TASK).click()
             await page.evaluate("window.stays = true")
             doing = page.get_by_role("status")
-            await expect(doing).to_contain_text("trial 1 of 3: trying (model.actor)")
+            await expect(doing).to_contain_text("try 1 of 3: trying (model.actor)")
             running.stdin.write(b"red\n")
-            await expect(page.locator("#trial-1 .badge.bad")).to_be_visible()
-            await expect(doing).to_contain_text("trial 1 of 3: reflecting")
+            await expect(page.locator("#trial-1 > h2 .badge.bad")).to_be_visible()
+            await expect(doing).to_contain_text("try 1 of 3: reflecting")
             await page.locator("#trial-1 summary", has_text="What it was shown").click()
             running.stdin.write(b"I said red; I must say green, the word that the check asks for.\n")
             await expect(page.locator("#trial-1 .lesson")).to_contain_text("I must say green")
-            await expect(doing).to_contain_text("trial 2 of 3: trying")
+            await expect(doing).to_contain_text("try 2 of 3: trying")
             running.stdin.write(b"green\n")
-            await expect(page.locator("#trial-2 .badge.ok")).to_be_visible()
-            await expect(page.locator("#end")).to_contain_text("trial 2 passed")
+            await expect(page.locator("#trial-2 > h2 .badge.ok")).to_be_visible()
+            await expect(page.locator(".bar")).to_contain_text("solved")
             await expect(page.locator("#trial-2 ins")).to_contain_text("green")
             # what was folded out stays so, and nothing listens any more
             await expect(page.locator("#trial-1 details[open]")).to_have_count(1)
@@ -153,8 +157,8 @@ async def test_lessons_are_merged_and_unmerged() -> None:
         page = await chromium.new_page()
         await page.goto(f"{url}/bank")
         for n in (1, 2):
-            await page.get_by_label(f"Choose Pay {n}").check()
-        await page.get_by_role("button", name="Merge those chosen").click()
+            await page.get_by_label(f"Select Pay {n}").check()
+        await page.get_by_role("button", name="Compare or merge selected").click()
         await page.get_by_label("Title").fill("Pay once")
         await page.get_by_label("What to do").fill("Pay each order once.")
         await page.get_by_role("button", name="Merge", exact=True).click()
@@ -169,6 +173,53 @@ async def active() -> list[str]:
     """The titles of the lessons that agents may be shown."""
     async with open_bank("") as bank:
         return sorted(lesson.title for lesson in await bank.list())
+
+
+async def test_a_selection_is_kept_and_keys_search_sort_and_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with open_bank("") as bank:
+        for n in range(60):
+            await bank.add(f"Pay {n}", f"Pay the order {n} times.")
+    async with open_bank(project_id(str(tmp_path)), project="") as bank:
+        for n in range(3):
+            await bank.add(f"Candidate {n}", f"works: make {n}", nature="fact", confirmed=False, tags=(TAG,))
+    with Journal() as journal:
+        journal.seen(Notice("claude", "start", "s1", str(tmp_path)), project_id(str(tmp_path)))
+    async with open_store(load().store) as store:
+        for task in ("Say green b", "Say green a"):
+            await solved(store, task)
+    async with served(write=True) as url, browser() as chromium:
+        page = await chromium.new_page()
+        await page.goto(f"{url}/bank?bank=")
+        await page.get_by_label("Select Pay 59").check()
+        await page.get_by_role("link", name="Older ones").click()
+        await page.get_by_text("1 selected, 1 not on this page").wait_for()
+        await page.get_by_label("Select Pay 3", exact=True).check()
+        await page.get_by_label("Sort by").select_option("uses")  # a filter applies at once
+        await page.wait_for_url("**sort=uses**")
+        await page.get_by_text("2 selected").wait_for()
+        await page.get_by_role("button", name="Compare or merge selected").click()
+        await page.get_by_role("heading", name="Compare 2 lessons").wait_for()
+
+        await page.goto(f"{url}/runs")
+        await page.keyboard.press("/")
+        assert await page.evaluate("document.activeElement.name") == "q"
+        await page.get_by_role("button", name="Task").click()
+        assert await page.locator("tbody a").all_text_contents() == ["Say green a", "Say green b"]
+        await page.get_by_role("button", name="Task").click()
+        assert await page.locator("tbody a").all_text_contents() == ["Say green b", "Say green a"]
+
+        await page.goto(f"{url}/hooks")
+        first = await page.locator("[data-review] a").first.text_content()
+        await page.keyboard.press("s")  # leaves the first
+        await page.keyboard.press("d")
+        await page.get_by_role("heading", name="Candidates to review (2)").wait_for()
+        await page.keyboard.press("k")
+        await page.get_by_role("heading", name="Candidates to review (1)").wait_for()
+        await page.get_by_role("heading", name="Lessons kept (1)").wait_for()
+        assert first is not None
 
 
 async def test_the_keyboard_alone_is_enough() -> None:
@@ -205,7 +256,7 @@ async def test_the_keyboard_alone_is_enough() -> None:
 
 async def addresses(page: Any, url: str) -> list[str]:
     """Every page that links lead to, one for each kind of address; pictures as files are no pages."""
-    found, seen = ["/runs", "/nothing"], set[str]()
+    found, seen = ["/", "/runs", "/nothing"], set[str]()
     for path in found:
         await page.goto(f"{url}{path}")
         links = await page.eval_on_selector_all("a[href^='/']", "all => all.map(one => one.getAttribute('href'))")

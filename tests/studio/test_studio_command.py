@@ -23,7 +23,7 @@ def test_it_says_where_it_is_and_ends_at_a_signal() -> None:
         address = re.search(r"http://127\.0\.0\.1:\d+/", said)
         assert address, said
         answer = httpx2.get(f"{address[0]}runs", timeout=20, trust_env=False)
-        assert "agent books · read-only" in answer.text
+        assert "bank books · read-only" in answer.text
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
 

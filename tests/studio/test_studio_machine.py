@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from studio_kit import HOSTILE, studio_client
 
 from mulligan.app.memory import open_bank
 from mulligan.hooks.journal import Journal
+from mulligan.hooks.learning import add
+from mulligan.hooks.pairs import Found
 from mulligan.hooks.project import project_id
 from mulligan.sessions.events import Notice
 
@@ -25,12 +28,16 @@ async def test_the_queue_shows_what_waits_and_takes_its_answer() -> None:
         assert learned.work
     async with open_bank("films") as bank:
         theirs = await bank.learn(an_episode("e2", "Say blue", "blue"))
+    async with studio_client(agent_id="films") as client:
+        page = (await client.get("/queue")).text
+        assert f'href="/queue/{theirs.work}"' in page
+        assert str(learned.work) not in page
+        assert (await client.get(f"/queue/{learned.work}")).status_code == 404
     async with studio_client(write=True) as client:
         page = (await client.get("/queue")).text
         assert f'href="/queue/{learned.work}"' in page
+        assert f'href="/queue/{theirs.work}"' in page
         assert "waits for an answer" in page
-        assert str(theirs.work) not in page
-        assert (await client.get(f"/queue/{theirs.work}")).status_code == 404
         asked = (await client.get(f"/queue/{learned.work}")).text
         assert "&lt;script&gt;alert(1)" in asked
         assert "<script>alert" not in asked
@@ -38,7 +45,7 @@ async def test_the_queue_shows_what_waits_and_takes_its_answer() -> None:
             form = {"csrf": client.csrf, "answer": answer}
             done = await client.post(f"/queue/{learned.work}", data=form)
             assert done.status_code == status
-        assert "Nothing is pending." in (await client.get("/queue")).text
+        assert str(learned.work) not in (await client.get("/queue")).text
         assert "Say the word." in (await client.get(done.headers["location"])).text
 
 
@@ -75,9 +82,66 @@ async def test_hooks_show_sessions_and_are_made_by_nobody_who_looks(
             journal.seen(Notice("claude", "start", "s-<b>1", str(tmp_path)), project_id(str(tmp_path)))
         page = (await client.get("/hooks")).text
         assert "s-&lt;b&gt;1" in page
-        assert "not ended" in page
+        assert "1 session taught 0 lessons" in page
     async with studio_client(agent_id="books") as client:
         assert (await client.get("/hooks")).status_code == 404
+
+
+async def test_a_session_is_told_from_its_failure_to_whether_it_came_again_and_candidates_are_reviewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project = project_id(str(tmp_path))
+    found = Found(
+        "make: no target <b>docs</b>",
+        "fails: make docs\nworks: make site",
+        "When make docs fails",
+        ("make|docs",),
+        {"make|site": "make site"},
+        {
+            "agent": "claude",
+            "session": "s1",
+            "calls": ["c1", "c2"],
+            "fails": "no rule <b>",
+            "works": "built",
+            "at": 1.0,
+        },
+    )
+    other = replace(found, title="Another", errors=("other",), seen={**found.seen, "calls": ["c3", "c4"]})
+    async with open_bank(project, project="") as bank:
+        ids = [(await add(bank, one.lesson(), confirmed=False)).id for one in (found, other)]
+    with Journal() as journal:
+        notice = Notice("claude", "failure", "s1", str(tmp_path), call="c1")
+        journal.seen(notice, project)
+        journal.failed(notice, project, "digest", "no rule to make target")
+        journal.show(notice, project, [(ids[0], ["digest"])], receipt="r1")
+        journal.seen(replace_moment(notice), project)
+    async with studio_client(write=True) as client:
+        page = (await client.get("/hooks")).text
+        for text in (
+            "no rule &lt;b&gt;",
+            "built",
+            "make: no target &lt;b&gt;docs&lt;/b&gt;",
+            "Came again?",
+            "after 0 of 1",
+        ):
+            assert text in page, text
+        assert "Candidates to review (2)" in page
+        for id, do in zip(ids, ("keep", "drop"), strict=True):
+            answer = await client.post("/hooks", data={"csrf": client.csrf, "id": id, "do": do})
+            assert answer.status_code == 303
+        assert (await client.post("/hooks", data={"csrf": client.csrf, "id": ids[0], "do": "eat"})).status_code == 400
+        page = (await client.get("/hooks")).text
+        assert "Candidates to review (0)" in page
+        assert "Lessons kept (1)" in page
+    async with open_bank(project) as bank:
+        kept, dropped = [await bank.get(id) for id in ids]
+        assert (kept.confirmed, kept.pinned, dropped.state) == (True, True, "retired")
+
+
+def replace_moment(notice: Notice) -> Notice:
+    """The end of the session of this notice."""
+    return Notice(notice.agent, "end", notice.session, notice.folder)
 
 
 async def test_the_doctor_says_what_works_here() -> None:

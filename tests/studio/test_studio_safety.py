@@ -18,7 +18,10 @@ from mulligan.web.tokens import Token
 SECRET = "0123456789abcdef"
 
 
-@pytest.mark.parametrize("path", ["/runs", "/benchmarks", "/static/style.css", "/runs/none", "/nothing", "/static/x"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/runs", "/benchmarks", "/static/style.css", "/static/blocks.css", "/runs/none", "/nothing", "/static/x"],
+)
 async def test_each_answer_has_the_headers_that_let_no_foreign_script_run(path: str) -> None:
     async with studio_client() as client:
         answer = await client.get(path)
@@ -113,4 +116,7 @@ async def test_a_studio_of_one_agent_shows_nothing_of_another() -> None:
         assert theirs.id not in (await client.get("/runs?benches=1")).text
         for path in (f"/runs/{theirs.id}", f"/runs/{theirs.id}/live", f"/runs/{theirs.id}/steps/1", "/benchmarks"):
             assert (await client.get(path)).status_code == 404
-        assert "agent books" in (await client.get("/runs")).text
+        assert "bank books" in (await client.get("/runs")).text
+        overview = (await client.get("/")).text
+        assert theirs.id not in overview
+        assert "Say green" not in overview

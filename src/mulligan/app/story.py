@@ -1,72 +1,352 @@
-"""Episodes as pages that a person reads: the task, then trial by trial what was tried, judged and learned.
+"""Episodes as pages that a person reads: the task, then try by try what was done, judged and learned.
 
-Over any store. How foreign text and secrets are kept harmless is the pages' (`core.pages`).
+`story` makes the blocks, for Markdown, a file of HTML and the studio alike. How foreign text and secrets are kept
+harmless is the pages' (`text.pages`, `text.web_pages`). design/134 says why there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
 
+from mulligan.app.beside import Beside, Call, beside, calls_of, table_of
 from mulligan.app.workspaces import stop_reason, unjudged
 from mulligan.core.episode import RESUMABLE
-from mulligan.core.protocols import Brief
-from mulligan.core.records import Attempt, Check, Episode, Feedback, Outcome, Trial, Usage
-from mulligan.core.stores import EpisodeReader
-from mulligan.recording.drivers import asked_by_name, led_by_client, may_wait, sentence_in
+from mulligan.core.protocols import Brief, Store
+from mulligan.core.records import Check, Episode, Feedback, Image, Lesson, Outcome, Reflection, Trial, Usage
+from mulligan.core.records import Step as TakenStep
+from mulligan.recording.drivers import (
+    asked_by_name,
+    driver,
+    led_by_client,
+    led_by_function,
+    led_by_graph,
+    may_wait,
+    sentence_in,
+)
 from mulligan.store.export import each_readable
+from mulligan.text.evidence import findings_of
 from mulligan.text.formatting import check_text, kind_text, layers_text
+from mulligan.text.images import format_of
 from mulligan.text.lessons import condensed_by
-from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown, html, inline
+from mulligan.text.pages import (
+    Bar,
+    Block,
+    Checks,
+    Diff,
+    Facts,
+    Fence,
+    Fold,
+    Heading,
+    Jumps,
+    Line,
+    Picture,
+    Quote,
+    Section,
+    as_markdown,
+    inline,
+    leaves,
+)
 from mulligan.text.pages import markdown as page
+from mulligan.text.plain import count, one_line
 from mulligan.text.reflections import quality_words
+from mulligan.text.states import STATES, state_of
+from mulligan.text.web_pages import html
 
 LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
 """Names of those who drive an episode, other than Mulligan's own loop."""
+ROLES = ("actor", "evaluator", "strategy", "reflector", "foresight")
 
 
-async def markdown(store: EpisodeReader, episodes: Sequence[str]) -> str:
+async def markdown(store: Store, episodes: Sequence[str]) -> str:
     """The story of these episodes. Raises `NotFound`."""
-    return page([block for episode in await _readable(store, episodes) for block in await _whole(store, episode)])
+    blocks: list[Block] = []
+    for episode in await _readable(store, episodes):
+        sentence = sentence_in(await store.steps(episode.id)) if asked_by_name(episode) else ""
+        blocks += [*story(episode), *([Heading(2, "Answer"), Fence(sentence)] if sentence else [])]
+    return page(blocks)
 
 
-async def web_page(store: EpisodeReader, episodes: Sequence[str]) -> str:
+async def web_page(store: Store, episodes: Sequence[str]) -> str:
     """The same as one file of HTML, which runs and loads nothing. Raises `NotFound`."""
     found = await _readable(store, episodes)
     title = f"Run {found[0].run}" if found else "No run"
-    return html(title, [block for episode in found for block in await _whole(store, episode)])
+    return html(title, [block for episode in found for block in whole(episode, await beside(store, episode))])
 
 
-async def _readable(store: EpisodeReader, episodes: Sequence[str]) -> Sequence[Episode]:
+async def _readable(store: Store, episodes: Sequence[str]) -> Sequence[Episode]:
     return [episode for _, episode in await each_readable(episodes, store.load)]
-
-
-async def _whole(store: EpisodeReader, episode: Episode) -> Sequence[Block]:
-    """The story, with what only the journal has: the answer to a question to a graph in a sentence."""
-    sentence = sentence_in(await store.steps(episode.id)) if asked_by_name(episode) else ""
-    return [*story(episode), *([Heading(2, "Answer"), Fence(sentence)] if sentence else [])]
 
 
 def beginning(episode: Episode, most: int) -> str:
     """The story, cut after about `most` characters; a note says how much was cut."""
     blocks: list[str] = []
     total = 0
-    for block in story(episode):
+    for block in leaves(story(episode)):
         if total < most:
             blocks.append(as_markdown(block, most - total))
-        total += len(block.text if isinstance(block, Fence) else as_markdown(block))
+        total += len(block.text if isinstance(block, Fence | Quote) else as_markdown(block))
     if total > most:
         all_of_it = f"mulligan runs export {inline(episode.id)} --format md"
         blocks.append(f"*Cut after {most:,} of {total:,} characters. All of it: {all_of_it}*")
     return "\n\n".join(blocks) + "\n"
 
 
+# --- the page of an episode -----------------------------------------------------------------------------------------
+
+
+def whole(episode: Episode, known: Beside) -> Iterator[Block]:
+    """All blocks of the page of an episode."""
+    yield from header(episode, known)
+    yield from body(episode, known)
+
+
+def header(episode: Episode, known: Beside) -> Iterator[Block]:
+    """How it ended, in one row; for an error its reason, and the command that continues it."""
+    said = state(episode, known.running)
+    yield Heading(1, one_line(episode.task.prompt, 140) or "(no text)")
+    models = dict.fromkeys(episode.head.models.values())
+    yield Bar(
+        mark_of(episode, said),
+        state_words(said),
+        {
+            "Tries": str(len(episode.trials)),
+            "Judge": _judge(episode),
+            "Model": ", ".join(models),
+            "Time": f"{episode.seconds:.1f} s",
+            "Tokens": f"{episode.usage.tokens:,}" if episode.usage.tokens else "",
+            "Cost": "" if not episode.usage.tokens or episode.usage.cost == 0 else cost_text(episode.usage.cost),
+            "Run": episode.id,
+        },
+    )
+    if said.startswith("paused") or said == "cut off":
+        detail = _in_words(episode.stop.detail) if episode.stop else "Its process ended before the run did."
+        yield Section(
+            "stopped",
+            [
+                Line(detail, strong="Why it stopped:"),
+                Line("To continue:"),
+                Fence(f"mulligan runs resume {episode.run}"),
+            ],
+            card=True,
+        )
+    elif episode.stop and episode.stop.detail and not episode.solved:
+        yield Line(_in_words(episode.stop.detail))
+    if len(episode.trials) > 1:
+        yield Jumps(
+            "Tries",
+            [
+                Line(strong=f"Try {one.number}", href=f"#trial-{one.number}", mark=mark, word=word)
+                for one in episode.trials
+                for mark, word in [verdict(one.feedback)]
+            ],
+        )
+
+
+def _in_words(detail: str) -> str:
+    """The detail of a stop, with the words that people read for those of the record."""
+    return re.sub(r"\btrial(s?)\b", lambda found: "tries" if found[1] else "try", one_line(detail, 600))
+
+
+def _judge(episode: Episode) -> str:
+    settings: Mapping[str, Any] = episode.head.settings
+    if led_by_function(episode):
+        return str(settings.get("judge", ""))
+    sources = dict.fromkeys(one.feedback.source for one in episode.trials if one.feedback and one.feedback.source)
+    return str(table_of(settings.get("evaluator")).get("name", "")) or ", ".join(sources)
+
+
+def body(episode: Episode, known: Beside) -> Iterator[Block]:
+    yield from memory(episode, known)
+    yield Section("task", [Heading(2, "Task"), Fence(episode.task.prompt), *_task(episode)])
+    numbers = {id(image): n for n, image in enumerate(images_of(episode), 1)}
+    for trial in episode.trials:
+        yield Section(f"trial-{trial.number}", list(_trial(trial, 2, _Of(episode, known, numbers))), card=True)
+    number = len(episode.trials) + 1
+    own = [call for call in calls_of(known.steps) if call.trial == number]
+    if own:
+        mark, word = ("running", "under way") if known.running else ("note", "not finished")
+        inside = [Heading(2, f"Try {number}", mark, word), *_shown_prompt(known, number), *_journal(episode, own)]
+        yield Section(f"trial-{number}", inside, card=True)
+    if asked_by_name(episode) and (sentence := sentence_in(known.steps)):
+        yield Section("answer", [Heading(2, "Answer"), Fence(sentence)])
+    if episode.ratings:
+        yield Section("ratings", [Heading(2, "Ratings"), *_ratings(episode)])
+
+
+def memory(episode: Episode, known: Beside) -> Iterator[Block]:
+    """What the run taught, and what it was shown of earlier lessons."""
+    taught: list[Block] = [Heading(2, "Learned from this run")]
+    for lesson in known.learned:
+        taught += _lesson(lesson)
+    if not known.learned:
+        taught.append(Line(known.learning))
+    yield Section("learned", taught, card=True)
+    recall = episode.recall
+    if recall is None:
+        return
+    told: list[Block] = [Heading(2, "Recalled for this run")]
+    for lesson in recall.lessons:
+        told += _lesson(lesson, "" if lesson.score is None else f"relevance {lesson.score:.2f}")
+    for lesson in known.withheld:
+        score = known.receipt.withheld.get(lesson.id) if known.receipt else None
+        relevance = "" if score is None else f", relevance {score:.2f}"
+        told.append(
+            Line(
+                f"withheld by draw, so that its worth can be measured{relevance}",
+                strong=one_line(lesson.title, 100),
+                href=f"/bank/lessons/{lesson.id}",
+                mark="note",
+                word="withheld",
+            )
+        )
+    if not recall.lessons and not known.withheld:
+        told.append(Line("No lesson fitted the task." if recall.filtered else "The bank had no lessons."))
+    if recall.filtered:
+        least = f" of {recall.threshold:.2f}" if recall.threshold else ""
+        nearest = (
+            f"; the nearest, {one_line(recall.held.title, 80)!r}, has {recall.held.score:.2f}" if recall.held else ""
+        )
+        told.append(
+            Line(f"Held back below the relevance{least}: {count(recall.filtered, 'lesson')}{nearest}.", small=True)
+        )
+    if recall.note:
+        told.append(Line(f"Found {recall.note}.", small=True))
+    if known.receipt:
+        told.append(Line("", strong="Receipt of this recall", href=f"/bank/recalls/{recall.id}", small=True))
+    early = [call for call in calls_of(known.steps) if not call.trial]
+    yield Section("recall", [*told, *_journal(episode, early)], card=True)
+
+
+def _lesson(lesson: Lesson, note: str = "") -> Iterator[Block]:
+    notes = ", ".join(
+        filter(None, (lesson.nature.replace("_", " "), note, "" if lesson.state == "active" else lesson.state))
+    )
+    yield Line(notes, strong=one_line(lesson.title, 120) or lesson.id, href=f"/bank/lessons/{lesson.id}")
+    yield Quote(lesson.content)
+
+
+def _task(episode: Episode) -> Iterator[Block]:
+    yield from _pictures(
+        episode.task.images, _Of(episode, Beside(), {id(one): n for n, one in enumerate(images_of(episode), 1)})
+    )
+    if episode.task.inputs:
+        yield Fold("Inputs", list(formatted(dict(episode.task.inputs))))
+    yield Fold("How it was run", [Facts(run_facts(episode))])
+
+
+def run_facts(episode: Episode) -> Mapping[str, str]:
+    """The roles, models and settings of an episode, by their names in words."""
+    settings: Mapping[str, Any] = episode.head.settings
+    models = dict[str, list[str]]()
+    for role, model in episode.head.models.items():
+        models.setdefault(model, []).append(role)
+    driven = {
+        "Led by": "a client over MCP" if led_by_client(episode) else "",
+        "Function": str(settings.get("function", "")) if led_by_function(episode) else "",
+        "Graph": driver(episode) if led_by_graph(episode) else "",
+    }
+    names = {"evaluator": "Judge"}
+    roles = {names.get(role, role.capitalize()): str(table_of(settings.get(role)).get("name", "")) for role in ROLES}
+    return {
+        "Model": "; ".join(f"{model} ({', '.join(roles)})" for model, roles in models.items()),
+        **driven,
+        **({} if any(driven.values()) else roles),
+        "Agent": episode.agent,
+        "Kind of task": kind_text(episode.task),
+        "Forked from": episode.forked_from or "",
+        "Seed": str(episode.head.seed),
+        **episode.head.versions,
+    }
+
+
+def images_of(episode: Episode) -> Sequence[Image]:
+    """All images of the episode: of the task, of steps, of feedback."""
+    return [
+        *episode.task.images,
+        *(one for trial in episode.trials for step in trial.attempt.steps for one in step.images),
+        *(one for trial in episode.trials if trial.feedback for one in trial.feedback.images),
+    ]
+
+
+# --- steps of the journal -------------------------------------------------------------------------------------------
+
+
+def _journal(episode: Episode, calls: Sequence[Call]) -> Iterator[Block]:
+    if not calls:
+        return
+    lines = [
+        Line(
+            "under way" if not call.done else f"{call.usage.tokens:,} tokens" if call.usage else "",
+            strong=f"{call.number}. {call.move}: {one_line(call.name, 80)}",
+            href=f"/runs/{episode.id}/steps/{call.number}",
+        )
+        for call in calls
+    ]
+    yield Fold(f"Journal ({count(len(calls), 'step')})", lines)
+
+
+def _shown_prompt(known: Beside, trial: int) -> Iterator[Block]:
+    if messages := known.prompts.get(trial):
+        inside = [block for role, text in messages for block in (Line(strong=role), Fence(text))]
+        yield Fold(f"What it was shown ({count(len(messages), 'message')})", inside)
+
+
+def formatted(value: Any) -> Iterator[Block]:
+    """JSON as a person reads it: short values as facts, long texts as they are, the rest as JSON over several lines."""
+    if isinstance(value, str):
+        yield Fence(value)
+        return
+    table = table_of(value)
+    short = {name: _short(part) for name, part in table.items() if _short(part)}
+    if short:
+        yield Facts(short)
+    for name, part in table.items():
+        if name not in short and part not in (None, "", [], {}):
+            yield Line(strong=name)
+            yield Fence(part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, indent=2))
+    if not table and value not in ({}, None):
+        yield Fence(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    if table := table_of(value):
+        parts = {name: _short(part) for name, part in table.items() if part not in (None, "", [], {})}
+        line = ", ".join(f"{name} {part}" for name, part in parts.items())
+        return line if all(parts.values()) and len(line) < 200 else ""
+    return value if isinstance(value, str) and len(value) < 100 and "\n" not in value else ""
+
+
+# --- the story ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Of:
+    """What a try belongs to. numbers: those of the images, by identity."""
+
+    episode: Episode | None = None
+    known: Beside = Beside()
+    numbers: Mapping[int, int] = field(default_factory=dict[int, int])
+
+    def parent(self, trial: Trial) -> Trial | None:
+        return self.episode.trials[trial.parent - 1] if self.episode and trial.parent else None
+
+
 def story(
     episode: Episode, level: int = 1, after: Callable[[Trial], Sequence[Block]] = lambda _: (), *, task: bool = True
 ) -> Iterator[Block]:
-    """The blocks of one episode, its heading of this level.
+    """The blocks of one episode from its record alone, its heading of this level.
 
     Args:
-        after: Gives blocks to add after each trial.
+        after: Gives blocks to add after each try.
         task: Whether to show the task and what was recalled.
     """
     yield Heading(level, f"Episode {episode.id}")
@@ -82,11 +362,7 @@ def story(
             "Used": f"{used(episode.usage)}, {episode.seconds:.1f} s",
         }
     )
-    for rating in episode.ratings:
-        of = f"The lesson of trial {rating.trial}" if rating.trial else "The result"
-        yield Line(
-            f"{of} was rated {rating.score:g}{f' by {rating.by}' if rating.by else ''} {rating.comment}".rstrip()
-        )
+    yield from _ratings(episode)
     if task:
         yield Heading(level + 1, "Task")
         yield Fence(episode.task.prompt)
@@ -98,71 +374,167 @@ def story(
         if episode.recall.note:
             yield Line(f"Found {episode.recall.note}.")
     for trial in episode.trials:
-        yield from _trial(trial, level + 1)
+        yield from _trial(trial, level + 1, _Of())
         yield from after(trial)
 
 
-def _trial(trial: Trial, level: int) -> Iterator[Block]:
-    grown = "" if trial.parent in (None, trial.number - 1) else f", grown from trial {trial.parent}"
-    yield Heading(level, f"Trial {trial.number}{grown}")
-    yield Line(f"Used: {used(trial.usage)}")
-    yield from _attempt(trial.attempt, level + 1)
+def _ratings(episode: Episode) -> Iterator[Block]:
+    for rating in episode.ratings:
+        of = f"The lesson of try {rating.trial}" if rating.trial else "The result"
+        by = f" by {rating.by}" if rating.by else ""
+        yield Line(f"{of} was rated {rating.score:g}{by}{f': {rating.comment}' if rating.comment else ''}")
+
+
+def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
+    mark, word = verdict(trial.feedback)
+    yield Heading(level, f"Try {trial.number}", mark, word)
+    if trial.parent not in (None, trial.number - 1):
+        yield Line("", strong=f"grown from try {trial.parent}", href=f"#trial-{trial.parent}")
+    if trial.usage.calls:
+        yield Line(f"Used: {used(trial.usage)}", small=True)
+    yield from _shown_prompt(of.known, trial.number)
+    yield from _attempt(trial, level + 1, of)
     if trial.feedback:
-        yield from _feedback(trial.feedback, level + 1)
+        yield from _feedback(trial.feedback, level + 1, of)
     if trial.reflection:
-        yield Heading(level + 1, "Reflection")
-        if trial.reflection.withheld:
-            yield Line(f"Withheld from the trials after it: {trial.reflection.withheld}")
-        yield Fence(layers_text(trial.reflection.layers) or trial.reflection.text)
-        if condensed := trial.reflection.condensed:
-            yield Line(f"{condensed_by(condensed)}:")
-            yield Fence(condensed.text)
-        for edit in trial.reflection.edits:
-            yield Line(f"A person's decision: {edit.decision}{f' by {edit.by}' if edit.by else ''}")
-            if edit.decision in ("edited", "written") and edit.before:
-                yield Fence(edit.before)
-        for note in trial.reflection.notes:
-            yield Line(f"Note: {note}")
-        if quality := trial.reflection.quality:
-            yield Line(" ".join([f"{quality_words(quality).capitalize()}.", *quality.missing]))
+        yield from _reflection(trial.reflection, level + 1)
+    if of.episode:
+        own = [call for call in calls_of(of.known.steps) if call.trial == trial.number]
+        yield from _journal(of.episode, own)
 
 
-def _attempt(attempt: Attempt, level: int) -> Iterator[Block]:
-    yield Heading(level, "Attempt")
-    for number, step in enumerate(attempt.steps, 1):
-        yield Line(f"Step {number}{_outcome(step.outcome)}")
-        if step.check:
-            yield from _check(step.check)
-        for name in ("thought", "action", "observation"):
-            if text := getattr(step, name):
-                yield Line(f"{name.capitalize()}:")
-                yield Fence(text)
+def _attempt(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
+    attempt = trial.attempt
+    if choice := attempt.choice:
+        odds = ", ".join(f"{arm} {100 * share:.0f} %" for arm, share in choice.odds.items())
+        yield Line(f"Chosen after {choice.signal}: {choice.arm} (odds: {odds})", small=True)
     if attempt.steps:
-        yield Line("Output:")
-    yield Fence(attempt.output)
+        inside = [block for n, step in enumerate(attempt.steps, 1) for block in _step(n, step, of)]
+        yield Fold(f"What it did ({count(len(attempt.steps), 'step')})", inside, open=len(attempt.steps) <= 4)
+    parent = of.parent(trial)
+    if parent is None:
+        yield Heading(level, "Attempt")
+        yield Fence(attempt.output or "(empty)")
+    else:
+        yield Heading(level, f"Changed since try {trial.parent}")
+        if parent.attempt.output == attempt.output:
+            yield Line("Nothing: the attempt is the same.")
+        else:
+            yield Diff(parent.attempt.output, attempt.output)
+        yield Fold("The whole attempt", [Fence(attempt.output or "(empty)")])
     if attempt.outcome:
         yield Line(f"The environment says{_outcome(attempt.outcome)}")
     for artifact in attempt.artifacts:
-        yield Line(f"Made: {artifact.kind} {artifact.ref}")
+        yield Line(f"Made: {artifact.kind} {artifact.ref}", small=True)
+
+
+def _step(number: int, step: TakenStep, of: _Of) -> Iterator[Block]:
+    yield Line(_outcome(step.outcome).removeprefix(": "), strong=f"Step {number}")
+    if step.check:
+        yield from _check(step.check)
+    if step.thought:
+        yield Line("Thought:", small=True)
+        yield Fence(step.thought)
+    if step.action:
+        yield Line("Action:", small=True)
+        yield from _parsed(step.action)
+    if step.observation:
+        yield Line("Observation:", small=True)
+        yield from _parsed(step.observation)
+    yield from _pictures(step.images, of)
+
+
+def _parsed(text: str) -> Iterator[Block]:
+    """Text as it is; an object of JSON as a person reads it."""
+    if text.lstrip().startswith("{"):
+        with suppress(ValueError):
+            yield from formatted(json.loads(text))
+            return
+    yield Fence(text)
+
+
+def _pictures(images: Sequence[Image], of: _Of) -> Iterator[Block]:
+    for image in images if of.episode else ():
+        number = of.numbers[id(image)]
+        path = f"/runs/{of.episode.id}/images/{number}" if of.episode else ""
+        yield Picture(f"Image {number} of the run", path, format_of(image.data).media_type, image.data)
 
 
 def _check(check: Check) -> Iterator[Block]:
     shown = f", shown the lessons {', '.join(check.lessons)}" if check.lessons else ""
-    yield Line(f"Check before the action ({check.because}{shown}), used: {used(check.usage)}")
+    yield Line(
+        f"Check before the action ({check.because}{shown}){f', used: {used(check.usage)}' if check.usage.calls else ''}"
+    )
     yield Fence(check_text(check) or "Not critical.")
     for note in check.notes:
-        yield Line(f"Note: {note}")
+        yield Line(f"Note: {note}", small=True)
 
 
-def _feedback(feedback: Feedback, level: int) -> Iterator[Block]:
-    verdict = {True: "passed", False: "failed", None: "could not be judged"}[feedback.passed]
-    score = "" if feedback.score is None else f", score {feedback.score:g}"
-    source = f" by {feedback.source}" if feedback.source else ""
-    yield Heading(level, f"Feedback: {verdict}{score}{source}")
-    if feedback.text:
+def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
+    mark, word = verdict(feedback)
+    yield Heading(level, f"Feedback{f' of {feedback.source}' if feedback.source else ''}", mark, word)
+    findings = [one for one in findings_of(feedback) if one.asked or one.where] if of.episode else []
+    if findings:
+        yield Checks(sorted(findings, key=lambda one: one.passed))
+        if feedback.text:
+            yield Fold("The feedback as the next try was shown it", [Fence(feedback.text)])
+    elif feedback.text:
         yield Fence(feedback.text)
+    yield from _pictures(feedback.images, of)
     for note in feedback.notes:
-        yield Line(f"Note: {note}")
+        yield Line(f"Note: {note}", small=True)
+
+
+def _reflection(reflection: Reflection, level: int) -> Iterator[Block]:
+    yield Heading(level, "Lesson for the next try")
+    if reflection.withheld:
+        yield Line(reflection.withheld, mark="note", word="withheld from later tries")
+    yield Quote(layers_text(reflection.layers) or reflection.text or "No lesson.")
+    if condensed := reflection.condensed:
+        yield Fold(condensed_by(condensed), [Quote(condensed.text)])
+    for edit in reflection.edits:
+        yield Line(f"{edit.decision}{f' by {edit.by}' if edit.by else ''}", strong="A person's decision:")
+        if edit.before:
+            yield Fold("Before", [Quote(edit.before)])
+    for note in reflection.notes:
+        yield Line(f"Note: {note}", small=True)
+    if quality := reflection.quality:
+        yield Line(" ".join([f"{quality_words(quality).capitalize()}.", *quality.missing]), small=True)
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+def verdict(feedback: Feedback | None) -> tuple[str, str]:
+    """The name of its sign in `text.states`, and the verdict in words."""
+    if feedback is None:
+        return "note", "not judged yet"
+    mark = state_of(feedback.passed)
+    word = STATES[mark].word
+    return mark, word if feedback.score is None else f"{word}, score {feedback.score:.2f}"
+
+
+_MARKS: Mapping[str, str] = {
+    "running": "running",
+    "open": "note",
+    "solved": "passed",
+    "done": "unjudged",
+    "unconfirmed": "unjudged",
+    "paused: error": "error",
+    "cut off": "paused",
+}
+
+
+def mark_of(episode: Episode | Brief, said: str) -> str:
+    """The sign of an episode's state, as `state` words it: a name of `text.states`."""
+    if said.startswith("paused") and said not in _MARKS:
+        return "paused"
+    return _MARKS.get(said, "failed" if episode.judged else "unjudged")
+
+
+def cost_text(cost: float | None) -> str:
+    """An unknown cost is never shown as zero."""
+    return "unknown" if cost is None else f"${cost:.4f}"
 
 
 def _ended(episode: Episode) -> str:
@@ -187,10 +559,18 @@ def state(episode: Episode | Brief, running: bool) -> str:
     return f"paused: {reason.replace('_', ' ')}" if reason in RESUMABLE else reason.replace("_", " ")
 
 
+def state_words(said: str) -> str:
+    """A state (see `state`) as people read it."""
+    return {"exhausted": "not solved"}.get(said, said)
+
+
 def used(usage: Usage) -> str:
-    cost = "cost unknown" if usage.cost is None else f"${usage.cost:.4f}"
-    calls = "1 call" if usage.calls == 1 else f"{usage.calls} calls"
-    return f"{calls}, {usage.input_tokens} + {usage.output_tokens} tokens, {cost}"
+    parts = [count(usage.calls, "call")]
+    if usage.tokens:
+        parts += [f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"]
+    if usage.tokens and usage.cost != 0:
+        parts += ["cost unknown" if usage.cost is None else f"${usage.cost:.4f}"]
+    return ", ".join(parts)
 
 
 def _outcome(outcome: Outcome | None) -> str:

@@ -468,7 +468,7 @@ _change(
 
 def say_changed(lesson: Lesson, done: str) -> None:
     emit(lesson.id)
-    held = f"; it is held back: {', '.join(lesson.flags)}" if lesson.state == "quarantined" else ""
+    held = f"; it is quarantined: {', '.join(lesson.flags)}" if lesson.state == "quarantined" else ""
     say(f"{done}: {one_line(lesson.title, 80)}{held}")
 
 
@@ -587,7 +587,10 @@ def import_(file: str) -> None:
         say(clean(note))
     if done.lessons:
         emit("\n".join(done.lessons))
-    for n, what in ((done.known, "known already"), (done.quarantined, "held back: mulligan memory list --quarantined")):
+    for n, what in (
+        (done.known, "known already"),
+        (done.quarantined, "quarantined: mulligan memory list --quarantined"),
+    ):
         if n:
             say(f"{count(n, 'lesson')} {what}")
     if done.accounts:

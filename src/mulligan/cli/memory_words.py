@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.audit import Decided
-from mulligan.bank.exchange.lesson_page import brief, facts, moment
+from mulligan.bank.exchange.lesson_page import brief, change_word, facts, moment
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, drawn, one_line
@@ -164,7 +164,9 @@ def history_rows(versions: Sequence[Version]) -> str:
         now: dict[str, Any] = {} if version.lesson is None else to_json(version.lesson)
         changes = _changes(before, now) if version.lesson is not None and before else ""
         detail = "" if version.detail in (None, {}, []) else json.dumps(version.detail, ensure_ascii=False)
-        rows.append((moment(version.at), version.change, one_line(" ".join(filter(None, (changes, detail))), 160)))
+        rows.append(
+            (moment(version.at), change_word(version), one_line(" ".join(filter(None, (changes, detail))), 160))
+        )
         before = now or before
     return columns([("when", "change", "what"), *rows])
 
@@ -215,7 +217,7 @@ def learned_lines(learned: Learned, agent_id: str | None) -> list[str]:
     parts = (
         (learned.lessons, "new"),
         (learned.folded, "known already"),
-        (learned.quarantined, "held back: mulligan memory list --quarantined"),
+        (learned.quarantined, "quarantined: mulligan memory list --quarantined"),
         (learned.retired, f"retired, so not recalled. To bring back: {restore_command(agent_id, learned)}"),
     )
     lines = [f"{count(len(ids), 'lesson')} {what}" for ids, what in parts if ids]

@@ -30,7 +30,7 @@ from mulligan.core.extras import require
 )
 @click.option("--write", is_flag=True, help="Allow changes to lessons. Without this option the studio is read-only.")
 def studio(opens: bool, host: str, port: int, agent_id: str | None, write: bool) -> None:
-    """Show runs, benchmarks and the bank in a browser, live.
+    """Show runs, banks, coding agents and benchmarks in a browser, live.
 
     Only this machine can reach it, and it is read-only, unless options say otherwise. Ctrl-C stops it.
     """

@@ -93,7 +93,7 @@ class Lesson:
     id: Annotated[str, Use("id", column=True)]
     title: str
     content: str
-    outcome: Annotated[Result, Use("from a")]
+    outcome: Annotated[Result, Use("learned from")]
     description: str = ""
     score: Annotated[float | None, Use(counted=True)] = None
     agent_id: Annotated[str, Use("agent")] = ""
@@ -166,6 +166,9 @@ class LessonFields(LessonTexts, LessonDetails, total=False):
     """All that people write of a lesson."""
 
 
+Order: TypeAlias = Literal["newest", "uses", "worth", "harm"]
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which lessons to list. None does not filter.
@@ -175,6 +178,8 @@ class Selection:
         before: the id of a lesson; selects older ones.
         keys: selects those that have one of these (`Addition.keys`); what this costs does not grow with the bank.
         kind: selects those of tasks of this kind (see `same_kind`).
+        order: newest first; or by uses, most first; by measured worth, best first ("worth") or worst first ("harm").
+            Lessons without a measure are last. `before` needs the order of age; the others are paged by `offset`.
     """
 
     states: tuple[LessonState, ...] = ("active",)
@@ -190,6 +195,7 @@ class Selection:
     keys: Sequence[str] | None = None
     layer: Annotated[Layer | None, Written("Lessons on an action, on a plan, or on a habit.")] = None
     kind: Annotated[str | None, Written("Only lessons of this kind of task.")] = None
+    order: Order = "newest"
 
 
 @cache

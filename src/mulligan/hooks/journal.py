@@ -129,6 +129,16 @@ class Shown(NamedTuple):
     again: bool | None
 
 
+class Failure(NamedTuple):
+    """An error of a session, and how often it came there. words: what names it; "" until the worker has read them."""
+
+    agent: str
+    session: str
+    words: str
+    often: int
+    at: float
+
+
 class Swallowed(NamedTuple):
     """An error that a hook kept from its agent."""
 
@@ -505,6 +515,15 @@ class Journal:
             (project, limit),
         )
         return [tuple(row) for row in found]
+
+    def failures(self, project: str) -> Sequence[Failure]:
+        """The errors of the sessions of a project, oldest first."""
+        found = self._db.execute(
+            "SELECT agent, session, max(words), count(*), min(at) FROM failures WHERE project = ? "
+            "GROUP BY agent, session, digest ORDER BY min(n)",
+            (project,),
+        )
+        return [Failure(*row) for row in found]
 
     # --- what a person decides ----------------------------------------------------------------------------------
 

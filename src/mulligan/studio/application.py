@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -21,10 +21,11 @@ from mulligan.studio.live import Listeners
 from mulligan.studio.pages import PAGES
 from mulligan.studio.rendering import Studio, compile_templates, render
 from mulligan.studio.safety import Safety
+from mulligan.text.web_pages import STYLE
 from mulligan.web.hosts import HostPolicy
 from mulligan.web.tokens import Token
 
-OF_ALL = frozenset({"Benchmarks", "Hooks"})
+OF_ALL = frozenset({"Benchmarks", "Coding agents"})
 """Areas that a studio of one agent leaves out: a benchmark run is no agent's, and hooks have banks of their own."""
 
 
@@ -59,8 +60,8 @@ def application(
 
     app = Starlette(
         routes=[
-            Route("/", _beginning),
             *(route for page in pages.values() for route in page.routes),
+            Route("/static/blocks.css", _blocks),
             Mount("/static", StaticFiles(directory=Path(__file__).with_name("static"))),
         ],
         middleware=[Middleware(Safety, studio=studio, policy=policy, tokens=tokens, cookie=cookie)],
@@ -72,13 +73,19 @@ def application(
     return app
 
 
-def _beginning(_: Request) -> Response:
-    return RedirectResponse("/runs")
+def _blocks(_: Request) -> Response:
+    return FileResponse(STYLE)
 
 
 def _error(request: Request, error: Exception) -> Response:
     """An error as a page that says what is wrong."""
+    nav: Mapping[str, str] = request.app.state.nav
+    areas = [name for name, path in nav.items() if path != "/" and request.url.path.startswith(path)]
+    back = {"name": areas[0] if areas else "Overview", "back": nav[areas[0]] if areas else "/"}
     if isinstance(error, HTTPException):
-        missing = "There is no such page here." if error.status_code == 404 else error.detail
-        return render(request, "error.html", status=error.status_code, message=missing)
-    return render(request, "error.html", status=404 if isinstance(error, NotFound) else 400, message=str(error))
+        lost = "The address leads nowhere: the page was removed, or the address is incomplete."
+        missing = lost if error.status_code == 404 else error.detail
+        title = "Page not found" if error.status_code == 404 else "Not possible"
+        return render(request, "error.html", status=error.status_code, title=title, message=missing, **back)
+    title, status = ("Not found", 404) if isinstance(error, NotFound) else ("Not possible", 400)
+    return render(request, "error.html", status=status, title=title, message=str(error), **back)

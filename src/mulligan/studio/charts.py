@@ -14,7 +14,7 @@ from mulligan.bench.report.figures import Figures
 from mulligan.bench.report.statistics import Rate, rate
 from mulligan.core.worth import Tally, Uplift
 
-WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 640, 34, 190, 24, 12, 40
+WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 640, 34, 190, 32, 24, 44
 LABEL = 26
 """Characters of a label that fit beside the plot."""
 
@@ -62,7 +62,7 @@ def _across(effect: float) -> float:
 
 # --- cost against success -----------------------------------------------------------------------------------------
 
-HEIGHT, EDGE = 320, 56
+HEIGHT, EDGE = 320, 64
 COLOURS = 6
 
 
@@ -180,3 +180,47 @@ def _round_up(most: float) -> float:
         return 1.0
     power = 10.0 ** floor(log10(most))
     return next(power * digit for digit in (1, 2, 4, 8, 10, 20) if power * digit > most * 1.02)
+
+
+# --- runs over time -----------------------------------------------------------------------------------------------
+
+TALL, FOOT = 140, 24
+OUTCOMES = ("ok", "later", "bad")
+"""Kinds of bars, from the bottom: solved at the first try, solved later, not solved."""
+
+
+@dataclass(frozen=True)
+class Day:
+    """bars: kind, top and height of each part that is not empty; x: the left edge."""
+
+    label: str
+    counts: Sequence[int]
+    x: float
+    bars: Sequence[tuple[str, float, float]]
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs by day. bar: the width of a bar."""
+
+    width: int
+    height: int
+    bar: float
+    days: Sequence[Day]
+
+
+def history(days: Sequence[tuple[str, Sequence[int]]]) -> History:
+    """Days as stacked bars; counts in the order of `OUTCOMES`."""
+    most = max([sum(counts) for _, counts in days], default=1) or 1
+    slot = (WIDTH - 2 * RIGHT) / max(len(days), 1)
+    bar = round(min(slot * 0.7, 60), 1)
+    drawn: list[Day] = []
+    for n, (label, counts) in enumerate(days):
+        base, bars = float(TALL - FOOT), list[tuple[str, float, float]]()
+        for kind, number in zip(OUTCOMES, counts, strict=True):
+            height = round((TALL - FOOT - TOP) * number / most, 1)
+            base -= height
+            if number:
+                bars.append((kind, round(base, 1), height))
+        drawn.append(Day(label, counts, round(RIGHT + n * slot + (slot - bar) / 2, 1), bars))
+    return History(WIDTH, TALL, bar, drawn)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mulligan.bench.report.plot import Curve
 
 WIDTH, HEIGHT = 640, 320
-LEFT, RIGHT, TOP, BOTTOM = 48, 16, 16, 40
+LEFT, RIGHT, TOP, BOTTOM = 64, 24, 24, 44
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -19,12 +18,14 @@ from starlette.responses import HTMLResponse
 from mulligan.app.service import Service
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.lesson_page import brief
+from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Store
-from mulligan.core.records import Json
 from mulligan.studio.live import Listeners
 from mulligan.studio.marks import SIGNS
+from mulligan.text.pages import Block, Fence, Quote
 from mulligan.text.plain import clean, count, encodable, one_line
 from mulligan.text.secrets import mask
+from mulligan.text.web_pages import fragment
 
 T = TypeVar("T")
 
@@ -59,8 +60,18 @@ class Studio:
 
     @property
     def bank(self) -> Bank:
-        """The only bank that this studio shows."""
-        return self.service.bank(self.agent_id or "")
+        """What this studio shows when no bank is chosen: the agent's own, or all banks, which are then only read."""
+        return self.service.bank(self.agent_id)
+
+    def chosen_bank(self, name: str) -> Bank:
+        """A bank by its name ("": the default bank). Raises `NotFound` for another agent's than that of this studio."""
+        if self.agent_id is not None and name != self.agent_id:
+            raise NotFound(f"This studio serves the bank {self.agent_id!r} alone.")
+        return self.service.bank(name)
+
+    async def bank_of(self, lesson: str) -> Bank:
+        """The bank of the lesson whose id begins so. Raises `NotFound`, for a bank that is not served too."""
+        return self.chosen_bank((await self.bank.get(lesson)).agent_id)
 
 
 @dataclass(frozen=True)
@@ -80,7 +91,7 @@ def render(request: Request, template: str, *, status: int = 200, **values: Any)
 
     live: the address of the events that the page follows; "" for a page that does not change by itself."""
     studio = studio_of(request)
-    shared = {"studio": studio, "nav": request.app.state.nav, "path": request.url.path, "live": ""}
+    shared = {"studio": studio, "nav": request.app.state.nav, "path": request.url.path, "live": "", "zone": zone()}
     field = Markup('<input type="hidden" name="csrf" value="{}">').format(studio.csrf)
     text = environment().get_template(template).render({**shared, "csrf": field, **values})
     return HTMLResponse(text, status)
@@ -104,9 +115,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=harmless,
     )
-    cast(dict[str, Any], found.globals)["signs"] = SIGNS
+    cast(dict[str, Any], found.globals).update(signs=SIGNS, fence=Fence, quote_of=Quote)
     filters = cast(dict[str, Any], found.filters)
-    filters.update(when=when, iso=iso, count=count, line=one_line, dollars=dollars, pretty=pretty, id=id, brief=brief)
+    filters.update(when=when, iso=iso, count=count, line=one_line, blocks=blocks, bank=bank_name, brief=brief)
     return found
 
 
@@ -130,12 +141,20 @@ def iso(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
-def pretty(value: Json) -> str:
-    """Text as it is, and other JSON over several lines. Jinja's own `tojson` gives what would be neither masked nor
-    escaped."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+def zone() -> str:
+    """The time zone in which pages show times."""
+    return time.strftime("%Z (UTC%z)")
 
 
-def dollars(cost: float | None) -> str:
-    """An unknown cost is never shown as zero."""
-    return "cost unknown" if cost is None else f"${cost:.4f}"
+def blocks(several: Iterable[Block]) -> Markup:
+    """Blocks as HTML, which is masked and escaped there."""
+    return Markup(fragment(several))
+
+
+def bank_name(agent_id: str) -> str:
+    """The name of a bank as people read it: a project's by its folder."""
+    if not agent_id:
+        return "default"
+    kind, _, path = agent_id.partition(":")
+    folder = PurePosixPath(path.removesuffix("/.git")).name if kind == "project" else ""
+    return f"project {folder}" if folder else agent_id

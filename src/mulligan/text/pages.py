@@ -1,4 +1,5 @@
-"""Pages for people, made of a few kinds of blocks, written as Markdown, as HTML or as plain text for a terminal.
+"""Pages for people, made of a few kinds of blocks, written as Markdown or as plain text for a terminal; as HTML by
+`text.web_pages`.
 
 Text from models, tasks and users is foreign: in fences it cannot end the fence, elsewhere it cannot mark anything up.
 Secrets are masked in all of it.
@@ -6,16 +7,16 @@ Secrets are masked in all of it.
 
 from __future__ import annotations
 
-import base64
-import html as escaping
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
+from mulligan.core.records import Finding
+from mulligan.text.diffs import diff
 from mulligan.text.plain import clean, encodable, one_line
 from mulligan.text.secrets import mask
+from mulligan.text.states import STATES, state_of
 
 # Characters behind a cut that are looked through for secrets, so that none is shown by its first half.
 _MARGIN = 20_000
@@ -23,19 +24,31 @@ _MARGIN = 20_000
 
 @dataclass(frozen=True)
 class Heading:
-    """level: 1 is the page's own."""
+    """level: 1 is the page's own. mark: a name of `text.states` whose sign stands behind the text, with `word`."""
 
     level: int
     text: str
+    mark: str = ""
+    word: str = ""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A paragraph; `strong` stands before the text, in bold."""
+    """A paragraph; `strong` stands before the text, in bold.
+
+    Attributes:
+        href: where `strong` leads. Pages that stand alone follow only addresses within themselves.
+        mark, word: as those of `Heading`, at the beginning.
+        small: less important than what stands around it.
+    """
 
     text: str = ""
     strong: str = ""
     slanted: bool = False
+    href: str = ""
+    mark: str = ""
+    word: str = ""
+    small: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,10 +59,50 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """A result in one row: its sign and word, then names of ours and what is known of each."""
+
+    mark: str
+    word: str
+    rows: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Jumps:
+    """Where parts of the page are: lines with an anchor each."""
+
+    label: str
+    lines: Sequence[Line]
+
+
+@dataclass(frozen=True)
 class Fence:
-    """Text as it is, line by line."""
+    """Text as it is, line by line. lines: that a page shows before the rest is folded."""
 
     text: str
+    lines: int = 60
+
+
+@dataclass(frozen=True)
+class Quote:
+    """Text as it is, with a line beside it, such as a lesson."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What changed from one text to another."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Checks that passed and failed."""
+
+    findings: Sequence[Finding]
 
 
 @dataclass(frozen=True)
@@ -75,29 +128,78 @@ class Picture:
     data: bytes
 
 
-Block: TypeAlias = Heading | Line | Facts | Fence | Table | Picture
+@dataclass(frozen=True)
+class Fold:
+    """Blocks that a page shows when its reader opens them."""
+
+    summary: str
+    blocks: Sequence[Block]
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks that belong together, the first of them a heading. id: its anchor. card: whether it has a frame."""
+
+    id: str
+    blocks: Sequence[Block]
+    card: bool = False
+
+
+Block: TypeAlias = (
+    Heading | Line | Facts | Bar | Jumps | Fence | Quote | Diff | Checks | Table | Picture | Fold | Section
+)
+
+
+def leaves(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks without folds and sections, for a page that has none: a summary becomes a line of its own."""
+    for block in blocks:
+        if isinstance(block, Jumps):
+            continue
+        if isinstance(block, Fold):
+            yield Line(f"{block.summary}:")
+        if isinstance(block, Fold | Section):
+            yield from leaves(block.blocks)
+        else:
+            yield block
+
+
+def check_line(finding: Finding) -> str:
+    """A check in words, without its sign: its name, what it asks, what was expected and what came back."""
+    asked = ": ".join(part for part in (finding.where, finding.asked) if part)
+    expected = f"expected {finding.expected}" if finding.expected and finding.expected not in finding.asked else ""
+    got = f"got: {finding.got}" if finding.got else ""
+    return "; ".join(part for part in (asked, expected, got) if part)
 
 
 # --- Markdown -----------------------------------------------------------------------------------------------------
 
 
 def markdown(blocks: Iterable[Block]) -> str:
-    return encodable("\n\n".join(as_markdown(block) for block in blocks) + "\n")
+    return encodable("\n\n".join(as_markdown(block) for block in leaves(blocks)) + "\n")
 
 
 def as_markdown(block: Block, room: int | None = None) -> str:
     """`room`: of a fence, this many characters of its text at most."""
     match block:
-        case Heading(level, text):
-            return f"{'#' * level} {inline(text)}"
-        case Line(text, strong, slanted):
-            parts = [f"**{inline(strong)}**" if strong else "", inline(text)]
+        case Heading(level, text, _, word):
+            return f"{'#' * level} {inline(f'{text}: {word}' if word else text)}"
+        case Line(text, strong, slanted, word=word):
+            parts = [inline(word), f"**{inline(strong)}**" if strong else "", inline(text)]
             said = " ".join(part for part in parts if part)
             return f"*{said}*" if slanted else said
         case Facts(rows):
             return "\n".join(f"- **{name}:** {inline(said)}" for name, said in rows.items() if said)
-        case Fence(text):
+        case Bar(_, word, rows):
+            return " · ".join(
+                [f"**{inline(word)}**", *(f"{name} {inline(text)}" for name, text in rows.items() if text)]
+            )
+        case Fence(text=text) | Quote(text):
             return _fenced(text, room)
+        case Diff(before, after):
+            return _fenced("\n".join(f"{line.sign} {line.text}" for line in diff(before, after)), room)
+        case Checks(findings):
+            return "\n".join(f"- {_signed(one)} {inline(check_line(one))}" for one in findings)
         case Table(columns, rows, left, links):
             ruler = ["---" if n < left else "---:" for n in range(len(columns))]
             told = [[inline(cell) for cell in row] for row in rows]
@@ -107,6 +209,12 @@ def as_markdown(block: Block, room: int | None = None) -> str:
             return "\n".join(f"| {' | '.join(line)} |" for line in ([inline(cell) for cell in columns], ruler, *told))
         case Picture(alt, path):
             return f"![{inline(alt)}]({_target(path)})"
+        case Fold() | Section() | Jumps():
+            return "\n\n".join(as_markdown(one, room) for one in leaves([block]))
+
+
+def _signed(finding: Finding) -> str:
+    return STATES[state_of(finding.passed)].symbol
 
 
 def _target(path: str) -> str:
@@ -127,84 +235,41 @@ def _fenced(text: str, room: int | None) -> str:
     return f"{fence}text\n{text.rstrip(chr(10))}\n{fence}"
 
 
-# --- HTML -----------------------------------------------------------------------------------------------------------
-
-_ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-
-
-def html(title: str, blocks: Iterable[Block]) -> str:
-    """One file that needs no other: no scripts, and nothing is loaded from anywhere."""
-    body = encodable("\n".join(_as_html(block) for block in blocks))
-    style = Path(__file__).with_name("pages.css").read_text(encoding="utf-8")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_safe(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    )
-
-
-def _as_html(block: Block) -> str:
-    match block:
-        case Heading(level, text):
-            return f"<h{level}>{_safe(text)}</h{level}>"
-        case Line(text, strong, slanted):
-            said = " ".join(
-                part for part in (f"<strong>{_safe(strong)}</strong>" if strong else "", _safe(text)) if part
-            )
-            return f"<p><em>{said}</em></p>" if slanted else f"<p>{said}</p>"
-        case Facts(rows):
-            told = "\n".join(f"<dt>{_safe(name)}</dt><dd>{_safe(said)}</dd>" for name, said in rows.items() if said)
-            return f"<dl>\n{told}\n</dl>"
-        case Fence(text):
-            return f"<pre>{_safe(text, folded=False)}</pre>"
-        case Table(columns, rows, left, links):
-            head = _cells("th", columns, left)
-            body = "\n".join(_cells("td", row, left, links) for row in rows)
-            return f"<table>\n<thead>\n{head}\n</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-        case Picture(alt, _, media, data):
-            kept = base64.b64encode(data).decode()
-            return f'<p><img alt="{_safe(alt)}" src="data:{media};base64,{kept}"></p>'
-
-
-def _cells(tag: str, cells: Sequence[str], left: int, links: bool = False) -> str:
-    marks = (' class="left"' if n < left else "" for n in range(len(cells)))
-    told = [_safe(cell) for cell in cells]
-    if links:
-        told[-1] = f'<a href="./{told[-1]}">{told[-1]}</a>'
-    return "<tr>" + "".join(f"<{tag}{m}>{t}</{tag}>" for t, m in zip(told, marks, strict=True)) + "</tr>"
-
-
-def _safe(text: str, *, folded: bool = True) -> str:
-    said = clean(mask(text))
-    return escaping.escape(" ".join(said.split()) if folded else said)
-
-
 # --- a terminal -----------------------------------------------------------------------------------------------------
 
 
 def plain(blocks: Iterable[Block]) -> str:
-    return encodable("\n\n".join(_as_plain(block) for block in blocks) + "\n")
+    return encodable("\n\n".join(_as_plain(block) for block in leaves(blocks)) + "\n")
 
 
 def _as_plain(block: Block) -> str:
     match block:
-        case Heading(level, text):
-            said = _flat(text)
+        case Heading(level, text, _, word):
+            said = _flat(f"{text}: {word}" if word else text)
             return f"{said}\n{('=' if level == 1 else '-') * len(said)}"
-        case Line(text, strong):
-            return " ".join(part for part in (_flat(strong), _flat(text)) if part)
+        case Line(text, strong, word=word):
+            return " ".join(part for part in (_flat(word), _flat(strong), _flat(text)) if part)
         case Facts(rows):
             wide = max((len(name) for name, said in rows.items() if said), default=0)
             return "\n".join(f"{name.ljust(wide)}  {_flat(said)}" for name, said in rows.items() if said)
-        case Fence(text):
+        case Bar(_, word, rows):
+            return ", ".join([_flat(word), *(f"{name} {_flat(text)}" for name, text in rows.items() if text)])
+        case Fence(text=text) | Quote(text):
             return "\n".join(f"    {line}".rstrip() for line in clean(mask(text)).splitlines())
+        case Diff(before, after):
+            return "\n".join(
+                f"    {one.sign} {one.text}".rstrip() for one in diff(clean(mask(before)), clean(mask(after)))
+            )
+        case Checks(findings):
+            return "\n".join(f"{_signed(one)} {_flat(check_line(one))}" for one in findings)
         case Table(columns, rows, left):
             lines = [[_flat(cell) for cell in line] for line in (columns, *rows)]
             widths = [max(len(line[n]) for line in lines) for n in range(len(columns))]
             return "\n".join(_aligned(line, widths, left) for line in lines)
         case Picture(alt, path):
             return f"{_flat(alt)}: {_flat(path)}"
+        case Fold() | Section() | Jumps():
+            return "\n\n".join(_as_plain(one) for one in leaves([block]))
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int], left: int) -> str:

@@ -9,19 +9,28 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol, cast
 
 from mulligan.bank.recall.prompt_text import UNCONFIRMED, mark
 from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lesson import fields_with
-from mulligan.core.lessons import Archive, LessonReader, Link
+from mulligan.core.lessons import Archive, LessonReader, Link, Version
 from mulligan.core.records import Lesson
 from mulligan.text.secrets import mask
 
-_OURS = ("id", "agent", "state", "flags", "from a", "episode", "created")
+_OURS = ("id", "agent", "state", "flags", "learned from", "episode", "created")
 """Facts that are no words of whoever the lesson is from."""
+
+
+LEVEL = "abstraction_level"
+"""What the context of a merged lesson calls how general it is."""
+GENERALITY: Mapping[str, str] = {
+    "0": "the same advice",
+    "1": "a rule for this kind of task",
+    "2": "a principle beyond it",
+}
 
 
 class Shelf(Protocol):
@@ -86,7 +95,7 @@ def _page(lesson: Lesson, its: RelatedLessons) -> Iterator[str]:
     known = {name: text for name, text in facts(lesson).items() if not held or name in _OURS}
     yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in known.items())
     if held:
-        yield f"Its text is held back, as it may be an order in disguise: mulligan memory show {inline(lesson.id)}"
+        yield f"It is quarantined: it may be an order in disguise. To read it: mulligan memory show {inline(lesson.id)}"
         return
     for text in (lesson.title, lesson.description, lesson.content):
         if text.strip():
@@ -100,7 +109,7 @@ def _page(lesson: Lesson, its: RelatedLessons) -> Iterator[str]:
 
 
 def _named(lesson: Lesson) -> str:
-    title = "(held back)" if lesson.state == "quarantined" else lesson.title
+    title = "(quarantined)" if lesson.state == "quarantined" else lesson.title
     return f"`{inline(lesson.id)}` {lesson.state}, from a {lesson.outcome}: {inline(title)}"
 
 
@@ -133,12 +142,13 @@ def facts(lesson: Lesson) -> dict[str, str]:
     origin, steps = lesson.origin, ", ".join(map(str, lesson.origin.steps))
     trial = f", trial {origin.trial}" if origin.trial is not None else ""
     gone = " (run removed)" if origin.removed else ""
+    shown = replace(lesson, context={name: value for name, value in lesson.context.items() if name != LEVEL})
     texts = {
         "id": lesson.id,
         "agent": lesson.agent_id,
         "state": f"{lesson.state}{', pinned' if lesson.pinned else ''}",
         "nature": _nature(lesson),
-        **{label: _text(getattr(lesson, name)) for name, label in fields_with("label").items()},
+        **{label: _text(getattr(shown, name)) for name, label in fields_with("label").items()},
         "origin": f"{origin.kind}{f' by {origin.by}' if origin.by else ''}",
         "episode": f"{origin.episode}{trial}{f', steps {steps}' if steps else ''}{gone}" if origin.episode else "",
         "merged from" if origin.kind != "extracted" else "in place of": ", ".join(origin.parents),
@@ -146,7 +156,8 @@ def facts(lesson: Lesson) -> dict[str, str]:
         "confidence": f"{lesson.confidence:g}",
         "created": moment(lesson.created),
         "recalled": f"{lesson.uses} times, last {moment(lesson.last_used)}" if lesson.last_used else "never",
-        "stands for": f"{lesson.support} equal lessons" if lesson.support > 1 else "",
+        "stands for": _support(lesson),
+        "how general": GENERALITY.get(str(lesson.context.get(LEVEL, "")), ""),
     }
     return {name: text for name, text in texts.items() if text}
 
@@ -161,6 +172,19 @@ def _text(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, cast(tuple[Any, ...], value)))
     return json.dumps(value, ensure_ascii=False) if value and not isinstance(value, str) else value or ""
+
+
+def _support(lesson: Lesson) -> str:
+    """How many lessons it stands for: those that were merged into it differ, those that were folded into it do not."""
+    if lesson.support <= 1:
+        return ""
+    return f"{lesson.support} {'lessons, merged into one' if lesson.origin.kind == 'merged' else 'equal lessons'}"
+
+
+def change_word(version: Version) -> str:
+    """What a change of a lesson is called: its first version says so where it was merged from others."""
+    merged = version.lesson is not None and version.lesson.origin.kind == "merged"
+    return "merged" if merged and version.change == "added" else version.change
 
 
 def _nature(lesson: Lesson) -> str:

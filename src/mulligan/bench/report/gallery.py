@@ -17,7 +17,8 @@ from mulligan.bench.report.figures import Recorded
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Json, Trial
-from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Table, html, markdown
+from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Table, markdown
+from mulligan.text.web_pages import html
 
 Form: TypeAlias = Literal["md", "html"]
 FORMS: Mapping[str, Form] = {".md": "md", ".html": "html"}

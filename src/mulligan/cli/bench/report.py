@@ -18,7 +18,8 @@ from mulligan.cli.options import format_option
 from mulligan.cli.terminal import put, say
 from mulligan.core.errors import InvalidInput
 from mulligan.store import open_store
-from mulligan.text.pages import Picture, html, markdown, plain
+from mulligan.text.pages import Picture, markdown, plain
+from mulligan.text.web_pages import html
 
 
 @click.command("report")

@@ -43,12 +43,12 @@ def command(agents: tuple[str, ...]) -> None:
         raise click.exceptions.Exit(1)
     for name, path, text in found:
         of = agent(name)
-        emit(f"{of.title}: {path}")
+        emit(f"{of.title}: {path}, tried with a made-up error and a made-up lesson, which your bank does not have")
         given = doctor.commands(of, path, text)
         with tempfile.TemporaryDirectory(prefix="mulligan-doctor-", ignore_cleanup_errors=True) as home:
             asyncio.run(_seeded(Path(home)))
             for fired in doctor.fire(of, given, Path(home)):
-                said = f"the model reads: {one_line(fired.text, 200)}" if fired.text else "nothing for the model"
+                said = f"the model would read: {one_line(fired.text, 200)}" if fired.text else "nothing for the model"
                 took = f"{fired.milliseconds:5.0f} ms  {fired.wrong or said}"
                 emit(f"  {fired.event:20} {took if fired.tried else 'not tried: no payload of it is recorded'}")
                 wrong += bool(fired.wrong)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from starlette.routing import Route
 
-from mulligan.studio.pages import agents, bank, benchmarks, doctor, hooks, queue, runs
+from mulligan.studio.pages import agents, bank, benchmarks, doctor, hooks, overview, queue, runs
 
 
 class Pages(Protocol):
@@ -16,11 +16,12 @@ class Pages(Protocol):
 
 
 PAGES: Mapping[str, Pages] = {
+    "Overview": overview,
     "Runs": runs,
-    "Benchmarks": benchmarks,
     "Bank": bank,
+    "Coding agents": hooks,
+    "Benchmarks": benchmarks,
     "Agents": agents,
-    "Hooks": hooks,
     "Queue": queue,
     "Doctor": doctor,
 }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from mulligan.bank.bank import Bank
 from mulligan.bank.recall.prompt_text import held_back
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
@@ -30,20 +32,27 @@ THRESHOLDS: Mapping[str, float | str | None] = {
     "none": 0.0,
 }
 """The least relevance of what a recall gives, by its name; "": that of the settings."""
-MOST_MERGED = 20
+SORTS: Mapping[str, str] = {"": "newest", "worth": "worth, best first", "harm": "worth, worst first", "uses": "uses"}
+"""The orders of the list, by their names in an address."""
+ALL = "*"
+"""In place of the name of a bank: all of them."""
+MAX_BANKS = 200
+MAX_MERGED = 20
 MOST_RECALLS = 1000
-MOST_OTHERS = 20
-"""Agents that a page without lessons names."""
 
 
 async def bank(request: Request) -> Response:
-    """The list, newest first, or what a recall finds for `q`: it counts no use and keeps no receipt."""
+    """The list, or what a recall finds for `q`: it counts no use and keeps no receipt."""
     studio, query = studio_of(request), request.query_params
-    chosen = {name: query.get(name, "").strip() for name in ("q", "state", "nature", "layer", "kind", "threshold")}
+    chosen = {
+        name: query.get(name, "").strip() for name in ("q", "state", "nature", "layer", "kind", "threshold", "sort")
+    }
     whole = query.get("by") == "words"
+    name = studio.agent_id if studio.agent_id is not None else query.get("bank", ALL)
+    of = studio.bank if name in (ALL, studio.agent_id) else studio.chosen_bank(name)
     recall, rows = None, Rows[Lesson](())
     if chosen["q"] and not whole:
-        recall = await studio.bank.recall(
+        recall = await of.recall(
             chosen["q"],
             threshold=THRESHOLDS[_one_of(chosen, "threshold", tuple(THRESHOLDS))],
             kind=chosen["kind"] or None,
@@ -58,16 +67,19 @@ async def bank(request: Request) -> Response:
             "kind": chosen["kind"] or None,
             "nature": _one_of(chosen, "nature", ("fact", "strategy")) or None,
             "layer": _one_of(chosen, "layer", LAYERS) or None,
+            "order": _one_of(chosen, "sort", tuple(SORTS)[1:]) or "newest",
         }
-        rows = await paged(studio, query.get("after"), **which)
+        rows = await paged(of, query.get("after"), **which)
     shown = recall.lessons if recall else rows.items
-    others = () if shown or studio.agent_id is not None else await studio.store.memory.lessons.agents(limit=MOST_OTHERS)
     return render(
         request,
         "bank.html",
-        chosen={**chosen, "by": "words" if whole else ""},
+        chosen={**chosen, "by": "words" if whole else "", "bank": name},
+        filtered=any((*chosen.values(), whole)),
+        banks=await _banks(studio),
+        whose=name == ALL,
+        sorts=SORTS,
         rows=shown,
-        others=others,
         recall=recall,
         held=held_back(recall) if recall else "",
         why={one.id: _why(one, recall, chosen["kind"]) for one in shown} if recall else {},
@@ -76,15 +88,29 @@ async def bank(request: Request) -> Response:
         thresholds=list(THRESHOLDS),
         layers=LAYERS,
         kinds=KINDS,
-        more=with_query(request, after=rows.next) if rows.next else "",
+        selected=set(query.getlist("id")),
+        note=query.get("note", "") == "select",
+        most=MAX_MERGED,
+        more=with_query(request, after=rows.next, id="", note="") if rows.next else "",
     )
 
 
-async def paged(studio: Studio, after: str | None, **which: Any) -> Rows[Lesson]:
-    """A page of the bank's lessons, newest first."""
-    found = await studio.bank.list(Selection(**which, before=after, limit=PAGE_ROWS + 1))
+async def _banks(studio: Studio) -> Sequence[str]:
+    """The banks that can be chosen: none in a studio of one agent."""
+    if studio.agent_id is not None:
+        return ()
+    return ["", *await studio.store.memory.lessons.agents(limit=MAX_BANKS)]
+
+
+async def paged(bank: Bank, after: str | None, **which: Any) -> Rows[Lesson]:
+    """A page of a bank's lessons. after: the last lesson of the page before, or its number where they are sorted."""
+    by_age = which.get("order", "newest") == "newest"
+    offset = int(after) if after and not by_age and after.isdecimal() else 0
+    before = after if by_age else None
+    found = await bank.list(Selection(**which, before=before, offset=offset, limit=PAGE_ROWS + 1))
     shown = found[:PAGE_ROWS]
-    return Rows(shown, shown[-1].id if len(found) > PAGE_ROWS else "")
+    rest = (shown[-1].id if by_age else str(offset + PAGE_ROWS)) if len(found) > PAGE_ROWS else ""
+    return Rows(shown, rest)
 
 
 async def worths(studio: Studio, lessons: Sequence[Lesson]) -> Mapping[str, Tally]:
@@ -117,9 +143,14 @@ async def merging(request: Request) -> Response:
     """The chosen lessons side by side, with a form for the lesson that takes their place."""
     studio = studio_of(request)
     lessons = [await studio.bank.get(id) for id in dict.fromkeys(request.query_params.getlist("id"))]
-    if not 2 <= len(lessons) <= MOST_MERGED:
-        raise InvalidInput(f"{len(lessons)} lessons are chosen: choose 2 to {MOST_MERGED} of the list to merge them.")
-    return render(request, "merging.html", lessons=lessons, kinds=KINDS)
+    if not 2 <= len(lessons) <= MAX_MERGED:
+        query = [("id", one.id) for one in lessons]
+        query += [("bank", request.query_params["bank"])] if "bank" in request.query_params else []
+        return RedirectResponse(f"/bank?{urlencode([*query, ('note', 'select')])}", 303)
+    one_bank = len({one.agent_id for one in lessons}) == 1
+    back = f"/bank?{urlencode([('id', one.id) for one in lessons])}"
+    counted = await worths(studio, lessons)
+    return render(request, "merging.html", lessons=lessons, kinds=KINDS, one_bank=one_bank, back=back, worth=counted)
 
 
 async def merge(request: Request) -> Response:
@@ -134,7 +165,8 @@ async def merge(request: Request) -> Response:
             "reasoning": "written by a person",
             "abstraction_level": int(level) if level.isdecimal() else 1,
         }
-    learned = await studio.bank.merge(ids, answer=answer)
+    owner = await studio.bank_of(ids[0]) if ids else studio.bank
+    learned = await owner.merge(ids, answer=answer)
     if learned.question is not None:
         raise InvalidInput("This bank has no model to write the merged lesson: write it into the form yourself.")
     if learned.failed:
@@ -148,11 +180,12 @@ async def merge(request: Request) -> Response:
 async def notebook(request: Request) -> Response:
     """What is known of the project, newest first; each entry is a lesson, and is changed on its page."""
     studio = studio_of(request)
-    rows = await paged(studio, request.query_params.get("after"), nature="fact", project=studio.bank.project)
+    own = studio.chosen_bank(studio.agent_id or "")
+    rows = await paged(own, request.query_params.get("after"), nature="fact", project=own.project)
     return render(
         request,
         "notebook.html",
-        project=studio.bank.project,
+        project=own.project,
         rows=rows.items,
         more=with_query(request, after=rows.next) if rows.next else "",
     )
@@ -160,7 +193,9 @@ async def notebook(request: Request) -> Response:
 
 async def relevance(request: Request) -> Response:
     """How far the relevance of lessons foretells success: a figure, a table, and with `?format=svg` a file."""
-    drawn = calibration(await studio_of(request).bank.relevances(MOST_RECALLS))
+    studio, name = studio_of(request), request.query_params.get("bank", ALL)
+    of = studio.bank if name == ALL else studio.chosen_bank(name)
+    drawn = calibration(await of.relevances(MOST_RECALLS))
     if request.query_params.get("format") == "svg":
         return Response(environment().get_template("calibration.svg").render(plot=drawn), media_type="image/svg+xml")
     return render(request, "calibration.html", plot=drawn, most=f"{MOST_RECALLS:,}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -15,11 +15,13 @@ from mulligan.bench.harness.plan import STREAM, options_of_today
 from mulligan.bench.report.figures import Report, make_report, read_run
 from mulligan.bench.report.page import page
 from mulligan.bench.report.plot import curves
+from mulligan.bench.report.sentences import sentences
 from mulligan.core.benchmarks import BenchRun, CaseResult, Status
 from mulligan.core.errors import InvalidInput
 from mulligan.studio.charts import spending
 from mulligan.studio.curves import plot
 from mulligan.studio.rendering import PAGE_ROWS, Studio, environment, render, studio_of, with_query
+from mulligan.text.pages import Block, Heading
 
 RUNS = 20
 """Runs in the list at first; each further look shows twice as many."""
@@ -29,8 +31,8 @@ KINDS: Mapping[Status, str] = {"solved": "ok", "failed": "bad", "unjudged": "unk
 """Of badges, by how a case ended."""
 SHOWN: Mapping[str, str] = {
     "": "all cases",
-    "failures": "those that some run did not solve",
-    "differ": "those that differ",
+    "failures": "not solved by every run",
+    "differ": "with different results",
 }
 
 
@@ -107,13 +109,19 @@ async def compared(request: Request) -> Response:
         curve_file=with_query(request, format="svg", figure="curve"),
         spending=spent,
         spending_file=with_query(request, format="svg", figure="spending"),
-        blocks=[(type(block).__name__, block) for block in page(report)[1:]],
+        sentences=sentences(report),
+        blocks=_lowered(page(report)[1:]),
         cases=cases[after : after + PAGE_ROWS],
         count=len(cases),
         more=with_query(request, after=str(after + PAGE_ROWS)) if len(cases) > after + PAGE_ROWS else "",
         shown=shown,
         filters=[(name, text, with_query(request, show=name, after="")) for name, text in SHOWN.items()],
     )
+
+
+def _lowered(blocks: Sequence[Block]) -> Sequence[Block]:
+    """With headings one level lower, as they stand below one of the page."""
+    return [replace(one, level=min(one.level + 1, 6)) if isinstance(one, Heading) else one for one in blocks]
 
 
 def _cases(report: Report, shown: str) -> Sequence[tuple[str, Sequence[Cell | None]]]:

@@ -1,4 +1,4 @@
-"""What works on this machine, and how to mend the rest."""
+"""What works on this machine, and how to fix the rest."""
 
 from __future__ import annotations
 

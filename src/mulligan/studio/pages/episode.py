@@ -1,81 +1,31 @@
-"""An episode trial by trial, live while it runs, and the steps of its journal."""
+"""An episode try by try, live while it runs, the steps of its journal, and what a person says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
 from functools import partial
 from typing import Any, cast
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from mulligan.app.beside import Beside, beside, calls_of, messages_of, table_of
+from mulligan.app.compose import OBJECT
+from mulligan.app.editing import person, rate
 from mulligan.app.recipe import Recipe
-from mulligan.app.story import state
+from mulligan.app.story import body, formatted, header, images_of
 from mulligan.core.episode import RESUMABLE, Move, due
-from mulligan.core.errors import NotFound
+from mulligan.core.errors import InvalidInput, NotFound
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import StepRow
-from mulligan.core.records import Episode, Image, Trial, Usage
-from mulligan.recording.drivers import (
-    asked_by_name,
-    driver,
-    led_by_client,
-    led_by_function,
-    led_by_graph,
-    sentence_in,
-)
-from mulligan.studio.diffs import Line, diff
-from mulligan.studio.marks import kind_of_state, kind_of_verdict, verdict
-from mulligan.studio.rendering import Studio, pretty, render, studio_of
-from mulligan.text.formatting import kind_text
+from mulligan.core.records import Episode
+from mulligan.studio.rendering import Studio, render, studio_of
+from mulligan.studio.safety import form_of
 from mulligan.text.images import format_of
-from mulligan.text.reflections import quality_words
-
-MOST = 6_000
-"""Characters of one text that the page shows, unless all of it is asked for."""
 
 DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
-ROLES = ("actor", "evaluator", "strategy", "reflector", "foresight")
-
-
-@dataclass(frozen=True)
-class Call:
-    """A step of the journal: a model call, a tool call, or another effect.
-
-    Attributes:
-        number: among the steps of the episode, from 1.
-        name: what was called, such as "model.actor#1"; `move` is what it was called for, such as "act".
-        usage: of a model call that is done.
-    """
-
-    number: int
-    trial: int
-    move: str
-    name: str
-    done: bool
-    usage: Usage | None
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A trial as the page has it.
-
-    Attributes:
-        changes: from the attempt that it grew from.
-        prompt: the messages of the first question to the actor: what the trial was shown.
-        calls: the steps of the journal that belong to it.
-    """
-
-    trial: Trial
-    verdict: str
-    kind: str
-    changes: Sequence[Line]
-    prompt: Sequence[tuple[str, str]]
-    calls: Sequence[Call]
-    quality: str
 
 
 async def episode(request: Request) -> Response:
@@ -83,27 +33,38 @@ async def episode(request: Request) -> Response:
     found = await _find(studio, name)
     if found is None:
         return RedirectResponse(f"/runs?{urlencode({'q': name, 'benches': 1})}")
-    running = found.stop is None and await studio.store.holder(found.id) is not None
-    rows = await studio.store.steps(found.id)
-    calls = [_call(number, row) for number, row in enumerate(rows, 1)]
-    said = state(found, running)
+    known = await beside(studio.store, found)
     over = found.stop is not None and found.stop.reason not in RESUMABLE
     return render(
         request,
         "episode.html",
         episode=found,
-        state=said,
-        kind=kind_of_state(found, said),
-        doing=_doing(found, running, calls),
-        facts=_facts(found),
-        recall_calls=[call for call in calls if not call.trial],
-        trials=[_shown(found, trial, rows, calls) for trial in found.trials],
-        under_way=_under_way(found, rows, calls),
-        sentence=sentence_in(rows) if asked_by_name(found) else "",
-        image_numbers={id(image): number for number, image in enumerate(_images(found), 1)},
-        most=0 if request.query_params.get("full") else MOST,
+        header=header(found, known),
+        body=body(found, known),
+        doing=_doing(found, known),
+        task=task_table(found),
         live="" if over else f"/runs/{found.id}/live",
     )
+
+
+def task_table(episode: Episode) -> str:
+    """The task of a run, with its judge, as a table of a file of tasks for `mulligan bench run`."""
+    judge = table_of(episode.head.settings.get("evaluator"))
+    table: dict[str, Any] = {"id": episode.run or episode.id, "prompt": episode.task.prompt}
+    if (name := str(judge.get("name", ""))) and not name.startswith(OBJECT) and name != "model_judge":
+        table["evaluator"] = name
+        if settings := table_of(judge.get("settings")):
+            table["settings"] = settings
+    return "\n".join(["[[task]]", *(f"{name} = {_toml(value)}" for name, value in table.items())])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        rows = (f"{json.dumps(name)} = {_toml(one)}" for name, one in table_of(value).items() if one is not None)
+        return f"{{ {', '.join(rows)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(one) for one in cast(list[Any], value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which TOML wants escaped
 
 
 async def _find(studio: Studio, id: str) -> Episode | None:
@@ -114,101 +75,31 @@ async def _find(studio: Studio, id: str) -> Episode | None:
     try:
         return await studio.store.load(id, agent=studio.agent_id)
     except NotFound:
-        own = await studio.store.ids(id, agent=studio.agent_id, limit=2)
+        own = await studio.store.ids(f"{id}.", agent=studio.agent_id, limit=2)
+        own = own or await studio.store.ids(id, agent=studio.agent_id, limit=2)
         if not own:
             raise
     return await studio.store.load(own[0], agent=studio.agent_id) if len(own) == 1 else None
 
 
-def _facts(episode: Episode) -> Mapping[str, str]:
-    settings: Mapping[str, Any] = episode.head.settings
-    models = dict[str, list[str]]()
-    for role, model in episode.head.models.items():
-        models.setdefault(model, []).append(role)
-    driven = {
-        "Led by": "a client over MCP" if led_by_client(episode) else "",
-        "Function": str(settings.get("function", "")) if led_by_function(episode) else "",
-        "Graph": driver(episode) if led_by_graph(episode) else "",
-    }
-    roles = {role.capitalize(): str(_table(settings.get(role)).get("name", "")) for role in ROLES}
-    said = {
-        "Model": "; ".join(f"{model} ({', '.join(roles)})" for model, roles in models.items()),
-        **driven,
-        **({} if any(driven.values()) else roles),
-        "Agent": episode.agent,
-        "Kind of task": kind_text(episode.task),
-        "Ended": episode.stop.detail if episode.stop else "",
-    }
-    return {name: text for name, text in said.items() if text}
+async def _one(request: Request) -> Episode:
+    """The only episode that the address names."""
+    found = await _find(studio_of(request), str(request.path_params["id"]))
+    if found is None:
+        raise NotFound(f"{request.path_params['id']} names several episodes. Give more of the id.")
+    return found
 
 
-def _call(number: int, row: StepRow) -> Call:
-    path, _, name = row.key.rpartition("/")
-    trial, _, move = path.partition("/")
-    digits = trial.removeprefix("trial.")
-    usage = _table(_table(row.result).get("usage")) if "model." in name else {}
-    return Call(
-        number=number,
-        trial=int(digits) if digits.isdecimal() else 0,
-        move=move or path,
-        name=name,
-        done=row.done,
-        usage=Usage(**usage) if usage else None,
-    )
-
-
-def _shown(episode: Episode, trial: Trial, rows: Sequence[StepRow], calls: Sequence[Call]) -> Shown:
-    own = [call for call in calls if call.trial == trial.number]
-    parent = episode.trials[trial.parent - 1] if trial.parent else None
-    quality = trial.reflection.quality if trial.reflection else None
-    return Shown(
-        trial,
-        verdict(trial.feedback),
-        kind_of_verdict(trial.feedback),
-        diff(parent.attempt.output, trial.attempt.output) if parent else (),
-        _prompt(rows, own),
-        own,
-        quality_words(quality) if quality else "",
-    )
-
-
-def _prompt(rows: Sequence[StepRow], calls: Sequence[Call]) -> Sequence[tuple[str, str]]:
-    """Who says what in the first question to the actor."""
-    asked = (rows[call.number - 1].request for call in calls if call.move == "act" and call.name.startswith("model."))
-    return messages_of(next(asked, None))
-
-
-def messages_of(request: Any) -> Sequence[tuple[str, str]]:
-    """Who says what in a question to a model, as the journal has it; empty for other requests."""
-    found = _table(request).get("messages")
-    messages = map(_table, cast(list[Any], found) if isinstance(found, list) else [])
-    return [(str(one.get("role", "")), str(one.get("text", ""))) for one in messages]
-
-
-def _table(value: Any) -> dict[str, Any]:
-    """The value if it is an object of JSON, else an empty one."""
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
-
-
-def _under_way(
-    episode: Episode, rows: Sequence[StepRow], calls: Sequence[Call]
-) -> tuple[int, Sequence[tuple[str, str]], Sequence[Call]] | None:
-    """The trial whose attempt is not there yet: its number, what it is shown, and its steps. None: there is none."""
-    number = len(episode.trials) + 1
-    own = [call for call in calls if call.trial == number]
-    return (number, _prompt(rows, own), own) if own else None
-
-
-def _doing(episode: Episode, running: bool, calls: Sequence[Call]) -> str:
+def _doing(episode: Episode, known: Beside) -> str:
     """What is done now, in words; "" if nobody drives it."""
-    if not running:
+    if not known.running:
         return ""
     limits = Limits(**cast(dict[str, Any], Recipe.completed(episode.head.settings)["limits"]))
     move = due(episode, limits)
     if not isinstance(move, Move):
         return "ending"
-    now = next((call.name.partition("#")[0] for call in reversed(calls) if not call.done), "")
-    at = f"trial {move.trial} of {limits.trials}: " if move.trial else ""
+    now = next((call.name.partition("#")[0] for call in reversed(calls_of(known.steps)) if not call.done), "")
+    at = f"try {move.trial} of {limits.trials}: " if move.trial else ""
     return f"{at}{DOING[move.kind]}{f' ({now})' if now else ''}"
 
 
@@ -219,52 +110,76 @@ async def live(request: Request) -> Response:
 
 
 async def step(request: Request) -> Response:
-    """One step of the journal: what was asked, and what came back."""
-    studio, number = studio_of(request), int(request.path_params["number"])
-    found = await studio.store.load(request.path_params["id"], agent=studio.agent_id)
+    """One step of the journal: its request and its response."""
+    studio, number, found = studio_of(request), int(request.path_params["number"]), await _one(request)
     rows = await studio.store.steps(found.id)
     if not 1 <= number <= len(rows):
         raise NotFound(f"Episode {found.id} has {len(rows)} steps, not {number}.")
     row = rows[number - 1]
     messages = messages_of(row.request)
-    settings = {name: part for name, part in _table(row.request).items() if name != "messages"}
-    content = _table(row.result).get("content")
+    settings = {name: part for name, part in table_of(row.request).items() if name != "messages"}
     return render(
         request,
         "step.html",
         episode=found,
-        call=_call(number, row),
+        call=calls_of(rows)[number - 1],
         key=row.key,
         last=len(rows),
         messages=messages,
-        rest=pretty(settings if messages else row.request),
-        answer=content if isinstance(content, str) and messages else "",
-        result=pretty(row.result) if row.done else "",
+        rest=list(formatted(settings if messages else row.request)),
+        answer=list(_answer(row)) if row.done else [],
+        raw=[_json(row.request), _json(row.result)],
     )
+
+
+def _answer(row: StepRow) -> Any:
+    """The response: what a model said first, then the rest of it."""
+    table = table_of(row.result)
+    content = table.get("content")
+    if isinstance(content, str) and content:
+        yield from formatted(_parsed(content))
+        yield from formatted({name: part for name, part in table.items() if name not in ("content", "usage")})
+    else:
+        yield from formatted(row.result)
+
+
+def _parsed(text: str) -> Any:
+    """An object of JSON as such; any other text as it is."""
+    try:
+        found = json.loads(text) if text.lstrip().startswith("{") else text
+    except ValueError:
+        return text
+    return found
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 async def image(request: Request) -> Response:
     """An image of the episode, by its number from 1."""
-    studio, number = studio_of(request), int(request.path_params["number"])
-    found = await studio.store.load(request.path_params["id"], agent=studio.agent_id)
-    images = _images(found)
+    number, found = int(request.path_params["number"]), await _one(request)
+    images = images_of(found)
     if not 1 <= number <= len(images):
         raise NotFound(f"Episode {found.id} has {len(images)} images, not {number}.")
     data = images[number - 1].data
     return Response(data, media_type=format_of(data).media_type)
 
 
-def _images(episode: Episode) -> Sequence[Image]:
-    """All images of the episode: of the task, of steps, of feedback."""
-    return [
-        *episode.task.images,
-        *(one for trial in episode.trials for step in trial.attempt.steps for one in step.images),
-        *(one for trial in episode.trials if trial.feedback for one in trial.feedback.images),
-    ]
+async def annotate(request: Request) -> Response:
+    """Keeps a person's score of the result, as `mulligan runs rate` does."""
+    studio, form, found = studio_of(request), form_of(request), await _one(request)
+    try:
+        score = float(form.get("score", ""))
+    except ValueError as error:
+        raise InvalidInput("Choose a score from 0 to 1.") from error
+    await rate(studio.store, found.id, None, score, form.get("comment", "").strip(), person())
+    return RedirectResponse(f"/runs/{quote(found.id, safe='')}#ratings", 303)
 
 
 routes = [
     Route("/runs/{id}", episode),
+    Route("/runs/{id}", annotate, methods=["POST"]),
     Route("/runs/{id}/live", live),
     Route("/runs/{id}/steps/{number:int}", step),
     Route("/runs/{id}/images/{number:int}", image),

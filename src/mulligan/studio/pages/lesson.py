@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -14,18 +16,19 @@ from starlette.routing import Route
 
 from mulligan.bank.bank import Bank
 from mulligan.bank.changes import since
-from mulligan.bank.exchange.lesson_page import around, existing, facts
+from mulligan.bank.exchange.lesson_page import around, change_word, existing, facts
 from mulligan.core.codec import digest, to_json
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound
 from mulligan.core.lesson import LessonFields, annotations_of, fields_with
-from mulligan.core.lessons import Version
+from mulligan.core.lessons import Receipt, Version
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson
 from mulligan.core.worth import Tally
 from mulligan.studio.charts import intervals
-from mulligan.studio.diffs import Line, diff
-from mulligan.studio.rendering import environment, harmless, render, studio_of
+from mulligan.studio.rendering import Studio, environment, harmless, render, studio_of, when
 from mulligan.studio.safety import form_of
+from mulligan.text.pages import Diff
+from mulligan.text.plain import count
 
 NEWEST = 30
 """Changes in the history that the page shows, unless all are asked for."""
@@ -41,16 +44,19 @@ ARRANGED = ("title", "description", "content", "query", "kind")
 
 @dataclass(frozen=True)
 class Past:
-    """A change in the history. recall: the id of the recall that showed or withheld it, with its score then.
+    """A change in the history.
 
-    changes: of the text; fields: the other fields that changed, as they were and as they became.
+    recall: the id of the recall that showed or withheld it, with its score then, and whether the task succeeded.
+    diff: of the text; fields: the other fields that changed, as they were and as they became.
     """
 
     version: Version
+    word: str
     why: str
     recall: str
     score: str
-    changes: Sequence[Line]
+    success: bool | None
+    diff: Sequence[Diff]
     fields: Sequence[tuple[str, str, str]]
 
 
@@ -69,40 +75,43 @@ def text_of(form: Mapping[str, str], name: str) -> str:
 
 
 async def lesson(request: Request) -> Response:
-    bank, id = studio_of(request).bank, str(request.path_params["id"])
+    studio, id = studio_of(request), str(request.path_params["id"])
+    bank = await studio.bank_of(id)
     found = await bank.get(id)
     if found.id != id:  # a beginning of an id
         return RedirectResponse(address(found.id))
     counted = {one.id: one.tally for one in await bank.worth(of=[id])}
-    history = _history(await bank.history(id))
+    past = await bank.history(id)
     whole = bool(request.query_params.get("full"))
+    history = await _history(bank, past, None if whole else NEWEST)
     its = await around(bank, found)
     return render(
         request,
         "lesson.html",
         lesson=found,
         version=version_of(found),
-        facts=facts(found),
+        facts=_facts(found),
         others={name: help for name, help in TEXTS.items() if name not in ARRANGED},
         lineage=its.lineage,
         near=its.near,
         worth=counted.get(id),
         plot=intervals(_bars(counted, found)),
-        history=history if whole else history[:NEWEST],
-        older=0 if whole else max(len(history) - NEWEST, 0),
+        history=history,
+        older=max(len(past) - len(history), 0),
+        undoable=found.state == "retired" or len([one for one in past if one.lesson is not None]) > 1,
         merged=found.origin.kind == "merged" or (found.nature == "fact" and bool(found.origin.parents)),
     )
 
 
 def _bars(counted: Mapping[str, Tally], lesson: Lesson) -> Sequence[tuple[str, Tally]]:
     """What is measured of a lesson, and of the whole bank to compare it with."""
-    named = {lesson.id: "this lesson", "": "all draws of the bank"}
+    named = {lesson.id: "this lesson", "": "whole bank"}
     return [(named[id], counted[id]) for id in named if id in counted]
 
 
 async def plot(request: Request) -> Response:
     """What a lesson is worth, as a file."""
-    bank = studio_of(request).bank
+    bank = await studio_of(request).bank_of(str(request.path_params["id"]))
     found = await bank.get(str(request.path_params["id"]))
     counted = {one.id: one.tally for one in await bank.worth(of=[found.id])}
     drawn = intervals(_bars(counted, found))
@@ -112,7 +121,16 @@ async def plot(request: Request) -> Response:
     return Response(svg, media_type="image/svg+xml")
 
 
-def _history(versions: Sequence[Version]) -> Sequence[Past]:
+def _facts(lesson: Lesson) -> Mapping[str, str]:
+    """As `facts`, with times in the zone of all pages, and without what the page says elsewhere."""
+    said = {name: text for name, text in facts(lesson).items() if name not in ("id", "state", "flags", "context")}
+    used = f"{count(lesson.uses, 'time')}, last {when(lesson.last_used)}" if lesson.last_used else "never"
+    return {
+        name.capitalize(): text for name, text in {**said, "created": when(lesson.created), "recalled": used}.items()
+    }
+
+
+async def _history(bank: Bank, versions: Sequence[Version], most: int | None) -> Sequence[Past]:
     """Newest first, each with what it changed."""
     found: list[Past] = []
     before: Lesson | None = None
@@ -122,15 +140,33 @@ def _history(versions: Sequence[Version]) -> Sequence[Past]:
         found.append(
             Past(
                 one,
+                "shown" if one.change == "used" else change_word(one),
                 str(detail.get("why", "")),
                 recall if isinstance(recall, str) else "",
                 f"{score:.2f}" if isinstance(score, float | int) else "",
-                diff(before.content, one.lesson.content) if before and one.lesson else (),
+                None,
+                _content_change(before, one.lesson),
                 _changed(before, one.lesson) if before and one.lesson else (),
             )
         )
         before = one.lesson or before
-    return found[::-1]
+    return await asyncio.gather(*(_with_outcome(bank, one) for one in found[::-1][:most]))
+
+
+def _content_change(before: Lesson | None, after: Lesson | None) -> Sequence[Diff]:
+    changed = before and after and before.content != after.content
+    return [Diff(before.content, after.content)] if before and after and changed else ()
+
+
+async def _with_outcome(bank: Bank, past: Past) -> Past:
+    """With how the task ended that the recall was for."""
+    if not past.recall:
+        return past
+    try:
+        receipt = await bank.receipt(past.recall)
+    except NotFound:
+        return past
+    return replace(past, success=next((one.success for one in receipt.outcomes if one.success is not None), None))
 
 
 def _table(value: Any) -> Mapping[str, Any]:
@@ -153,11 +189,11 @@ def _shown(value: Any) -> str:
 
 async def change(request: Request) -> Response:
     """Changes a lesson as `mulligan memory` does, and shows it, or the first of those that an unmerge brought back."""
-    bank, id, form = studio_of(request).bank, str(request.path_params["id"]), form_of(request)
+    studio, id, form = studio_of(request), str(request.path_params["id"]), form_of(request)
     do = CHANGES.get(form.get("do", ""))
     if do is None:
         raise InvalidInput(f"There is no such change of a lesson. Available: {', '.join(CHANGES)}")
-    await bank.get(id)  # of another agent: as if there were none
+    bank = await studio.bank_of(id)  # of an agent that is not served: as if there were none
     with acting_as("studio"):
         return RedirectResponse(address(await do(bank, id, form)), 303)
 
@@ -226,10 +262,18 @@ CHANGES: Mapping[str, Callable[[Bank, str, Mapping[str, str]], Awaitable[str]]] 
 """The changes by the names that forms have for them; each returns the id of the lesson to show next."""
 
 
+async def _receipt(studio: Studio, id: str) -> tuple[Bank, Receipt]:
+    """The recall of this id, and the bank that keeps it."""
+    for name in [None] if studio.agent_id is not None else [None, "", *await studio.store.memory.lessons.agents()]:
+        bank = studio.bank if name is None else studio.chosen_bank(name)
+        with suppress(NotFound):
+            return bank, await bank.receipt(id)
+    raise NotFound(f"There is no recall {id!r} here.")
+
+
 async def receipt(request: Request) -> Response:
     """A recall: what it was for, what it gave and withheld, and how the task ended."""
-    bank = studio_of(request).bank
-    found = await bank.receipt(str(request.path_params["id"]))
+    bank, found = await _receipt(studio_of(request), str(request.path_params["id"]))
     lessons = {one.id: one for one in await existing(bank, (*found.lessons, *found.withheld))}
     return render(request, "receipt.html", receipt=found, lessons=lessons)
 

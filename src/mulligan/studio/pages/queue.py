@@ -1,4 +1,4 @@
-"""The queue: work of the bank that is not done, and the questions that wait for an answer."""
+"""The queue: pending jobs of the bank, and the questions that wait for an answer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from mulligan.bank.bank import Bank
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import QueueStatus
 from mulligan.studio.pages.lesson import address, text_of
@@ -20,7 +21,7 @@ KINDS: Mapping[QueueStatus, str] = {"queued": "", "running": "going", "waiting":
 
 
 async def queue(request: Request) -> Response:
-    """The oldest work that is not done, as `mulligan memory pending` lists it."""
+    """Pending jobs, oldest first, as `mulligan memory pending` lists them."""
     return render(
         request,
         "queue.html",
@@ -28,6 +29,13 @@ async def queue(request: Request) -> Response:
         kinds=KINDS,
         live="/queue/live",
     )
+
+
+async def _bank_of(request: Request) -> Bank:
+    """The bank of the work that the address names. Raises `NotFound`, for that of a bank that is not served too."""
+    studio = studio_of(request)
+    work = await studio.store.memory.queue.look(studio.agent_id, str(request.path_params["id"]))
+    return studio.chosen_bank(work.agent_id)
 
 
 async def live(request: Request) -> Response:
@@ -38,14 +46,14 @@ async def live(request: Request) -> Response:
 async def question(request: Request) -> Response:
     """What a piece of work waits for, with a form for its answer."""
     work = str(request.path_params["id"])
-    found = await studio_of(request).bank.question(work)
+    found = await (await _bank_of(request)).question(work)
     schema = json.dumps(found.schema, ensure_ascii=False, indent=2)
     return render(request, "question.html", work=work, question=found, schema=schema)
 
 
 async def commit(request: Request) -> Response:
     """Answers a question, as `mulligan memory commit` does."""
-    bank = studio_of(request).bank
+    bank = await _bank_of(request)
     try:
         answer = json.loads(text_of(form_of(request), "answer"))
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,29 +10,46 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mulligan.app.story import state
+from mulligan.app.story import state, state_words, verdict
+from mulligan.core.errors import StoreError
 from mulligan.core.protocols import Brief
+from mulligan.core.records import Episode
 from mulligan.studio.marks import kind_of_state
 from mulligan.studio.pages import episode
 from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query
+from mulligan.text.web_pages import KINDS
 
 STATES: Mapping[str, tuple[str, Sequence[str]]] = {
     "": ("all", ()),
     "solved": ("solved", ("solved",)),
     "failed": ("not solved", ("exhausted", "gave_up", "stuck", "unconfirmed")),
-    "paused": ("paused, or stopped by an error", ("error", "interrupted", "over_budget")),
+    "paused": ("paused or stopped by an error", ("error", "interrupted", "over_budget")),
     "going": ("not ended", ("",)),
 }
 """What a list can be filtered by: its name in an address, what it is called, and the reasons that it takes."""
+MAX_TRIES = 30
+"""Tries of a run above which its row says their number alone: reading them all would take too long."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A run in the list. kind: of its badge."""
+    """A run in the list.
+
+    Attributes:
+        kind: of its badge.
+        dots: of each try the kind of its verdict, and the verdict in words.
+        reason: why it stopped before its end.
+        of: the kind of its task, or else the function or the agent that it is of.
+    """
 
     brief: Brief
     state: str
     kind: str
+    dots: Sequence[tuple[str, str]] = ()
+    seconds: float | None = None
+    tokens: int | None = None
+    reason: str = ""
+    of: str = ""
 
 
 async def runs(request: Request) -> Response:
@@ -47,7 +65,7 @@ async def runs(request: Request) -> Response:
         benches=benches,
     )
     shown = found[:PAGE_ROWS]
-    rows = Rows([await _row(studio, one) for one in shown], shown[-1].id if len(found) > PAGE_ROWS else "")
+    rows = Rows(await rows_of(studio, shown), shown[-1].id if len(found) > PAGE_ROWS else "")
     return render(
         request,
         "runs.html",
@@ -55,14 +73,50 @@ async def runs(request: Request) -> Response:
         more=with_query(request, after=rows.next) if rows.next else "",
         filters={"q": text, "state": chosen, "benches": benches},
         states={name: said for name, (said, _) in STATES.items()},
+        totals=_totals(rows.items),
         live="" if after else "/runs/live",
     )
+
+
+async def rows_of(studio: Studio, briefs: Sequence[Brief]) -> Sequence[Row]:
+    return await asyncio.gather(*(_row(studio, one) for one in briefs))
 
 
 async def _row(studio: Studio, brief: Brief) -> Row:
     running = brief.stop is None and await studio.store.holder(brief.id) is not None
     said = state(brief, running)
-    return Row(brief, said, kind_of_state(brief, said))
+    kind = kind_of_state(brief, said)
+    found = await _episode(studio, brief)
+    of = str(brief.head.settings.get("function") or brief.agent or "")
+    if found is None:
+        return Row(brief, state_words(said), kind, of=of)
+    verdicts = [verdict(trial.feedback) for trial in found.trials]
+    dots = [(KINDS.get(mark, ""), word) for mark, word in verdicts]
+    reason = found.stop.detail if found.stop and said.startswith("paused") else ""
+    return Row(brief, state_words(said), kind, dots, found.seconds, found.usage.tokens, reason, found.task.kind or of)
+
+
+async def _episode(studio: Studio, brief: Brief) -> Episode | None:
+    """The whole run; None where that would take long, or cannot be read."""
+    if brief.trials > MAX_TRIES:
+        return None
+    try:
+        return await studio.store.load(brief.id)
+    except StoreError:
+        return None
+
+
+def _totals(rows: Sequence[Row]) -> Mapping[str, str]:
+    """Of the runs on the page."""
+    solved = [row for row in rows if row.brief.stop == "solved"]
+    first = [row for row in solved if row.brief.trials == 1]
+    return {
+        "runs": str(len(rows)),
+        "solved": str(len(solved)),
+        "at the first try": str(len(first)),
+        "tokens": f"{sum(row.tokens or 0 for row in rows):,}",
+        "seconds": f"{sum(row.seconds or 0 for row in rows):,.1f}",
+    }
 
 
 async def live(request: Request) -> Response:

@@ -1,4 +1,5 @@
-// Keeps a page that follows something up to date. Each page works without this file.
+// Keeps a page that follows something up to date, applies filters at once, copies texts, and takes keys. Each page
+// works without this file.
 (() => {
   "use strict";
   const main = document.querySelector("main");
@@ -59,6 +60,8 @@
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.querySelector("main");
       if (fresh) morph(main, fresh);
+      decorate();
+      sortable();
       if (!main.dataset.live) close();
     } catch {
       // the studio was stopped: the page stays as it is
@@ -84,7 +87,147 @@
     events.addEventListener("error", () => delete document.documentElement.dataset.following);
   };
 
-  if (!main || !("EventSource" in window)) return;
+  // A button in each text that is long enough to be worth copying.
+  const decorate = () => {
+    if (!navigator.clipboard) return;
+    for (const text of main.querySelectorAll("pre")) {
+      if (text.querySelector(".copy") || text.textContent.length < 20) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "copy";
+      button.textContent = "Copy";
+      button.addEventListener("click", async () => {
+        const copy = text.cloneNode(true);
+        for (const one of copy.querySelectorAll(".copy, .hidden")) one.remove();
+        const rows = text.classList.contains("diff") ? [...copy.children].map((row) => row.textContent) : null;
+        await navigator.clipboard.writeText(rows ? rows.join("\n") : copy.textContent);
+        button.textContent = "Copied";
+        setTimeout(() => (button.textContent = "Copy"), 1500);
+      });
+      text.append(button);
+    }
+  };
+
+  // A click on the heading of a column sorts the rows of the page.
+  const value = (row, column) => {
+    const cell = row.children[column];
+    const time = cell.querySelector("time");
+    const text = time ? time.dateTime : cell.textContent.trim();
+    const number = Number(text.replace(/[,%+$]/g, ""));
+    return text === "" ? null : Number.isNaN(number) ? text : number;
+  };
+  const sort = (table, column, down) => {
+    const rows = [...table.tBodies[0].rows].map((row, n) => [row, value(row, column), n]);
+    const order = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+    rows.sort(([, a, n], [, b, m]) => (a === null ? 1 : b === null ? -1 : (down ? order(b, a) : order(a, b)) || n - m));
+    table.tBodies[0].append(...rows.map(([row]) => row));
+    [...table.tHead.rows[0].cells].forEach((cell, n) => {
+      if (n === column) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+      else cell.removeAttribute("aria-sort");
+    });
+  };
+  const sorted = new Map();
+  const sortable = () => {
+    document.querySelectorAll(".rows table").forEach((table, number) => {
+      const cells = table.tHead ? [...table.tHead.rows[0].cells] : [];
+      if (!cells.length || table.tBodies[0].rows.length < 2) return;
+      cells.forEach((cell, column) => {
+        if (cell.querySelector("button")) return;
+        const button = document.createElement("button");
+        button.type = "button";
+        button.append(...cell.childNodes);
+        cell.append(button);
+        button.addEventListener("click", () => {
+          const down = cell.getAttribute("aria-sort") === "ascending";
+          sorted.set(number, [column, down]);
+          sort(table, column, down);
+        });
+      });
+      if (sorted.has(number)) sort(table, ...sorted.get(number));
+    });
+  };
+
+  // Filters apply at once.
+  for (const form of document.querySelectorAll("form[data-at-once]")) {
+    form.addEventListener("change", (event) => {
+      if (event.target.type !== "search") form.requestSubmit();
+    });
+  }
+
+  // A selection of rows is kept while its list is paged, filtered and sorted.
+  const SELECTION = "mulligan selection";
+  const select = (form) => {
+    const asked = new URLSearchParams(location.search).getAll("id");
+    const chosen = new Set([...asked, ...JSON.parse(sessionStorage.getItem(SELECTION) || "[]")]);
+    const boxes = [...form.querySelectorAll("input[type=checkbox][name=id]")];
+    const count = form.querySelector("[data-count]");
+    const clear = document.createElement("button");
+    clear.type = "button";
+    clear.textContent = "Clear selection";
+    const keep = () => {
+      sessionStorage.setItem(SELECTION, JSON.stringify([...chosen]));
+      const elsewhere = [...chosen].filter((id) => !boxes.some((box) => box.value === id)).length;
+      count.textContent = chosen.size ? `${chosen.size} selected${elsewhere ? `, ${elsewhere} not on this page` : ""} ` : "";
+      if (chosen.size) count.append(clear);
+    };
+    clear.addEventListener("click", () => {
+      chosen.clear();
+      for (const box of boxes) box.checked = false;
+      keep();
+    });
+    for (const box of boxes) {
+      box.checked = chosen.has(box.value);
+      box.addEventListener("change", () => {
+        if (box.checked) chosen.add(box.value);
+        else chosen.delete(box.value);
+        keep();
+      });
+    }
+    form.addEventListener("submit", () => {
+      for (const id of chosen) {
+        if (boxes.some((box) => box.value === id)) continue;
+        const field = document.createElement("input");
+        field.type = "hidden";
+        field.name = "id";
+        field.value = id;
+        form.append(field);
+      }
+    });
+    keep();
+  };
+  document.querySelectorAll("form[data-selects]").forEach(select);
+  if (location.pathname.startsWith("/bank/lessons/")) sessionStorage.removeItem(SELECTION);
+
+  // "/" goes to the search; k, d and s decide on candidates.
+  const review = document.querySelector("[data-review]");
+  const candidate = () => document.activeElement.closest("[data-review] > li") || review.firstElementChild;
+  document.addEventListener("keydown", (event) => {
+    if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+    const search = document.querySelector("input[type=search]");
+    if (event.key === "/" && search) {
+      event.preventDefault();
+      search.focus();
+      search.select();
+    } else if (review && ["k", "d", "s"].includes(event.key) && candidate()) {
+      event.preventDefault();
+      const button = candidate().querySelector(`button[value=${event.key === "k" ? "keep" : "drop"}]`);
+      if (event.key === "s") (candidate().nextElementSibling || review.firstElementChild).focus();
+      else if (button) button.click();
+    }
+  });
+
+  // On paper nothing is folded.
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open])")];
+    for (const one of opened) one.open = true;
+  });
+  addEventListener("afterprint", () => opened.forEach((one) => (one.open = false)));
+
+  if (!main) return;
+  decorate();
+  sortable();
+  if (!("EventSource" in window)) return;
   follow();
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) close();

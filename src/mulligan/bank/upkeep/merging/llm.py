@@ -81,6 +81,8 @@ class Llm:
     def take(self, lessons: Sequence[Lesson], answer: Json) -> Lesson:
         both = one_lesson(lessons, least=2, mixed=self._mixed, name="llm")
         table = object_of(answer, "The merged lesson")
+        if len(missing := [name for name in (*TEXTS, "query", "abstraction_level") if name not in table]) > 1:
+            raise BadAnswer(f"The merged lesson has no {', '.join(missing[:-1])} and {missing[-1]}.")
         draft = lesson_from(answer, "The merged lesson")
         level = table.get("abstraction_level")
         if isinstance(level, bool) or level not in LEVELS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -19,6 +20,7 @@ from mulligan.core.lessons import (
     Change,
     Delta,
     Link,
+    Order,
     Part,
     Receipt,
     Row,
@@ -355,6 +357,20 @@ def resolve(db: Connection, agent: int | None, prefix: str) -> str:
     raise AmbiguousId(f"{prefix!r} begins several lessons: {', '.join(ids[:5])}{more}. Give more of the id.")
 
 
+_PLAIN = re.compile(r"[ !#-\[\]-~]+")
+"""A text that stands in the JSON of a record as it is: of ASCII, without quotes, backslashes and ends of lines."""
+_MAY_HOLD = "(lower(r.record) LIKE lower(:text) ESCAPE '~' OR r.record LIKE :escaped ESCAPE '~')"
+"""Whether a record may hold a plain text: letters beyond ASCII, which JSON escapes, may fold to letters of it."""
+_WORTH = "LEFT JOIN worth h ON h.lesson = l.n AND h.agent = l.agent"
+_ORDERS: Mapping[Order, tuple[str, str]] = {
+    "newest": ("", ""),
+    "uses": ("LEFT JOIN uses u ON u.n = l.n", "coalesce(u.uses, 0) DESC, "),
+    "worth": (_WORTH, "coalesce(h.positive, -1.0) DESC, "),
+    "harm": (_WORTH, "coalesce(h.positive, 2.0), "),
+}
+"""What each order of a list joins, and how it begins."""
+
+
 def listed(db: Connection, agent: int | None, which: Selection) -> Sequence[Lesson]:
     """Selects numbers first, so that only the texts asked for are read."""
     states = ", ".join(f":state{n}" for n in range(len(which.states)))
@@ -386,7 +402,13 @@ def listed(db: Connection, agent: int | None, which: Selection) -> Sequence[Less
         source = f"({keyed}) k CROSS JOIN lessons l"
         chosen.append("l.n = k.lesson")
         values["keys"] = json_text(list(which.keys))
-    query = f"SELECT l.n FROM {source} WHERE {' AND '.join(chosen)} ORDER BY l.n DESC"
+    joined, order = _ORDERS[which.order]
+    if which.text and _PLAIN.fullmatch(which.text):
+        joined += " JOIN log r ON r.seq = l.version"
+        chosen.append(_MAY_HOLD)
+        values["text"] = f"%{re.sub('[~%_]', lambda found: f'~{found[0]}', which.text)}%"
+        values["escaped"] = "%\\u%"
+    query = f"SELECT l.n FROM {source} {joined} WHERE {' AND '.join(chosen)} ORDER BY {order}l.n DESC"
     fits = _filter(which)
     if fits is None:
         with closing(db.execute(f"{query} LIMIT {1 << 60} OFFSET :offset", {**values, "offset": which.offset})) as rows:

@@ -1,0 +1,157 @@
+"""What the journal, the bank and the queue have of an episode, beside its own record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from mulligan.core.episode import RESUMABLE
+from mulligan.core.errors import NotFound
+from mulligan.core.lessons import Queued, Receipt
+from mulligan.core.protocols import StepRow, Store
+from mulligan.core.records import Episode, Lesson, Usage
+
+LEARNING: Mapping[str, str] = {
+    "queued": "Queued. To run it: mulligan memory work",
+    "running": "Learning now.",
+    "waiting": "It waits for an answer: mulligan memory pending",
+}
+"""What is said of work of the bank that is not done, by its status."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a page has that the record of the episode itself does not.
+
+    Attributes:
+        steps: of its journal.
+        running: whether somebody drives it now.
+        learned: lessons that the bank learned from it; learning: why there are none (yet), in a sentence.
+        receipt: of its recall; withheld: the lessons that its draw withheld.
+        prompts: who says what in the first question to the actor, by the number of the try.
+    """
+
+    steps: Sequence[StepRow] = ()
+    running: bool = False
+    learned: Sequence[Lesson] = ()
+    learning: str = ""
+    receipt: Receipt | None = None
+    withheld: Sequence[Lesson] = ()
+    prompts: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict[int, Sequence[tuple[str, str]]])
+
+
+async def beside(store: Store, episode: Episode) -> Beside:
+    """What the journal, the bank and the queue have of an episode."""
+    steps = await store.steps(episode.id)
+    running = episode.stop is None and await store.holder(episode.id) is not None
+    agent, receipt = str(episode.head.settings.get("bank") or episode.agent), None
+    if episode.recall is not None:
+        with suppress(NotFound):
+            receipt = await store.memory.lessons.receipt(agent, episode.recall.id)
+    withheld = await store.memory.lessons.there(agent, list(receipt.withheld)) if receipt else ()
+    work = await _learning(store, agent, episode, receipt)
+    ids = [str(id) for one in work for id in _ids(one.result)]
+    learned = await store.memory.lessons.there(agent, list(dict.fromkeys(ids)))
+    return Beside(
+        steps,
+        running,
+        learned,
+        "" if learned else _why_nothing(episode, work),
+        receipt,
+        withheld,
+        {trial: prompt for trial in range(1, len(episode.trials) + 2) if (prompt := _prompt(steps, trial))},
+    )
+
+
+async def _learning(store: Store, agent: str, episode: Episode, receipt: Receipt | None) -> Sequence[Queued]:
+    """The work of the bank that learns from an episode, alone or with others of its task."""
+    from mulligan.bank.learn.learning import key_of  # loads the bank
+
+    queue, found = store.memory.queue, list[str]()
+    for kind in ("facts", "extract"):
+        found += [id] if (id := await queue.find(agent, kind, key_of([episode]))) else []
+    found += [one.work for one in receipt.outcomes if one.work] if receipt else []
+    work: list[Queued] = []
+    for id in dict.fromkeys(found):
+        with suppress(NotFound):
+            work.append(await queue.look(agent, id))
+    return work
+
+
+def _ids(result: Any) -> Sequence[Any]:
+    table = table_of(result)
+    return [id for name in ("lessons", "folded", "skipped") for id in cast(list[Any], table.get(name) or [])]
+
+
+def _why_nothing(episode: Episode, work: Sequence[Queued]) -> str:
+    for one in work:
+        if one.status in LEARNING:
+            return LEARNING[one.status]
+        if one.status == "failed":
+            return f"Learning failed: {one.error}"
+    reasons = [str(table_of(one.result).get("nothing_because") or "") for one in work]
+    if work:
+        return next(filter(None, reasons), "Nothing: the bank found nothing new in it.")
+    if episode.head.settings.get("learns"):
+        return "Nothing yet." if episode.stop is None or episode.stop.reason in RESUMABLE else "Nothing."
+    return "Nothing: it ran without a bank to learn into. To learn from a run: mulligan solve --memory"
+
+
+def table_of(value: Any) -> dict[str, Any]:
+    """The value if it is an object of JSON, else an empty one."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def messages_of(request: Any) -> Sequence[tuple[str, str]]:
+    """Who says what in a question to a model, as the journal has it; empty for other requests."""
+    found = table_of(request).get("messages")
+    messages = map(table_of, cast(list[Any], found) if isinstance(found, list) else [])
+    return [(str(one.get("role", "")), str(one.get("text", ""))) for one in messages]
+
+
+def _prompt(steps: Sequence[StepRow], trial: int) -> Sequence[tuple[str, str]]:
+    """Who says what in the first question to the actor."""
+    asked = (row.request for row in steps if row.key.startswith(f"trial.{trial}/act/model."))
+    return messages_of(next(asked, None))
+
+
+# --- steps of the journal -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Call:
+    """A step of the journal: a model call, a tool call, or another effect.
+
+    Attributes:
+        number: among the steps of the episode, from 1.
+        name: what was called, such as "model.actor#1"; `move` is what it was called for, such as "act".
+        usage: of a model call that is done.
+    """
+
+    number: int
+    trial: int
+    move: str
+    name: str
+    done: bool
+    usage: Usage | None
+
+
+def calls_of(steps: Sequence[StepRow]) -> Sequence[Call]:
+    return [_call(number, row) for number, row in enumerate(steps, 1)]
+
+
+def _call(number: int, row: StepRow) -> Call:
+    path, _, name = row.key.rpartition("/")
+    trial, _, move = path.partition("/")
+    digits = trial.removeprefix("trial.")
+    usage = table_of(table_of(row.result).get("usage")) if "model." in name else {}
+    return Call(
+        number=number,
+        trial=int(digits) if digits.isdecimal() else 0,
+        move=move or path,
+        name=name,
+        done=row.done,
+        usage=Usage(**usage) if usage else None,
+    )

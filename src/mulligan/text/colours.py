@@ -1,0 +1,45 @@
+"""Code in pieces for colours: comments, strings, numbers and key words of the languages that agents mostly write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+LONG = 40_000
+"""Characters of a text above which it stays without colours."""
+
+_CODE = re.compile(
+    r"^\s*(?:def |class |async def |import \w|from [\w.]+ import |@\w+|function\b|const |let |export "
+    r"|SELECT |INSERT |CREATE |#include|#!/|package |func |fn |pub |use \w+::|public |assert )",
+    re.MULTILINE,
+)
+_WORDS = (
+    "and|as|assert|async|await|break|case|catch|class|const|continue|def|del|elif|else|except|export|extends|False|false|"
+    "finally|fn|for|from|func|function|global|if|impl|import|in|interface|is|lambda|let|match|mod|mut|new|None|nonlocal|"
+    "not|null|or|package|pass|private|pub|public|raise|return|self|static|struct|switch|this|throw|True|true|try|type|"
+    "use|var|void|while|with|yield|SELECT|FROM|WHERE|INSERT|INTO|UPDATE|SET|DELETE|CREATE|TABLE|JOIN|ON|GROUP|BY|ORDER|"
+    "LIMIT|AND|OR|NOT|NULL|AS"
+)
+_PIECES = re.compile(
+    r"(?P<comment>(?<!\S)#[^\n]*|(?<![:\w])//[^\n]*|/\*.*?\*/)"
+    r"|(?P<string>\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\\n])*\"|(?<!\w)'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\\n])*`)"
+    r"|(?P<number>(?<![\w.])\d[\d_.]*\b)"
+    rf"|(?P<word>\b(?:{_WORDS})\b)",
+    re.DOTALL,
+)
+
+
+def coloured(text: str) -> Iterator[tuple[str, str]]:
+    """The text in pieces, each with its kind: "comment", "string", "number", "word", or "" for all else. A text that
+    does not look like code is one piece."""
+    if len(text) > LONG or not _CODE.search(text):
+        yield text, ""
+        return
+    at = 0
+    for found in _PIECES.finditer(text):
+        if found.start() > at:
+            yield text[at : found.start()], ""
+        yield found[0], found.lastgroup or ""
+        at = found.end()
+    if at < len(text):
+        yield text[at:], ""

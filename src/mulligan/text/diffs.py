@@ -1,0 +1,78 @@
+"""What changed from one text to another, line by line, and within a line word by word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+MAX_LINES = 3000
+"""Lines of each text that are compared: more takes too long."""
+AROUND = 3
+"""Unchanged lines that are shown before and after a change."""
+ALIKE = 0.4
+"""How alike two lines are at least whose words are compared."""
+MAX_WORDS = 200
+"""Words of a line that is compared word by word."""
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class DiffLine:
+    """A line of a comparison.
+
+    Attributes:
+        sign: "+" added, "-" removed, " " unchanged, "@" where the lines below it stand.
+        parts: the text in pieces, each with whether it differs from the line that it replaced or was replaced by.
+    """
+
+    sign: str
+    parts: tuple[tuple[str, bool], ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(part for part, _ in self.parts)
+
+
+def diff(before: str, after: str) -> Sequence[DiffLine]:
+    """The changed lines with those around them; empty if nothing changed."""
+    old, new = (text.splitlines()[:MAX_LINES] for text in (before, after))
+    return [
+        line
+        for group in SequenceMatcher(None, old, new).get_grouped_opcodes(AROUND)
+        for line in _group(group, old, new)
+    ]
+
+
+def _group(
+    group: Sequence[tuple[str, int, int, int, int]], old: Sequence[str], new: Sequence[str]
+) -> Iterator[DiffLine]:
+    (_, a, _, b, _), (_, _, c, _, d) = group[0], group[-1]
+    yield DiffLine("@", ((f"@@ -{a + 1},{c - a} +{b + 1},{d - b} @@", False),))
+    for tag, i, j, k, m in group:
+        if tag == "equal":
+            yield from (DiffLine(" ", ((line, False),)) for line in old[i:j])
+            continue
+        removed, added = old[i:j], new[k:m]
+        pairs = [_words(*pair) for pair in zip(removed, added, strict=False)] if len(removed) == len(added) else []
+        yield from (DiffLine("-", pairs[n][0] if pairs else ((line, False),)) for n, line in enumerate(removed))
+        yield from (DiffLine("+", pairs[n][1] if pairs else ((line, False),)) for n, line in enumerate(added))
+
+
+def _words(before: str, after: str) -> tuple[tuple[tuple[str, bool], ...], tuple[tuple[str, bool], ...]]:
+    """Both lines in pieces; one whole piece each where they have little in common."""
+    old, new = _WORDS.findall(before), _WORDS.findall(after)
+    whole = ((before, False),), ((after, False),)
+    if max(len(old), len(new)) > MAX_WORDS:
+        return whole
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    if matcher.ratio() < ALIKE:
+        return whole
+    left, right = list[tuple[str, bool]](), list[tuple[str, bool]]()
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if i < j:
+            left.append(("".join(old[i:j]), tag != "equal"))
+        if k < m:
+            right.append(("".join(new[k:m]), tag != "equal"))
+    return tuple(left), tuple(right)
