@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mulligan.app.beside import Beside, Call, beside, calls_of, table_of
+from mulligan.app.beside import Beside, Call, beside, table_of
 from mulligan.app.workspaces import stop_reason, unjudged
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.protocols import Brief, Store
@@ -167,7 +167,7 @@ def body(episode: Episode, known: Beside) -> Iterator[Block]:
     for trial in episode.trials:
         yield Section(f"trial-{trial.number}", list(_trial(trial, 2, _Of(episode, known, numbers))), card=True)
     number = len(episode.trials) + 1
-    own = [call for call in calls_of(known.steps) if call.trial == number]
+    own = known.calls.get(number, ())
     if own:
         mark, word = ("running", "under way") if known.running else ("note", "not finished")
         inside = [Heading(2, f"Try {number}", mark, word), *_shown_prompt(known, number), *_journal(episode, own)]
@@ -218,8 +218,7 @@ def memory(episode: Episode, known: Beside) -> Iterator[Block]:
         told.append(Line(f"Found {recall.note}.", small=True))
     if known.receipt:
         told.append(Line("", strong="Receipt of this recall", href=f"/bank/recalls/{recall.id}", small=True))
-    early = [call for call in calls_of(known.steps) if not call.trial]
-    yield Section("recall", [*told, *_journal(episode, early)], card=True)
+    yield Section("recall", [*told, *_journal(episode, known.calls.get(0, ()))], card=True)
 
 
 def _lesson(lesson: Lesson, note: str = "") -> Iterator[Block]:
@@ -399,8 +398,7 @@ def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
     if trial.reflection:
         yield from _reflection(trial.reflection, level + 1)
     if of.episode:
-        own = [call for call in calls_of(of.known.steps) if call.trial == trial.number]
-        yield from _journal(of.episode, own)
+        yield from _journal(of.episode, of.known.calls.get(trial.number, ()))
 
 
 def _attempt(trial: Trial, level: int, of: _Of) -> Iterator[Block]:

@@ -33,7 +33,7 @@ async def episode(request: Request) -> Response:
     found = await _find(studio, name)
     if found is None:
         return RedirectResponse(f"/runs?{urlencode({'q': name, 'benches': 1})}")
-    known = await beside(studio.store, found)
+    known = await beside(studio.store, found, only=studio.agent_id)
     over = found.stop is not None and found.stop.reason not in RESUMABLE
     return render(
         request,
