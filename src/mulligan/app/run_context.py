@@ -1,4 +1,4 @@
-"""What the journal, the bank and the queue have of an episode, beside its own record."""
+"""What the journal, the bank and the queue have of an episode, besides its own record."""
 
 from __future__ import annotations
 
@@ -22,45 +22,45 @@ LEARNING: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Beside:
+class RunContext:
     """What a page has that the record of the episode itself does not.
 
     Attributes:
         steps: of its journal.
         running: whether somebody drives it now.
-        learned: lessons that the bank learned from it; learning: why there are none (yet), in a sentence.
-        receipt: of its recall; withheld: the lessons that its draw withheld.
+        lessons: what the bank learned from it; no_lessons_because: why there are none (yet), in a sentence.
+        receipt: of its recall; withheld_lessons: those that its draw withheld.
         calls: the steps by the number of the try; 0: of none.
         prompts: who says what in the first question to the actor, by the number of the try.
     """
 
     steps: Sequence[StepRow] = ()
     running: bool = False
-    learned: Sequence[Lesson] = ()
-    learning: str = ""
+    lessons: Sequence[Lesson] = ()
+    no_lessons_because: str = ""
     receipt: Receipt | None = None
-    withheld: Sequence[Lesson] = ()
+    withheld_lessons: Sequence[Lesson] = ()
     calls: Mapping[int, Sequence[Call]] = field(default_factory=dict[int, "Sequence[Call]"])
     prompts: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict[int, Sequence[tuple[str, str]]])
 
 
-async def beside(store: Store, episode: Episode, *, only: str | None = None) -> Beside:
+async def run_context(store: Store, episode: Episode, *, only: str | None = None) -> RunContext:
     """What the journal, the bank and the queue have of an episode. only: the bank that may be read; None: any."""
     steps = await store.steps(episode.id)
     running = episode.stop is None and await store.holder(episode.id) is not None
-    known = Beside(steps, running, calls=_by_trial(steps), prompts=_prompts(steps))
+    known = RunContext(steps, running, calls=_by_trial(steps), prompts=_prompts(steps))
     agent, receipt = str(episode.head.settings.get("bank") or episode.agent), None
     if only not in (None, agent):
-        return replace(known, learning="Its bank is not served here.")
+        return replace(known, no_lessons_because="Its bank is not served here.")
     if episode.recall is not None:
         with suppress(NotFound, Unreadable):
             receipt = await store.memory.lessons.receipt(agent, episode.recall.id)
     withheld = await store.memory.lessons.there(agent, list(receipt.withheld)) if receipt else ()
     work = await _learning(store, agent, episode, receipt)
     ids = [str(id) for one in work for id in _ids(one.result)]
-    learned = await store.memory.lessons.there(agent, list(dict.fromkeys(ids)))
-    why = "" if learned else _why_nothing(episode, work)
-    return replace(known, learned=learned, learning=why, receipt=receipt, withheld=withheld)
+    lessons = await store.memory.lessons.there(agent, list(dict.fromkeys(ids)))
+    why = "" if lessons else _why_nothing(episode, work)
+    return replace(known, lessons=lessons, no_lessons_because=why, receipt=receipt, withheld_lessons=withheld)
 
 
 async def _learning(store: Store, agent: str, episode: Episode, receipt: Receipt | None) -> Sequence[Queued]:
