@@ -59,6 +59,8 @@ from mulligan.text.web_pages import html
 
 LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
 """Names of those who drive an episode, other than Mulligan's own loop."""
+MAX_PASSED = 12
+"""Checks that passed are folded where there are more."""
 ROLES = ("actor", "evaluator", "strategy", "reflector", "foresight")
 
 
@@ -473,7 +475,11 @@ def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
     yield Heading(level, f"Feedback{f' of {feedback.source}' if feedback.source else ''}", mark, word)
     findings = [one for one in findings_of(feedback) if one.asked or one.where] if of.episode else []
     if findings:
-        yield Checks(sorted(findings, key=lambda one: one.passed))
+        passed = [one for one in findings if one.passed]
+        several = len(passed) > MAX_PASSED
+        yield Checks([*(one for one in findings if not one.passed), *(() if several else passed)])
+        if several:
+            yield Fold(f"{count(len(passed), 'check')} passed", [Checks(passed)])
         if feedback.text:
             yield Fold("The feedback as the next try was shown it", [Fence(feedback.text)])
     elif feedback.text:
