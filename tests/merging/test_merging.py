@@ -161,6 +161,8 @@ def test_a_rule_takes_the_place_of_all() -> None:
         (said(title=""), '"title" is empty'),
         (said(content="x" * 2001), "Shorten it"),
         (said(query=None), '"query" must be a text'),
+        ({}, "has no title, description, content, query and abstraction_level"),
+        ({"title": "T", "content": "C", "query": "q"}, "has no description and abstraction_level"),
         (said(abstraction_level=3), "must be 0, 1 or 2, not 3"),
         (said(abstraction_level=True), "must be 0, 1 or 2"),
         (said(abstraction_level=[1]), "must be 0, 1 or 2"),

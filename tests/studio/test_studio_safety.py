@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from studio_kit import HOSTILE, solved, studio_client
 
 from mulligan.app.config import load
+from mulligan.app.memory import open_bank
 from mulligan.app.service import Service
+from mulligan.core.episode import Recalled
 from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Episode, Head, Plan, Task
 from mulligan.store import open_store
 from mulligan.studio.safety import HEADERS
 from mulligan.studio.serving import serve_studio
@@ -107,6 +111,26 @@ async def test_other_machines_are_let_in_only_with_a_token() -> None:
 async def test_a_token_of_one_agent_does_not_open_a_studio_of_all() -> None:
     with pytest.raises(InvalidInput, match="--bank books"):
         await serve_studio(Service(), print, tokens=[Token("token 1", SECRET, "books")])
+
+
+async def test_a_run_of_an_agent_shows_no_lesson_of_a_bank_that_is_not_served() -> None:
+    async with open_bank("films") as bank:
+        await bank.add("A secret of films", "Say green.")
+        recall = await bank.recall("Say green")
+    head = Head(settings={"bank": "films", "learns": True})
+    async with open_store(load().store) as store:
+        await store.create(
+            Episode("e1", Task("Say green"), run="e1", agent="books", head=head, plan=Plan(recalls=True))
+        )
+        lease = await store.acquire("e1", "me", 60)
+        await store.append(lease, 0, Recalled(replace(recall, lessons=())))
+    async with studio_client() as client:
+        assert f"/bank/recalls/{recall.id}" in (await client.get("/runs/e1")).text
+    async with studio_client(agent_id="books") as client:
+        page = (await client.get("/runs/e1")).text
+        assert "/bank/recalls" not in page
+        assert "Its bank is not served here." in page
+        assert (await client.get(f"/bank/recalls/{recall.id}")).status_code == 404
 
 
 async def test_a_studio_of_one_agent_shows_nothing_of_another() -> None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mulligan.app.beside import Beside, Call, beside, calls_of, table_of
+from mulligan.app.run_context import Call, RunContext, run_context, table_of
 from mulligan.app.workspaces import stop_reason, unjudged
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.protocols import Brief, Store
@@ -59,6 +59,8 @@ from mulligan.text.web_pages import html
 
 LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
 """Names of those who drive an episode, other than Mulligan's own loop."""
+MAX_PASSED = 12
+"""Checks that passed are folded where there are more."""
 ROLES = ("actor", "evaluator", "strategy", "reflector", "foresight")
 
 
@@ -75,7 +77,7 @@ async def web_page(store: Store, episodes: Sequence[str]) -> str:
     """The same as one file of HTML, which runs and loads nothing. Raises `NotFound`."""
     found = await _readable(store, episodes)
     title = f"Run {found[0].run}" if found else "No run"
-    return html(title, [block for episode in found for block in whole(episode, await beside(store, episode))])
+    return html(title, [block for episode in found for block in whole(episode, await run_context(store, episode))])
 
 
 async def _readable(store: Store, episodes: Sequence[str]) -> Sequence[Episode]:
@@ -99,13 +101,13 @@ def beginning(episode: Episode, most: int) -> str:
 # --- the page of an episode -----------------------------------------------------------------------------------------
 
 
-def whole(episode: Episode, known: Beside) -> Iterator[Block]:
+def whole(episode: Episode, known: RunContext) -> Iterator[Block]:
     """All blocks of the page of an episode."""
     yield from header(episode, known)
     yield from body(episode, known)
 
 
-def header(episode: Episode, known: Beside) -> Iterator[Block]:
+def header(episode: Episode, known: RunContext) -> Iterator[Block]:
     """How it ended, in one row; for an error its reason, and the command that continues it."""
     said = state(episode, known.running)
     yield Heading(1, one_line(episode.task.prompt, 140) or "(no text)")
@@ -160,14 +162,14 @@ def _judge(episode: Episode) -> str:
     return str(table_of(settings.get("evaluator")).get("name", "")) or ", ".join(sources)
 
 
-def body(episode: Episode, known: Beside) -> Iterator[Block]:
+def body(episode: Episode, known: RunContext) -> Iterator[Block]:
     yield from memory(episode, known)
     yield Section("task", [Heading(2, "Task"), Fence(episode.task.prompt), *_task(episode)])
     numbers = {id(image): n for n, image in enumerate(images_of(episode), 1)}
     for trial in episode.trials:
         yield Section(f"trial-{trial.number}", list(_trial(trial, 2, _Of(episode, known, numbers))), card=True)
     number = len(episode.trials) + 1
-    own = [call for call in calls_of(known.steps) if call.trial == number]
+    own = known.calls.get(number, ())
     if own:
         mark, word = ("running", "under way") if known.running else ("note", "not finished")
         inside = [Heading(2, f"Try {number}", mark, word), *_shown_prompt(known, number), *_journal(episode, own)]
@@ -178,13 +180,13 @@ def body(episode: Episode, known: Beside) -> Iterator[Block]:
         yield Section("ratings", [Heading(2, "Ratings"), *_ratings(episode)])
 
 
-def memory(episode: Episode, known: Beside) -> Iterator[Block]:
+def memory(episode: Episode, known: RunContext) -> Iterator[Block]:
     """What the run taught, and what it was shown of earlier lessons."""
     taught: list[Block] = [Heading(2, "Learned from this run")]
-    for lesson in known.learned:
+    for lesson in known.lessons:
         taught += _lesson(lesson)
-    if not known.learned:
-        taught.append(Line(known.learning))
+    if not known.lessons:
+        taught.append(Line(known.no_lessons_because))
     yield Section("learned", taught, card=True)
     recall = episode.recall
     if recall is None:
@@ -192,7 +194,7 @@ def memory(episode: Episode, known: Beside) -> Iterator[Block]:
     told: list[Block] = [Heading(2, "Recalled for this run")]
     for lesson in recall.lessons:
         told += _lesson(lesson, "" if lesson.score is None else f"relevance {lesson.score:.2f}")
-    for lesson in known.withheld:
+    for lesson in known.withheld_lessons:
         score = known.receipt.withheld.get(lesson.id) if known.receipt else None
         relevance = "" if score is None else f", relevance {score:.2f}"
         told.append(
@@ -204,7 +206,7 @@ def memory(episode: Episode, known: Beside) -> Iterator[Block]:
                 word="withheld",
             )
         )
-    if not recall.lessons and not known.withheld:
+    if not recall.lessons and not known.withheld_lessons:
         told.append(Line("No lesson fitted the task." if recall.filtered else "The bank had no lessons."))
     if recall.filtered:
         least = f" of {recall.threshold:.2f}" if recall.threshold else ""
@@ -218,8 +220,7 @@ def memory(episode: Episode, known: Beside) -> Iterator[Block]:
         told.append(Line(f"Found {recall.note}.", small=True))
     if known.receipt:
         told.append(Line("", strong="Receipt of this recall", href=f"/bank/recalls/{recall.id}", small=True))
-    early = [call for call in calls_of(known.steps) if not call.trial]
-    yield Section("recall", [*told, *_journal(episode, early)], card=True)
+    yield Section("recall", [*told, *_journal(episode, known.calls.get(0, ()))], card=True)
 
 
 def _lesson(lesson: Lesson, note: str = "") -> Iterator[Block]:
@@ -232,7 +233,7 @@ def _lesson(lesson: Lesson, note: str = "") -> Iterator[Block]:
 
 def _task(episode: Episode) -> Iterator[Block]:
     yield from _pictures(
-        episode.task.images, _Of(episode, Beside(), {id(one): n for n, one in enumerate(images_of(episode), 1)})
+        episode.task.images, _Of(episode, RunContext(), {id(one): n for n, one in enumerate(images_of(episode), 1)})
     )
     if episode.task.inputs:
         yield Fold("Inputs", list(formatted(dict(episode.task.inputs))))
@@ -290,7 +291,7 @@ def _journal(episode: Episode, calls: Sequence[Call]) -> Iterator[Block]:
     yield Fold(f"Journal ({count(len(calls), 'step')})", lines)
 
 
-def _shown_prompt(known: Beside, trial: int) -> Iterator[Block]:
+def _shown_prompt(known: RunContext, trial: int) -> Iterator[Block]:
     if messages := known.prompts.get(trial):
         inside = [block for role, text in messages for block in (Line(strong=role), Fence(text))]
         yield Fold(f"What it was shown ({count(len(messages), 'message')})", inside)
@@ -333,7 +334,7 @@ class _Of:
     """What a try belongs to. numbers: those of the images, by identity."""
 
     episode: Episode | None = None
-    known: Beside = Beside()
+    known: RunContext = RunContext()
     numbers: Mapping[int, int] = field(default_factory=dict[int, int])
 
     def parent(self, trial: Trial) -> Trial | None:
@@ -399,8 +400,7 @@ def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
     if trial.reflection:
         yield from _reflection(trial.reflection, level + 1)
     if of.episode:
-        own = [call for call in calls_of(of.known.steps) if call.trial == trial.number]
-        yield from _journal(of.episode, own)
+        yield from _journal(of.episode, of.known.calls.get(trial.number, ()))
 
 
 def _attempt(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
@@ -475,7 +475,11 @@ def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
     yield Heading(level, f"Feedback{f' of {feedback.source}' if feedback.source else ''}", mark, word)
     findings = [one for one in findings_of(feedback) if one.asked or one.where] if of.episode else []
     if findings:
-        yield Checks(sorted(findings, key=lambda one: one.passed))
+        passed = [one for one in findings if one.passed]
+        several = len(passed) > MAX_PASSED
+        yield Checks([*(one for one in findings if not one.passed), *(() if several else passed)])
+        if several:
+            yield Fold(f"{count(len(passed), 'check')} passed", [Checks(passed)])
         if feedback.text:
             yield Fold("The feedback as the next try was shown it", [Fence(feedback.text)])
     elif feedback.text:

@@ -103,7 +103,7 @@ def _block(block: Block, alone: bool) -> str:
             rows = "".join(
                 f"<li>{_check(one.passed, one.where, one.asked, one.expected, one.got)}</li>" for one in findings
             )
-            return f'<ul class="checks">{rows}</ul>'
+            return f'<ul class="checks">{rows}</ul>' if rows else ""
         case Table(columns, rows, left, links):
             head = _cells("th", columns, left)
             body = "\n".join(_cells("td", row, left, links) for row in rows)

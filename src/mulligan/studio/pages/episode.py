@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.app.beside import Beside, beside, calls_of, messages_of, table_of
 from mulligan.app.compose import OBJECT
 from mulligan.app.editing import person, rate
 from mulligan.app.recipe import Recipe
+from mulligan.app.run_context import RunContext, calls_of, messages_of, run_context, table_of
 from mulligan.app.story import body, formatted, header, images_of
 from mulligan.core.episode import RESUMABLE, Move, due
 from mulligan.core.errors import InvalidInput, NotFound
@@ -33,7 +33,7 @@ async def episode(request: Request) -> Response:
     found = await _find(studio, name)
     if found is None:
         return RedirectResponse(f"/runs?{urlencode({'q': name, 'benches': 1})}")
-    known = await beside(studio.store, found)
+    known = await run_context(studio.store, found, only=studio.agent_id)
     over = found.stop is not None and found.stop.reason not in RESUMABLE
     return render(
         request,
@@ -90,7 +90,7 @@ async def _one(request: Request) -> Episode:
     return found
 
 
-def _doing(episode: Episode, known: Beside) -> str:
+def _doing(episode: Episode, known: RunContext) -> str:
     """What is done now, in words; "" if nobody drives it."""
     if not known.running:
         return ""

@@ -33,7 +33,7 @@ NEWEST = 50
 
 
 @dataclass(frozen=True)
-class Learned:
+class LessonView:
     """A lesson of a session: the call that failed, the call that worked, and what became of the lesson.
 
     shown: how often it was shown in any session; again: after how many of those the same error came again, of how many
@@ -49,7 +49,7 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Told:
+class SessionView:
     """A session as the page has it.
 
     Attributes:
@@ -58,17 +58,17 @@ class Told:
     """
 
     session: Session
-    learned: Sequence[Learned] = ()
+    lessons: Sequence[LessonView] = ()
     failures: Sequence[Failure] = ()
     shown: Sequence[tuple[Shown, str]] = ()
 
     @property
     def empty(self) -> bool:
-        return not (self.learned or self.failures or self.shown)
+        return not (self.lessons or self.failures or self.shown)
 
 
 @dataclass(frozen=True)
-class Known:
+class ProjectRecord:
     """What the journal and the bank have of a project's sessions."""
 
     lessons: Sequence[Lesson] = ()
@@ -86,7 +86,7 @@ async def hooks(request: Request) -> Response:
     bank = studio.chosen_bank(status.bank)
     lessons = await bank.list(Selection(STATES, tag=TAG, limit=None))
     sessions = sorted(status.sessions, key=lambda one: -one.seen)[:NEWEST]
-    known = Known(lessons, await asyncio.to_thread(_failures, {one.project for one in sessions}))
+    known = ProjectRecord(lessons, await asyncio.to_thread(_failures, {one.project for one in sessions}))
     candidates = [one for one in lessons if one.state == "active" and not (one.confirmed or one.pinned)]
     return render(
         request,
@@ -94,7 +94,7 @@ async def hooks(request: Request) -> Response:
         found=status,
         summary=_summary(status),
         facts=_facts(status),
-        told=[_told(one, status, known) for one in sessions],
+        sessions=[_session_view(one, status, known) for one in sessions],
         older=len(status.sessions) - len(sessions),
         candidates=[(one, *_evidence(one)) for one in candidates],
         kept=[one for one in lessons if one.state == "active" and (one.confirmed or one.pinned)],
@@ -120,22 +120,22 @@ def _failures(projects: set[str]) -> Mapping[tuple[str, str], Sequence[Failure]]
     return found
 
 
-def _told(session: Session, status: Status, known: Known) -> Told:
+def _session_view(session: Session, status: Status, known: ProjectRecord) -> SessionView:
     titles = {one.id: one.title for one in known.lessons}
-    learned = [_learned(one, session, status) for one in known.lessons if session.session in sessions_of(one)]
+    learned = [_lesson_view(one, session, status) for one in known.lessons if session.session in sessions_of(one)]
     mine = [one for one in status.shown if (one.agent, one.session) == (session.agent, session.session)]
     named = " ".join(one.lesson.content + one.lesson.title for one in learned)
     failures = [
         one for one in known.failures.get((session.agent, session.session), ()) if one.words and one.words not in named
     ]
-    return Told(session, learned, failures, [(one, titles.get(one.lesson, one.lesson)) for one in mine])
+    return SessionView(session, learned, failures, [(one, titles.get(one.lesson, one.lesson)) for one in mine])
 
 
-def _learned(lesson: Lesson, session: Session, status: Status) -> Learned:
+def _lesson_view(lesson: Lesson, session: Session, status: Status) -> LessonView:
     failed, worked = _evidence(lesson, session.session)
     shown = [one for one in status.shown if one.lesson == lesson.id and one.way != "withheld"]
     ends = [one.again for one in shown if one.again is not None]
-    return Learned(lesson, failed, worked, len(sessions_of(lesson)), len(shown), (sum(ends), len(ends)))
+    return LessonView(lesson, failed, worked, len(sessions_of(lesson)), len(shown), (sum(ends), len(ends)))
 
 
 def _evidence(lesson: Lesson, session: str = "") -> tuple[str, str]:

@@ -1,14 +1,14 @@
-"""What the journal, the bank and the queue have of an episode, beside its own record."""
+"""What the journal, the bank and the queue have of an episode, besides its own record."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from mulligan.core.episode import RESUMABLE
-from mulligan.core.errors import NotFound
+from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lessons import Queued, Receipt
 from mulligan.core.protocols import StepRow, Store
 from mulligan.core.records import Episode, Lesson, Usage
@@ -22,47 +22,45 @@ LEARNING: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Beside:
+class RunContext:
     """What a page has that the record of the episode itself does not.
 
     Attributes:
         steps: of its journal.
         running: whether somebody drives it now.
-        learned: lessons that the bank learned from it; learning: why there are none (yet), in a sentence.
-        receipt: of its recall; withheld: the lessons that its draw withheld.
+        lessons: what the bank learned from it; no_lessons_because: why there are none (yet), in a sentence.
+        receipt: of its recall; withheld_lessons: those that its draw withheld.
+        calls: the steps by the number of the try; 0: of none.
         prompts: who says what in the first question to the actor, by the number of the try.
     """
 
     steps: Sequence[StepRow] = ()
     running: bool = False
-    learned: Sequence[Lesson] = ()
-    learning: str = ""
+    lessons: Sequence[Lesson] = ()
+    no_lessons_because: str = ""
     receipt: Receipt | None = None
-    withheld: Sequence[Lesson] = ()
+    withheld_lessons: Sequence[Lesson] = ()
+    calls: Mapping[int, Sequence[Call]] = field(default_factory=dict[int, "Sequence[Call]"])
     prompts: Mapping[int, Sequence[tuple[str, str]]] = field(default_factory=dict[int, Sequence[tuple[str, str]]])
 
 
-async def beside(store: Store, episode: Episode) -> Beside:
-    """What the journal, the bank and the queue have of an episode."""
+async def run_context(store: Store, episode: Episode, *, only: str | None = None) -> RunContext:
+    """What the journal, the bank and the queue have of an episode. only: the bank that may be read; None: any."""
     steps = await store.steps(episode.id)
     running = episode.stop is None and await store.holder(episode.id) is not None
+    known = RunContext(steps, running, calls=_by_trial(steps), prompts=_prompts(steps))
     agent, receipt = str(episode.head.settings.get("bank") or episode.agent), None
+    if only not in (None, agent):
+        return replace(known, no_lessons_because="Its bank is not served here.")
     if episode.recall is not None:
-        with suppress(NotFound):
+        with suppress(NotFound, Unreadable):
             receipt = await store.memory.lessons.receipt(agent, episode.recall.id)
     withheld = await store.memory.lessons.there(agent, list(receipt.withheld)) if receipt else ()
     work = await _learning(store, agent, episode, receipt)
     ids = [str(id) for one in work for id in _ids(one.result)]
-    learned = await store.memory.lessons.there(agent, list(dict.fromkeys(ids)))
-    return Beside(
-        steps,
-        running,
-        learned,
-        "" if learned else _why_nothing(episode, work),
-        receipt,
-        withheld,
-        {trial: prompt for trial in range(1, len(episode.trials) + 2) if (prompt := _prompt(steps, trial))},
-    )
+    lessons = await store.memory.lessons.there(agent, list(dict.fromkeys(ids)))
+    why = "" if lessons else _why_nothing(episode, work)
+    return replace(known, lessons=lessons, no_lessons_because=why, receipt=receipt, withheld_lessons=withheld)
 
 
 async def _learning(store: Store, agent: str, episode: Episode, receipt: Receipt | None) -> Sequence[Queued]:
@@ -75,7 +73,7 @@ async def _learning(store: Store, agent: str, episode: Episode, receipt: Receipt
     found += [one.work for one in receipt.outcomes if one.work] if receipt else []
     work: list[Queued] = []
     for id in dict.fromkeys(found):
-        with suppress(NotFound):
+        with suppress(NotFound, Unreadable):
             work.append(await queue.look(agent, id))
     return work
 
@@ -111,10 +109,13 @@ def messages_of(request: Any) -> Sequence[tuple[str, str]]:
     return [(str(one.get("role", "")), str(one.get("text", ""))) for one in messages]
 
 
-def _prompt(steps: Sequence[StepRow], trial: int) -> Sequence[tuple[str, str]]:
-    """Who says what in the first question to the actor."""
-    asked = (row.request for row in steps if row.key.startswith(f"trial.{trial}/act/model."))
-    return messages_of(next(asked, None))
+def _prompts(steps: Sequence[StepRow]) -> Mapping[int, Sequence[tuple[str, str]]]:
+    """Who says what in the first question to the actor, by the number of the try."""
+    found = dict[int, Sequence[tuple[str, str]]]()
+    for call, row in zip(calls_of(steps), steps, strict=True):
+        if call.move == "act" and call.name.startswith("model.") and call.trial not in found:
+            found[call.trial] = messages_of(row.request)
+    return {trial: messages for trial, messages in found.items() if messages}
 
 
 # --- steps of the journal -------------------------------------------------------------------------------------------
@@ -140,6 +141,13 @@ class Call:
 
 def calls_of(steps: Sequence[StepRow]) -> Sequence[Call]:
     return [_call(number, row) for number, row in enumerate(steps, 1)]
+
+
+def _by_trial(steps: Sequence[StepRow]) -> Mapping[int, Sequence[Call]]:
+    found = dict[int, list[Call]]()
+    for call in calls_of(steps):
+        found.setdefault(call.trial, []).append(call)
+    return found
 
 
 def _call(number: int, row: StepRow) -> Call:
