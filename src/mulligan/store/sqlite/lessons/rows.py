@@ -13,14 +13,13 @@ from typing import Any, cast
 
 from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.errors import AmbiguousId, NotFound, StoreError
-from mulligan.core.lesson import fields_with
+from mulligan.core.lesson import Order, fields_with
 from mulligan.core.lessons import (
     Account,
     Addition,
     Change,
     Delta,
     Link,
-    Order,
     Part,
     Receipt,
     Row,
