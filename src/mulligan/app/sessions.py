@@ -1,7 +1,7 @@
 """Learn from the sessions of coding agents on this machine: those that the journal of their hooks names, and old ones.
 
 `python -m mulligan.app.sessions` is the worker that hooks start and leave behind. It asks no model, unless `mulligan
-hooks set why` named one.
+hooks set why` named one as a judge: then once about each session that has ended.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from stat import S_ISFIFO
@@ -23,10 +24,10 @@ from typing import Any, cast
 from mulligan.app.config import Config
 from mulligan.app.memory import Bank, open_bank
 from mulligan.app.plugins import build, parse_spec
-from mulligan.app.reasons import Reasons
+from mulligan.app.session_judge import Judge, ask_about
 from mulligan.bank.learn.transcripts._records import record_in, text_at
 from mulligan.bank.learn.transcripts.opencode import session_time
-from mulligan.core.errors import MulliganError
+from mulligan.core.errors import BadAnswer, MulliganError
 from mulligan.core.home import home
 from mulligan.core.lessons import Receipt, Selection
 from mulligan.core.protocols import TranscriptFormat
@@ -37,6 +38,7 @@ from mulligan.hooks.learning import (
     STATES,
     Kept,
     Reading,
+    events_since,
     evidence_of,
     explain,
     is_old,
@@ -54,6 +56,8 @@ from mulligan.store import open_store
 AGENTS = READABLE
 LOCK = "hooks-learning.lock"
 _DAY = 86400.0
+_QUIET = 3600.0
+"""Seconds after its last word after which a session that reported no end is put to the judge."""
 _SETTLED = _DAY
 """Seconds after which a session that did not end is taken to have gone well with what it was shown."""
 _WAIT, _SHORT = 120.0, 2.0
@@ -90,17 +94,18 @@ class Result:
 # --- the worker ------------------------------------------------------------------------------------------------------
 
 
-async def finish(journal: Journal, sessions: Iterable[Session] | None = None, reasons: Reasons | None = None) -> Result:
+async def finish(journal: Journal, sessions: Iterable[Session] | None = None, judge: Judge | None = None) -> Result:
     """Learns from these sessions, or from all that are unfinished, each from where its last reading ended."""
-    reasons = reasons or Reasons(journal.setting("why"))
+    judge = judge or Judge(journal)
     done = calls = 0
+    sessions = None if sessions is None else list(sessions)
     new: list[str] = []
     confirmed: list[str] = []
     errors: dict[str, str] = {}
     for session in unfinished(journal) if sessions is None else sessions:
         try:
             for part in (session, *_subagents(journal, session)):
-                kept, made = await _learn(journal, part, reasons)
+                kept, made = await _learn(journal, part, judge)
                 new += kept.new
                 confirmed += kept.confirmed
                 calls += made
@@ -108,8 +113,61 @@ async def finish(journal: Journal, sessions: Iterable[Session] | None = None, re
         except Exception as error:  # one transcript that cannot be read keeps nobody from the others
             errors[session.transcript] = what = f"{type(error).__name__}: {error}"
             journal.swallowed(session.agent, "learn", f"{session.transcript}: {what}")
+    if judge.is_named:
+        new += await _judge(journal, sessions, judge)
     await _tell_outcomes(journal)
     return Result(done, calls, tuple(dict.fromkeys(new)), tuple(dict.fromkeys(confirmed)), errors)
+
+
+async def _judge(journal: Journal, sessions: Sequence[Session] | None, judge: Judge) -> list[str]:
+    """Asks the judge about these sessions, or about all that have ended and wait for it; the lessons that are new.
+
+    A session waits with the lessons that rules drew from it, in its cursor: see `_waits`.
+    """
+    new: list[str] = []
+    for one in journal.sessions() if sessions is None else sessions:
+        session = journal.session(one.agent, one.session, one.subagent)
+        waits = _waits(session.cursor) if session else None
+        if session is None or session.subagent or session.forgotten or waits is None:
+            continue
+        if sessions is None and session.ended is None and time.time() - _written(session) < _QUIET:
+            continue
+        try:
+            read = partial(_reader(session.agent).read, name=session.transcript)
+            events, _ = events_since(
+                session.agent, session.session, session.transcript, {}, read, folder=session.folder
+            )
+            pauses = journal.pauses(session.folder)
+            events = [event for event in events if not any(start <= event.at < end for start, end in pauses)]
+            async with project_bank(session.project) as bank:
+                needed = int(journal.setting("needed"))
+                kept = await ask_about(judge, bank, session.agent, session.session, events, waits, needed)
+        except Exception as error:  # it costs the judgement, and not what rules have found
+            journal.swallowed(session.agent, "why", f"{type(error).__name__}: {error}")
+            if not isinstance(error, BadAnswer | FileNotFoundError):
+                continue  # the next process asks again
+            kept = Kept()
+        if kept is not None:  # else the tokens of this day do not suffice
+            new += kept.new
+            due = session.due or _written(session) > (session.learned or 0.0)
+            which = (session.agent, session.session, session.subagent)
+            cursor = {**session.cursor, "judge": False}
+            journal.advance(*which, before=session.cursor, cursor=cursor, lessons=len(kept.new), due=due)
+    return new
+
+
+def _waits(cursor: Json) -> list[str] | None:
+    """The lessons that rules drew from a session that waits for a judge; None if it does not wait."""
+    waits = cursor.get("judge") if isinstance(cursor, dict) else None
+    return [str(id) for id in waits] if isinstance(waits, list) else None
+
+
+def _waiting(cursor: Json, kept: Kept, judge: Judge) -> dict[str, Json]:
+    """What the next cursor says of a judge: he is asked once about a session, whatever is read of it later."""
+    before = cursor.get("judge", []) if isinstance(cursor, dict) else []
+    if not judge.is_named or not isinstance(before, list):
+        return {"judge": before} if before is False else {}
+    return {"judge": [*before, *kept.new]}
 
 
 async def _tell_outcomes(journal: Journal) -> None:
@@ -195,7 +253,7 @@ def unfinished(journal: Journal) -> Sequence[Session]:
     ]
 
 
-async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[Kept, int]:
+async def _learn(journal: Journal, session: Session, judge: Judge) -> tuple[Kept, int]:
     """Reads a session on, keeps what is found, then moves the cursor; and how many calls it made since."""
     there = journal.session(session.agent, session.session, session.subagent)
     if there is not None:  # it may have been read or forgotten since it was listed
@@ -204,14 +262,13 @@ async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[
     if (there is not None and there.forgotten) or not (written := _written(session)):
         journal.advance(*which, before=session.cursor, cursor=session.cursor)  # it was removed
         return Kept(), 0
-    reader: TranscriptFormat = build("transcripts", parse_spec("transcripts", session.agent), {})
     try:
         reading = read_on(
             session.agent,
             session.session,
             session.transcript,
             session.cursor,
-            lambda text: reader.read(text, session.transcript),
+            partial(_reader(session.agent).read, name=session.transcript),
             subagent=session.kind or session.subagent,
             folder=session.folder,
             paused=journal.pauses(session.folder),
@@ -224,7 +281,8 @@ async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[
     if reading.found or reading.reason:
         async with project_bank(session.project) as bank:
             kept = await keep(bank, reading.found, int(journal.setting("needed")))
-            await _explain(journal, session, bank, reading, kept, reasons)
+            if reading.reason and (lesson := await resting_on(bank, reading.reason[0])):
+                await explain(bank, lesson, reading.reason[1])
     for call in reading.calls:
         if lines := signature_of(call):
             notice = Notice(
@@ -232,24 +290,13 @@ async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[
             )
             journal.failed(notice, session.project, digest(lines), words_of(call, reading.masks)[0], call.at)
     due = _written(session) > written
-    journal.advance(*which, before=session.cursor, cursor=reading.cursor, lessons=len(kept.new), due=due)
+    cursor = {**reading.cursor, **({} if session.subagent else _waiting(session.cursor, kept, judge))}
+    journal.advance(*which, before=session.cursor, cursor=cursor, lessons=len(kept.new), due=due)
     return kept, len(reading.calls)
 
 
-async def _explain(
-    journal: Journal, session: Session, bank: Bank, reading: Reading, kept: Kept, reasons: Reasons
-) -> None:
-    """Keeps why commands failed: as the agent said when it was asked, or as the model says that the user named."""
-    if reading.reason and (lesson := await resting_on(bank, reading.reason[0])):
-        await explain(bank, lesson, reading.reason[1])
-    for id in kept.new:
-        lesson = await bank.get(id)
-        if not lesson.context.get("mends") or lesson.state != "active":  # what is held back is sent to nobody
-            continue
-        try:
-            await explain(bank, lesson, await reasons.of(lesson))
-        except Exception as error:  # it costs the reason, and not the lesson
-            journal.swallowed(session.agent, "why", f"{type(error).__name__}: {error}")
+def _reader(agent: str) -> TranscriptFormat:
+    return build("transcripts", parse_spec("transcripts", agent), {})
 
 
 def _subagents(journal: Journal, session: Session) -> Iterator[Session]:
@@ -343,7 +390,7 @@ async def learn_since(
         project = ids[old.folder]
         if project and wanted in ("", project) and not journal.is_paused(old.folder):
             sessions.append((old, project))
-    total, reasons = Result(), Reasons(journal.setting("why"))
+    total, judge = Result(), Judge(journal)
     for n, (old, project) in enumerate(sorted(sessions, key=lambda one: one[0].at)):
         progress(n, len(sessions), old)
         there = journal.session(old.agent, old.session, old.subagent)
@@ -353,7 +400,7 @@ async def learn_since(
         if there.forgotten:
             continue
         there = there._replace(transcript=there.transcript or old.path)
-        one = await finish(journal, [there], reasons)
+        one = await finish(journal, [there], judge)
         total = Result(
             total.sessions + one.sessions,
             total.calls + one.calls,
@@ -456,10 +503,10 @@ def main() -> int:
     """The worker: learns from what is unfinished, and notes errors in the journal. Never fails loudly."""
     try:
         with alone(_SHORT), Journal() as journal:
-            reasons = Reasons(journal.setting("why"))
+            judge = Judge(journal)
             asyncio.run(judge_anew(journal))
             for _ in range(_ROUNDS):
-                if asyncio.run(finish(journal, reasons=reasons)).errors or not journal.is_due():
+                if asyncio.run(finish(journal, judge=judge)).errors or not journal.is_due():
                     break
             journal.trim(float(journal.setting("days")))
             asyncio.run(drop_old_evidence(journal))

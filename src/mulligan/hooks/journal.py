@@ -33,6 +33,7 @@ SETTINGS: Mapping[str, tuple[str, float, float]] = {
     "days": ("90", 1, 10_000),
     "evidence": ("365", 1, 10_000),
     "why": ("none", 0, 0),
+    "tokens": ("50000", 0, 100_000_000),
     "subagents": ("project", 0, 0),
 }
 """What a person can set: the default, and of numbers the least and the most."""
@@ -40,6 +41,8 @@ OWN = "own"
 """The value of `subagents` that gives each type of sub-agent a bank of its own."""
 _ENDED, PAUSES = "pauses", 100
 """The setting that keeps the pauses that have ended, and how many of them."""
+_GUARDS = "guards"
+"""The setting that keeps the guards: here, and not in the bank, as an import may bring a lesson, and never a guard."""
 EVERYWHERE = ""
 """In place of a folder."""
 
@@ -576,6 +579,20 @@ class Journal:
 
     def set(self, name: str, value: str) -> None:
         self._write(lambda: self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value)))
+
+    def guards(self) -> Mapping[str, str]:
+        """The patterns of the guards that a person turned on here, by the ids of their lessons."""
+        return json.loads(self.setting(_GUARDS, "{}"))
+
+    def guard(self, lesson: str, pattern: str) -> None:
+        """Turns on the guard of a lesson, or with an empty pattern turns it off."""
+
+        def change() -> None:
+            changed = {**self.guards(), lesson: pattern}
+            kept = json.dumps({id: one for id, one in changed.items() if one})
+            self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_GUARDS, kept))
+
+        self._write(change)
 
     # --- errors -------------------------------------------------------------------------------------------------
 

@@ -174,11 +174,22 @@ class Reader:
         """All but candidates, those that have most to say for themselves first."""
         return sorted(self._lessons(_KEPT, (), first=f"{_PINNED} DESC, "), key=_standing)
 
-    def denying(self, command: str) -> Sequence[Known]:
-        """The lessons that a person marked so, about this command."""
+    def denying(self, command: str, guards: Mapping[str, str], *, shell: bool = True) -> Sequence[Known]:
+        """The lessons that a person marked so, about this command. guards: the patterns of those that are guards.
+
+        shell: the command is a command line, and not the path of a file.
+        """
         plain = " ".join(command.split())
-        marked = self._lessons("instr(r.record, ?)", (f'"{DENY}"',))
-        return [one for one in marked if DENY in one.tags and any(_is_in(part, plain) for part in forbidden(one))]
+        marked = [one for one in self._lessons("instr(r.record, ?)", (f'"{DENY}"',)) if DENY in one.tags]
+
+        def denies(one: Known) -> bool:
+            if pattern := guards.get(one.id):
+                from mulligan.hooks.guards import stops  # where there is a guard
+
+                return stops(pattern, command, shell=shell)
+            return any(_is_in(part, plain) for part in forbidden(one))
+
+        return [one for one in marked if denies(one)]
 
     def _active(self) -> str:
         marks = ", ".join("?" * len(self._agents))
@@ -233,10 +244,13 @@ def shown_text(lessons: Sequence[Known], characters: int = CHARACTERS) -> str:
     return _HEAD + "".join(_entry(one, room) for one in lessons) + _TAIL
 
 
-def denial(lesson: Known) -> str:
-    """Why a tool call does not take place."""
+def denial(lesson: Known, pattern: str = "") -> str:
+    """Why a tool call does not take place. pattern: of the guard; "": it is said once."""
     return shown_text([lesson], 800) + (
-        "\nThe user wants this said before the call. It is said once: make the call again if it is right all the same."
+        f"\nThe user set a guard: `{_FENCES.sub('‹', pattern)}` is not to be run here. Find a way without it. If there is "
+        "none, say so to the user, who can lift the guard."
+        if pattern
+        else "\nThe user wants this said before the call. It is said once: make the call again if it is right all the same."
     )
 
 
