@@ -1,7 +1,7 @@
 """JSON that is changed as text: what was there stays as it was written."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -63,7 +63,7 @@ def test_of_two_members_of_one_name_the_last_counts_as_for_any_reader() -> None:
     assert json.loads(add('{"a": [1], "a": [2]}', ["a"], 3)) == {"a": [2, 3]}
 
 
-COMMENTS = st.sampled_from(["", "// a, {note}\n", "/* a \" note */", " \n\t"])
+COMMENTS = st.sampled_from(["", "// a, {note}\n", '/* a " note */', " \n\t"])
 
 
 @st.composite
@@ -75,9 +75,9 @@ def commented(draw: st.DrawFn) -> tuple[str, Any]:
         if not isinstance(value, list | dict) or not value:
             return f"{gap()}{json.dumps(value)}{gap()}"
         parts = (
-            [f"{gap()}{json.dumps(key)}{gap()}:{written(one)}" for key, one in value.items()]
+            [f"{gap()}{json.dumps(key)}{gap()}:{written(one)}" for key, one in cast(dict[str, Any], value).items()]
             if isinstance(value, dict)
-            else [written(one) for one in value]
+            else [written(one) for one in cast(list[Any], value)]
         )
         ends = "{}" if isinstance(value, dict) else "[]"
         return f"{gap()}{ends[0]}{','.join(parts)}{draw(st.sampled_from(['', ',']))}{gap()}{ends[1]}{gap()}"

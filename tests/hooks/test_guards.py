@@ -84,7 +84,17 @@ def test_a_path_is_guarded_from_edits() -> None:
 WORD = st.from_regex(r"[a-z][a-z0-9]{1,6}", fullmatch=True)
 FLAG = st.from_regex(r"--[a-z]{3,8}", fullmatch=True)
 AROUND = st.sampled_from(
-    ["{}", "cd web && {}", "A=b {}", "sudo {}", "bash -c {q}", "ls; {} | tail", "( {} )", "time env X=1 {} 2>&1", "{} &"]
+    [
+        "{}",
+        "cd web && {}",
+        "A=b {}",
+        "sudo {}",
+        "bash -c {q}",
+        "ls; {} | tail",
+        "( {} )",
+        "time env X=1 {} 2>&1",
+        "{} &",
+    ]
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from mulligan.app.plugins import build, parse_spec
 from mulligan.app.sessions import transcripts
@@ -48,7 +49,7 @@ class Trial:
 
 
 class Record:
-    """The calls that coding agents made in a project, read from their transcripts when they are needed. bank: its id."""
+    """The calls that coding agents made in a project, from their transcripts. bank: the id of the project's bank."""
 
     def __init__(self, journal: Journal, bank: str) -> None:
         self._journal, self._bank = journal, bank
@@ -76,9 +77,8 @@ class Record:
                 continue
             try:
                 reader: TranscriptFormat = build("transcripts", parse_spec("transcripts", old.agent), {})
-                events, _ = events_since(
-                    old.agent, old.session, old.path, {}, lambda text: reader.read(text, old.path), folder=old.folder
-                )
+                read_text = partial(reader.read, name=old.path)
+                events, _ = events_since(old.agent, old.session, old.path, {}, read_text, folder=old.folder)
             except (OSError, ValueError, MulliganError):
                 continue
             for event in events:

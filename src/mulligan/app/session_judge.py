@@ -30,6 +30,7 @@ from mulligan.hooks.learning import Kept, keep, sessions_of
 from mulligan.models.answers import answer_in
 from mulligan.models.catalog import open_model
 from mulligan.sessions.pairs import CORRECTION, TAG, Happened
+from mulligan.sessions.records import text_at
 from mulligan.text.command_lines import split_line
 from mulligan.text.truncate import estimate
 
@@ -109,6 +110,10 @@ async def ask_about(
     with acting_as(f"judge {judge.name}"):
         for id, said in verdict.lessons.items():
             await decide(bank, id, said, judge.name)
+        for fact in verdict.facts:  # a fact about what rules learned from, too, is better words for that
+            for lesson in drawn:
+                if lesson.id not in verdict.lessons and fact.call in lesson.context.get("calls", ()):
+                    await decide(bank, lesson.id, fact.title, judge.name)
         return await keep(bank, verdict.facts, needed)
 
 
@@ -139,12 +144,13 @@ async def decide(bank: Bank, id: str, verdict: bool | str, by: str, *, admits: b
 async def candidates(bank: Bank) -> list[Lesson]:
     """The lessons that wait for a judge, the oldest first."""
     lessons = await bank.list(Selection(("active",), tag=TAG, nature="fact", limit=None))
-    return [one for one in reversed(lessons) if not (one.confirmed or one.pinned or _judge_of(one) not in ("", RULES_ALONE))]
+    return [
+        one for one in reversed(lessons) if not (one.confirmed or one.pinned or _judge_of(one) not in ("", RULES_ALONE))
+    ]
 
 
 def _judge_of(lesson: Lesson) -> str:
-    judged = lesson.context.get("judged")
-    return str(judged.get("by", "")) if isinstance(judged, dict) else ""
+    return text_at(lesson.context, "judged", "by")
 
 
 def may_be_asking(journal: Journal, lesson: Lesson) -> bool:

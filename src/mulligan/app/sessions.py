@@ -25,19 +25,16 @@ from mulligan.app.config import Config
 from mulligan.app.memory import Bank, open_bank
 from mulligan.app.plugins import build, parse_spec
 from mulligan.app.session_judge import Judge, ask_about
-from mulligan.bank.learn.transcripts._records import record_in, text_at
 from mulligan.bank.learn.transcripts.opencode import session_time
 from mulligan.core.errors import BadAnswer, MulliganError
 from mulligan.core.home import home
 from mulligan.core.lessons import Receipt, Selection
 from mulligan.core.protocols import TranscriptFormat
 from mulligan.core.records import Json
-from mulligan.hooks.events import READABLE, Notice
 from mulligan.hooks.journal import Journal, Session, swallow
 from mulligan.hooks.learning import (
     STATES,
     Kept,
-    Reading,
     events_since,
     evidence_of,
     explain,
@@ -47,13 +44,16 @@ from mulligan.hooks.learning import (
     resting_on,
     without_old,
 )
-from mulligan.hooks.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import store_file
-from mulligan.hooks.signature import digest, keys
+from mulligan.sessions.agents import readable
+from mulligan.sessions.events import Notice
+from mulligan.sessions.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
+from mulligan.sessions.records import as_record, record_in, text_at
+from mulligan.sessions.signature import digest, keys
 from mulligan.store import open_store
 
-AGENTS = READABLE
+AGENTS = readable()
 LOCK = "hooks-learning.lock"
 _DAY = 86400.0
 _QUIET = 3600.0
@@ -158,16 +158,15 @@ async def _judge(journal: Journal, sessions: Sequence[Session] | None, judge: Ju
 
 def _waits(cursor: Json) -> list[str] | None:
     """The lessons that rules drew from a session that waits for a judge; None if it does not wait."""
-    waits = cursor.get("judge") if isinstance(cursor, dict) else None
-    return [str(id) for id in waits] if isinstance(waits, list) else None
+    waits = as_record(cursor).get("judge")
+    return [str(id) for id in cast(list[Json], waits)] if isinstance(waits, list) else None
 
 
 def _waiting(cursor: Json, kept: Kept, judge: Judge) -> dict[str, Json]:
     """What the next cursor says of a judge: he is asked once about a session, whatever is read of it later."""
-    before = cursor.get("judge", []) if isinstance(cursor, dict) else []
-    if not judge.is_named or not isinstance(before, list):
-        return {"judge": before} if before is False else {}
-    return {"judge": [*before, *kept.new]}
+    if as_record(cursor).get("judge") is False:
+        return {"judge": False}
+    return {"judge": [*(_waits(cursor) or ()), *kept.new]} if judge.is_named else {}
 
 
 async def _tell_outcomes(journal: Journal) -> None:

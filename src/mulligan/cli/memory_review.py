@@ -43,9 +43,9 @@ from mulligan.core.records import Lesson
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.judging import PERSON
 from mulligan.hooks.learning import add
-from mulligan.hooks.pairs import TAG
 from mulligan.hooks.project import USER
 from mulligan.hooks.recall import DENY, store_file
+from mulligan.sessions.pairs import TAG
 from mulligan.store import open_store
 
 __all__ = ["memory"]
@@ -106,7 +106,7 @@ def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], every
 
 
 def _proposed(kept: Sequence[Lesson], bank: str) -> list[tuple[Lesson, Trial | None]]:
-    """The lessons of which a guard is proposed, each with what it would have done: not those that a person decided on."""
+    """The lessons of which a guard is proposed, with what it would have done: not those that a person decided on."""
     named = [one for one in kept if not one.pinned and DENY not in one.tags and may_be_proposed(one)]
     if not named:
         return []
@@ -151,8 +151,8 @@ def _page(lesson: Lesson, trial: Trial | None = None) -> str:
     if trial:
         stopped = f"{trial.met} where you objected" if trial.met else "none"
         lines.append(
-            f"    proposed guard: {one_line(trial.pattern, 80)} (of {trial.calls:,} recorded calls it would have stopped "
-            f"{stopped}, and no other)"
+            f"    proposed guard: {one_line(trial.pattern, 80)} (of {trial.calls:,} recorded calls it would have "
+            f"stopped {stopped}, and no other)"
         )
     elif pattern := pattern_of(lesson):
         lines.append(f"    a guard would stop: {one_line(pattern, 80)}")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from mulligan.hooks.commands import changes_nothing, parts
+from mulligan.sessions.commands import changes_nothing, parts
 
 DEPTH = 4
 """Shells in shells that are looked into."""
@@ -19,7 +19,21 @@ _SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish"))
 _THROUGH = frozenset(
     (
         *("sudo", "doas", "env", "time", "timeout", "nice", "ionice", "nohup", "setsid", "stdbuf", "command", "exec"),
-        *("builtin", "xargs", "caffeinate", "unbuffer", "chronic", "then", "do", "else", "if", "while", "until", "!", "{"),
+        *(
+            "builtin",
+            "xargs",
+            "caffeinate",
+            "unbuffer",
+            "chronic",
+            "then",
+            "do",
+            "else",
+            "if",
+            "while",
+            "until",
+            "!",
+            "{",
+        ),
     )
 )
 """Before a command, and the command is the same. What runs it elsewhere (`uv run`, `docker exec`) makes it another."""
@@ -27,13 +41,27 @@ _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
 _INNER = re.compile(r"`([^`]*)`")
 _WITH_VALUE = frozenset(
     (
-        *("-C", "-c", "-n", "-w", "-f", "--git-dir", "--work-tree", "--namespace", "--prefix", "--filter", "--workspace"),
+        *(
+            "-C",
+            "-c",
+            "-n",
+            "-w",
+            "-f",
+            "--git-dir",
+            "--work-tree",
+            "--namespace",
+            "--prefix",
+            "--filter",
+            "--workspace",
+        ),
         *("--context", "--cwd", "--dir", "--directory", "--project", "--config", "--file", "--manifest-path"),
         *("--profile", "--region"),
     )
 )
 """Options before or between the words of a command that take the next word."""
-_LONG = frozenset(("go", "java", "javac", "find", "terraform", "tofu", "openssl", "gcc", "g++", "clang", "clang++", "ffmpeg"))
+_LONG = frozenset(
+    ("go", "java", "javac", "find", "terraform", "tofu", "openssl", "gcc", "g++", "clang", "clang++", "ffmpeg")
+)
 """Programs whose options have one dash and several letters: these are no letters set together."""
 _SAME = (
     (("git", "push"), "-f", "--force"),
@@ -80,7 +108,9 @@ def _commands(line: str, depth: int) -> Iterator[tuple[str, ...]]:
             inner.append(" ".join(words[1:]))
         for at, word in enumerate(words[:-1]):
             if _name(word) in _SHELLS:
-                inner += [words[n + 1] for n in range(at + 1, len(words) - 1) if re.fullmatch(r"-[a-z]*c", words[n])][:1]
+                inner += [words[n + 1] for n in range(at + 1, len(words) - 1) if re.fullmatch(r"-[a-z]*c", words[n])][
+                    :1
+                ]
                 break
     if depth:
         for text in inner:
@@ -169,30 +199,34 @@ def _lies_in(path: str, wanted: str) -> bool:
 # --- what a lesson may stop ------------------------------------------------------------------------------------------
 
 _AGAINST = re.compile(
-    r"(?:\b(?:never|don'?t|do not|not|no more|stop|avoid|without|instead of|rather than|nie(?:mals)?|nicht|keine?n?|ohne"
-    r"|(?:an)?statt|jamais|sans|au lieu de?|ne|nunca|sin|en vez de|n[ãa]o|sem|никогда|не|без)\b|不要|别再?|勿|禁止)\s*"
+    r"(?:\b(?:never|don'?t|do not|not|no more|stop|avoid|without|instead of|rather than|nie(?:mals)?|nicht|keine?n?"
+    r"|ohne|(?:an)?statt|jamais|sans|au lieu de?|ne|nunca|sin|en vez de|n[ãa]o|sem|никогда|не|без)\b|不要"
+    r"|别再?|勿|禁止)\s*"
     r"(?:(?:ever|again|to|do|use|using|run|running|call|calling|edit|editing|touch|change|benutze?n?|verwende?n?|mehr|du"
     r"|pas|utiliser?|usar?|uses|usar|используй|使用|用)\b\s*)*(?P<what>[^,.;:!?\n。，！]*(?:\.\w[^,;:!?\n。，！]*)*)",
     re.IGNORECASE,
 )
 """What a sentence is against."""
 _CODE, _TOKEN = re.compile(r"`([^`\n]{2,})`"), re.compile(r"[\w./~*+-]*[\w/*]")
-_PROGRAMS = frozenset(
-    "apt brew bun bundle cargo curl docker gh git go gradle helm kubectl make mvn npm npx pip pip3 pnpm poetry psql pytest"
-    " python rm rsync sed ssh sudo terraform tox uv wget yarn".split()
+_PROGRAMS = re.compile(
+    r"apt|brew|bun|bundle|cargo|curl|docker|gh|git|go|gradle|helm|kubectl|make|mvn|npm|npx|pip3?|pnpm|poetry|psql|pytest"
+    r"|python|rm|rsync|sed|ssh|sudo|terraform|tox|uv|wget|yarn"
 )
 """Programs that a sentence may name although the agent did not just run them."""
 
 
 def proposal(title: str, content: str) -> str:
-    """The pattern of a guard for a lesson: the one command, flag or path that its user is against, or that failed; "" if
-    it names none."""
-    lines = dict(line.strip().partition(": ")[::2] for line in reversed(content.split("\n")))
+    """The pattern of a guard for a lesson: the one command, flag or path that its user is against, or that failed;
+    "" if it names none."""
+    lines: dict[str, str] = {}
+    for line in content.split("\n"):
+        name, _, rest = line.strip().partition(": ")
+        lines.setdefault(name, rest)
     if "the user said" not in lines and "after" not in lines:
         quoted = [code for code in _CODE.findall(f"{title}\n{content}") if words_of(code)]
         return quoted[0] if quoted else failing if words_of(failing := lines.get("fails", "")) else ""
     sentence = " ".join(filter(None, (lines.get("the user said", "").strip('"'), title)))
-    after = [words for words in parts(lines.get("after", ""))]
+    after = parts(lines.get("after", ""))
     for against in _AGAINST.finditer(sentence):
         if pattern := _named(against["what"], after):
             return pattern
@@ -216,7 +250,7 @@ def _named(what: str, after: Sequence[Sequence[str]]) -> str:
     for n, token in enumerate(tokens):
         if re.fullmatch(r"--[a-z][\w-]+", token) or (is_path((token,)) and words_of(token)):
             return token
-        if token in _PROGRAMS:
+        if _PROGRAMS.fullmatch(token):
             under = tokens[n + 1] if re.fullmatch(r"[a-z][\w:-]*|-\S+", "".join(tokens[n + 1 : n + 2])) else ""
             return f"{token} {under}".strip()
     return ""

@@ -19,7 +19,8 @@ from mulligan.core.records import Json, Lesson
 from mulligan.sessions.commands import only_looks, plain, short
 from mulligan.sessions.corrections import lasts
 from mulligan.sessions.events import SHOWN, Call, Said, is_shell
-from mulligan.sessions.pairs import Found, Happened, evidence, mend_key, short_digest
+from mulligan.sessions.pairs import Found, Happened, error_lines, evidence, mend_key, short_digest
+from mulligan.sessions.records import as_record, inner, inner_list
 from mulligan.sessions.remedies import CHANGE, lines_of
 from mulligan.sessions.signature import causes, keys
 from mulligan.text.formatting import fenced
@@ -140,7 +141,7 @@ def _told(events: Sequence[Happened], masks: Masks) -> tuple[list[str], dict[str
             if errors and not only_looks(event.command):
                 if not known.issuperset(errors):
                     kind = "F"
-                    causing = [one_line(line, _CAUSE) for line in causes(masks.text(event.output[-8000:]))[:3]]
+                    causing = error_lines(event.output, causes(masks.text(event.output)), masks)
                     line = "\n".join([f"failed: {command}", *(f"    {one}" for one in causing)])
                     known.update(errors)
                 since = 0
@@ -169,16 +170,11 @@ def _indented(text: str) -> str:
 
 def believed(account: Account, answer: Json, by: str) -> Verdict:
     """What of a judge's answer passes the checks. by: who answered."""
-    given = cast(Mapping[str, Any], answer) if isinstance(answer, dict) else {}
-    listed: Any = given.get("facts")
-    facts = [
-        found
-        for one in (cast(list[Any], listed) if isinstance(listed, list) else [])[:FACTS]
-        if isinstance(one, dict) and (found := _fact(account, cast(Mapping[str, Any], one), by)) is not None
-    ]
-    said: Any = given.get("lessons")
+    given = as_record(answer)
+    found = (_fact(account, one, by) for one in inner_list(given, "facts")[:FACTS])
+    facts = [one for one in found if one is not None]
     lessons: dict[str, bool | str] = {}
-    for name, verdict in (cast(Mapping[str, Any], said) if isinstance(said, dict) else {}).items():
+    for name, verdict in inner(given, "lessons").items():
         if (id := account.lessons.get(name)) and isinstance(verdict, str):
             if (plainly := _VERDICTS.get(verdict.strip(" .!").casefold())) is not None:
                 lessons[id] = plainly
@@ -244,7 +240,8 @@ def _overcome(
     if going_around(step):
         return None
     fails, works = short(plain(command), SHOWN), _program(step) == _program(plain(command))
-    causing = [f"  {one_line(line, SHOWN)}" for line in causes(account.masks.text(failed.output))[:2]]
+    named = causes(account.masks.text(failed.output))
+    causing = [f"  {line}" for line in error_lines(failed.output, named, account.masks)]
     steps = [f"works: {step}"] if works else lines_of((step,))
     return Found(
         title=sentence,

@@ -13,9 +13,9 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from mulligan.core.home import home_path
-from mulligan.hooks.events import KEY
-from mulligan.hooks.light import TYPE_CHECKING, NamedTuple, cast
+from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
 from mulligan.hooks.project import USER
+from mulligan.sessions.events import KEY, SHOWN
 
 if TYPE_CHECKING:
     from typing import Any
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 MOST, CHARACTERS = 3, 1000
 """Lessons and characters that a session is shown at once."""
-SHOWN = 200
-"""Characters of a command that a lesson keeps."""
 RULES, RULE_CHARACTERS = 3, 1500
 """The same at the start of a session."""
 OFTEN = 3
@@ -246,12 +244,12 @@ def shown_text(lessons: Sequence[Known], characters: int = CHARACTERS) -> str:
 
 def denial(lesson: Known, pattern: str = "") -> str:
     """Why a tool call does not take place. pattern: of the guard; "": it is said once."""
-    return shown_text([lesson], 800) + (
-        f"\nThe user set a guard: `{_FENCES.sub('‹', pattern)}` is not to be run here. Find a way without it. If there is "
-        "none, say so to the user, who can lift the guard."
-        if pattern
-        else "\nThe user wants this said before the call. It is said once: make the call again if it is right all the same."
+    once = "The user wants this said before the call. It is said once: make the call again if it is right all the same."
+    guard = (
+        f"The user set a guard: `{_FENCES.sub('‹', pattern)}` is not to be used here. Find a way without it. If there "
+        "is none, say so to the user, who can lift the guard."
     )
+    return f"{shown_text([lesson], 800)}\n{guard if pattern else once}"
 
 
 def without_own(text: str) -> str:

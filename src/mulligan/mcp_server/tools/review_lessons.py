@@ -10,6 +10,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Json, Lesson
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
+from mulligan.sessions.records import as_record
 
 MOST = 3
 """Candidates that one call gives."""
@@ -25,14 +26,12 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     from mulligan.hooks.project import project_id
 
     verdicts = _verdicts(arguments.get("verdicts"))
-    folder = arguments.get("folder") or os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("GEMINI_CWD") or "."
-    if not isinstance(folder, str) or not os.path.isdir(folder):
-        raise InvalidInput(f"folder is the project's folder, and {folder!r:.200} is none.")
+    folder = _folder(arguments.get("folder"))
     results: list[Json] = []
     with Journal() as journal:
         if journal.setting("why") != "ask":
             raise InvalidInput("The user has not named the coding agent as a judge: mulligan hooks set why ask.")
-        agent_id = journal.bank_of(project_id(os.path.abspath(folder)))
+        agent_id = journal.bank_of(project_id(folder))
         if call.bound not in (None, agent_id):
             raise InvalidInput(f"This server answers {call.bound!r} only, and not the lessons of {folder}.")
         async with project_bank(agent_id) as bank:
@@ -46,8 +45,8 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
                     texts = [str(one.get(name, "")) for one in evidence_of(lesson) for name in ("command", *OUTPUTS)]
                     if not (given := believable(words, "\n".join((lesson.title, lesson.content, *texts)))):
                         raise InvalidInput(
-                            f"The words for {id} cannot be kept: one sentence of 12 to 240 characters, with no command in "
-                            "backticks that the evidence does not have, and nothing that goes around a safeguard."
+                            f"The words for {id} cannot be kept: write one sentence of 12 to 240 characters, with no "
+                            "command in backticks that the evidence does not have, and no way around a safeguard."
                         )
                 admits = not may_be_asking(journal, lesson)
                 with acting_as(f"judge {AGENT}"):
@@ -57,14 +56,20 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
             shown = [_candidate(one) for one in waiting[:MOST]]
     message = (
         "Judge each: would a colleague who never saw the session do the right thing from these lines alone; would the "
-        "same command work with the remedy and nothing else; can it happen again next month; does it harm nothing? Call "
-        "again with a verdict for each: yes, no, or reword with better words."
+        "same command work with the remedy and nothing else; can it happen again next month; does it harm nothing? "
+        "Call again with a verdict for each: yes, no, or reword with better words."
         if shown
         else "No candidate waits for a judge."
     )
-    return Reply(
-        {"status": "ok", "message": message, "decided": results, "candidates": shown, "waiting": len(waiting)}
-    )
+    return Reply({"status": "ok", "message": message, "decided": results, "candidates": shown, "waiting": len(waiting)})
+
+
+def _folder(given: Json) -> str:
+    """The project's folder: as the caller names it, else as agents say in a variable where they work."""
+    folder = given or os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("GEMINI_CWD") or "."
+    if not isinstance(folder, str) or not os.path.isdir(folder):
+        raise InvalidInput(f"folder must be the project's folder, not {folder!r:.200}.")
+    return os.path.abspath(folder)
 
 
 def _verdicts(given: Json) -> Sequence[tuple[str, str, str]]:
@@ -72,7 +77,7 @@ def _verdicts(given: Json) -> Sequence[tuple[str, str, str]]:
         return ()
     found: list[tuple[str, str, str]] = []
     for n, one in enumerate(cast(list[Any], given) if isinstance(given, list) else [given]):
-        fields = cast(Mapping[str, Any], one) if isinstance(one, dict) else {}
+        fields = as_record(one)
         id, verdict, words = (fields.get(name) for name in ("id", "verdict", "words"))
         if not isinstance(id, str) or not id or verdict not in VERDICTS:
             raise InvalidInput(f"verdicts.{n}: an id and a verdict ({', '.join(VERDICTS)}) are expected.")
