@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sqlite3
 import sys
 import time
@@ -24,7 +25,7 @@ from typing import Any, cast
 from mulligan.app.config import Config
 from mulligan.app.memory import Bank, open_bank
 from mulligan.app.plugins import build, parse_spec
-from mulligan.app.session_judge import Judge, ask_about
+from mulligan.app.session_judge import Judge, ask_about, decide
 from mulligan.bank.learn.transcripts.opencode import session_time
 from mulligan.core.errors import BadAnswer, MulliganError
 from mulligan.core.home import home
@@ -32,6 +33,7 @@ from mulligan.core.lessons import Receipt, Selection
 from mulligan.core.protocols import TranscriptFormat
 from mulligan.core.records import Json
 from mulligan.hooks.journal import Journal, Session, swallow
+from mulligan.hooks.judging import AGENT
 from mulligan.hooks.learning import (
     STATES,
     Kept,
@@ -45,7 +47,7 @@ from mulligan.hooks.learning import (
     without_old,
 )
 from mulligan.hooks.project import project_id
-from mulligan.hooks.recall import store_file
+from mulligan.hooks.recall import DENY, store_file
 from mulligan.sessions.agents import readable
 from mulligan.sessions.events import Notice
 from mulligan.sessions.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
@@ -56,6 +58,7 @@ from mulligan.store import open_store
 AGENTS = readable()
 LOCK = "hooks-learning.lock"
 _DAY = 86400.0
+_NO_LESSON = re.compile(r"\W*no lesson\b", re.IGNORECASE)
 _QUIET = 3600.0
 """Seconds after its last word after which a session that reported no end is put to the judge."""
 _SETTLED = _DAY
@@ -239,6 +242,15 @@ async def judge_anew(journal: Journal) -> int:
     return fallen
 
 
+async def adopt_marks(journal: Journal) -> None:
+    """Notes which lessons an earlier version of Mulligan marked here: from then on, no other mark counts."""
+    if journal.guards() is not None:
+        return
+    async with open_store(store_file()) as store:
+        marked = await store.memory.lessons.list(None, Selection(STATES, tag=DENY, limit=None))
+    journal.guard({lesson.id: "" for lesson in marked})
+
+
 def unfinished(journal: Journal) -> Sequence[Session]:
     """The sessions of which something was not learned yet: those that are due, and those that went on, or were killed,
     since they were read last. Not those in folders that are left out."""
@@ -281,7 +293,10 @@ async def _learn(journal: Journal, session: Session, judge: Judge) -> tuple[Kept
         async with project_bank(session.project) as bank:
             kept = await keep(bank, reading.found, int(journal.setting("needed")))
             if reading.reason and (lesson := await resting_on(bank, reading.reason[0])):
-                await explain(bank, lesson, reading.reason[1])
+                if _NO_LESSON.match(reading.reason[1]):  # who taught it may reject it
+                    await decide(bank, lesson.id, False, AGENT, admits=False)
+                else:
+                    await explain(bank, lesson, reading.reason[1])
     for call in reading.calls:
         if lines := signature_of(call):
             notice = Notice(
@@ -504,6 +519,7 @@ def main() -> int:
         with alone(_SHORT), Journal() as journal:
             judge = Judge(journal)
             asyncio.run(judge_anew(journal))
+            asyncio.run(adopt_marks(journal))
             for _ in range(_ROUNDS):
                 if asyncio.run(finish(journal, judge=judge)).errors or not journal.is_due():
                     break

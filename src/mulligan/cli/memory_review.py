@@ -14,7 +14,7 @@ import click
 
 from mulligan.app.editing import person
 from mulligan.app.guards import Record, Trial, may_be_proposed, pattern_of
-from mulligan.app.sessions import project_bank
+from mulligan.app.sessions import adopt_marks, project_bank
 from mulligan.app.teaching import memory_command
 from mulligan.bank.bank import Bank
 from mulligan.bank.changes import since
@@ -181,7 +181,8 @@ async def _guard(bank: Bank, id: str) -> None:
     await _keep(bank, lesson.id)
     await bank.edit(lesson.id, lambda now: {"tags": [*(tag for tag in now.tags if tag != DENY), DENY]})
     with Journal() as journal:
-        journal.guard(lesson.id, pattern)
+        await adopt_marks(journal)
+        journal.guard({lesson.id: pattern})
     say(f"{lesson.id} guards {one_line(pattern, 80)}: calls are refused. {memory_command(bank.agent_id, 'undo', id)}")
 
 
@@ -196,8 +197,8 @@ async def _everywhere(bank: Bank, id: str) -> None:
             await users.restore(copy.id)
         await users.pin(copy.id)
         with Journal() as journal:
-            if pattern := journal.guards().get(lesson.id):
-                journal.guard(copy.id, pattern)
+            if (pattern := (journal.guards() or {}).get(lesson.id)) is not None:
+                journal.guard({copy.id: pattern})
     await bank.retire(lesson.id, f"kept for all projects, as {copy.id}")
     back = memory_command(bank.agent_id, "restore", lesson.id), memory_command(USER, "retire", copy.id)
     say(f"{lesson.id} kept for all your projects, as {copy.id}. To take that back: {' && '.join(back)}")

@@ -209,9 +209,11 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
 
 
 def _denied(of: CodingAgent, notice: Notice, journal: Journal, bank: str, wait: float) -> str:
+    guards, shell = journal.guards(), True
+    if guards is not None and not guards:
+        return ""
     from mulligan.hooks.recall import Reader, denial
 
-    guards, shell = journal.guards(), True
     if guards:
         from mulligan.sessions.events import is_shell
 
@@ -223,7 +225,8 @@ def _denied(of: CodingAgent, notice: Notice, journal: Journal, bank: str, wait: 
         reader.close()
     if not found:
         return ""
-    found = [one for one in found if one.id in guards] or found
+    guards = guards or {}
+    found = [one for one in found if guards.get(one.id)] or found
     about = [(one.id, one.digests) for one in found]
     taken = journal.show(notice, bank, about, receipt=f"h{os.urandom(6).hex()}", way="denied", most=1)
     for one in found:

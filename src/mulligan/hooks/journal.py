@@ -172,6 +172,8 @@ class Journal:
             for one in [_TABLES] if there == 0 else [_CHANGES[version] for version in range(there, _VERSION)]:
                 for statement in one.split(";\n"):
                     self._db.execute(statement)
+            if there == 0:
+                self._db.execute("INSERT INTO settings VALUES (?, '{}')", (_GUARDS,))
             if there < _VERSION:
                 self._db.execute(f"PRAGMA user_version = {_VERSION}")
 
@@ -581,16 +583,17 @@ class Journal:
     def set(self, name: str, value: str) -> None:
         self._write(lambda: self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value)))
 
-    def guards(self) -> Mapping[str, str]:
-        """The patterns of the guards that a person turned on here, by the ids of their lessons."""
-        return json.loads(self.setting(_GUARDS, "{}"))
+    def guards(self) -> Mapping[str, str] | None:
+        """The patterns of the guards that a person turned on here, by the ids of their lessons; "" for a lesson that an
+        earlier version marked. None: this file is of such a version, and nobody has looked for its marks yet."""
+        found = self.setting(_GUARDS)
+        return json.loads(found) if found else None
 
-    def guard(self, lesson: str, pattern: str) -> None:
-        """Turns on the guard of a lesson, or with an empty pattern turns it off."""
+    def guard(self, patterns: Mapping[str, str]) -> None:
+        """Turns on guards: a pattern for each lesson."""
 
         def change() -> None:
-            changed = {**self.guards(), lesson: pattern}
-            kept = json.dumps({id: one for id, one in changed.items() if one})
+            kept = json.dumps({**(self.guards() or {}), **patterns})
             self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_GUARDS, kept))
 
         self._write(change)

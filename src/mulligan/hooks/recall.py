@@ -172,16 +172,20 @@ class Reader:
         """All but candidates, those that have most to say for themselves first."""
         return sorted(self._lessons(_KEPT, (), first=f"{_PINNED} DESC, "), key=_standing)
 
-    def denying(self, command: str, guards: Mapping[str, str], *, shell: bool = True) -> Sequence[Known]:
-        """The lessons that a person marked so, about this command. guards: the patterns of those that are guards.
+    def denying(self, command: str, guards: Mapping[str, str] | None, *, shell: bool = True) -> Sequence[Known]:
+        """The lessons that a person marked so here, about this command.
 
-        shell: the command is a command line, and not the path of a file.
+        Args:
+            guards: See `Journal.guards`.
+            shell: The command is a command line, and not the path of a file.
         """
         plain = " ".join(command.split())
         marked = [one for one in self._lessons("instr(r.record, ?)", (f'"{DENY}"',)) if DENY in one.tags]
 
         def denies(one: Known) -> bool:
-            if pattern := guards.get(one.id):
+            if guards is not None and one.id not in guards:  # it was imported, or comes from a shared bank
+                return False
+            if pattern := (guards or {}).get(one.id):
                 from mulligan.hooks.guards import stops  # where there is a guard
 
                 return stops(pattern, command, shell=shell)
@@ -258,10 +262,16 @@ def without_own(text: str) -> str:
 
 
 def _entry(lesson: Known, room: int) -> str:
-    unproven = "" if lesson.kept else " (seen once, unproven)"
+    unproven = "" if lesson.kept else f" (seen once, {_judged(lesson)})"
     body = "\n".join(f"  {line}" for line in lesson.content.strip().splitlines() if line.strip())
     text = _FENCES.sub("‹", f"- {lesson.title}{unproven}\n{body}")
     return (text if len(text) < room else text[: room - 2].rstrip() + "…") + "\n"
+
+
+def _judged(lesson: Known) -> str:
+    judged = lesson.context.get("judged")
+    by = cast("Mapping[str, Any]", judged).get("by") if isinstance(judged, dict) else None
+    return "unproven" if by in (None, "rules") else f"judged by {str(by)[:40]}"
 
 
 def _is_harmful(lesson: Known) -> bool:
