@@ -24,6 +24,7 @@ from mulligan.hooks.recall import store_file
 from mulligan.sessions.agents import NAMES, SCOPES, CodingAgent, Hook, agent
 from mulligan.sessions.signature import digest, signature
 from mulligan.store import shown_address
+from mulligan.text import json_text
 
 _ABOUT = "No module named 'orders_schema'"
 ERROR = digest(signature(f"ModuleNotFoundError: {_ABOUT}"))
@@ -201,7 +202,7 @@ def plug_in(of: CodingAgent, folder: Path) -> str:
 def _read(file: Path) -> dict[str, Any]:
     """The settings in a file; empty where it cannot be read."""
     try:
-        read: Any = (tomllib if file.suffix == ".toml" else json).loads(file.read_text("utf-8"))
+        read: Any = (tomllib if file.suffix == ".toml" else json_text).loads(file.read_text("utf-8-sig"))
     except (OSError, ValueError):
         return {}
     return cast(dict[str, Any], read if isinstance(read, dict) else {})

@@ -15,8 +15,10 @@ _COMMENT = r"//[^\r\n]*+|(?>/\*.*?\*/)"
 _BLANK = re.compile(rf"(?:[ \t\r\n\ufeff]|{_COMMENT})*+", re.DOTALL)
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SCALAR = re.compile(rf"{_STRING}|[^\s,:/\[\]{{}}\"]+", re.DOTALL)
-_EXTRA = re.compile(rf"({_STRING})|{_COMMENT}|,(?=(?:[ \t\r\n]|{_COMMENT})*+[}}\]])", re.DOTALL)
-"""Strings, and what stands in JSON with comments alone."""
+_GAP = rf"(?:[ \t\r\n]|{_COMMENT})*+"
+_EXTRA = re.compile(rf"({_STRING}|[{{\[]{_GAP},)|{_COMMENT}|,(?={_GAP}[}}\]])", re.DOTALL)
+"""What stays (strings, and a comma that nothing stands before, which is an error), and what stands in JSON with comments
+alone."""
 _SPACE = " \t\r\n"
 
 
