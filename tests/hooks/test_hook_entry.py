@@ -18,10 +18,11 @@ from terminals import terminal
 from mulligan.app.memory import open_bank
 from mulligan.app.sessions import adopt_marks
 from mulligan.hooks import status
-from mulligan.hooks.journal import FILE, Journal, fallback_errors
+from mulligan.hooks.journal import FILE, Journal
 from mulligan.hooks.project import USER, project_id
 from mulligan.hooks.recall import CHARACTERS, without_own
 from mulligan.hooks.status import status_of
+from mulligan.hooks.swallowed import fallback_errors
 from mulligan.sessions.signature import digest, signature
 
 OUTPUT = "Traceback (most recent call last):\n  File \"/a/app.py\", line 3\nModuleNotFoundError: No module named 'yaml'"

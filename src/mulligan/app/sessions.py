@@ -49,8 +49,9 @@ from mulligan.hooks.learning import (
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import DENY, store_file
 from mulligan.sessions.agents import readable
-from mulligan.sessions.events import Notice
-from mulligan.sessions.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
+from mulligan.sessions.commands import plain
+from mulligan.sessions.events import Call, Notice, is_shell
+from mulligan.sessions.pairs import CORRECTION, RULE, RULES, TAG, mend_key, signature_of, stands, words_of
 from mulligan.sessions.records import as_record, record_in, text_at
 from mulligan.sessions.signature import digest, keys
 from mulligan.store import open_store
@@ -297,6 +298,7 @@ async def _learn(journal: Journal, session: Session, judge: Judge) -> tuple[Kept
                     await decide(bank, lesson.id, False, AGENT, admits=False)
                 else:
                     await explain(bank, lesson, reading.reason[1])
+    await _note_done(journal, session, reading.calls)
     for call in reading.calls:
         if lines := signature_of(call):
             notice = Notice(
@@ -307,6 +309,21 @@ async def _learn(journal: Journal, session: Session, judge: Judge) -> tuple[Kept
     cursor = {**reading.cursor, **({} if session.subagent else _waiting(session.cursor, kept, judge))}
     journal.advance(*which, before=session.cursor, cursor=cursor, lessons=len(kept.new), due=due)
     return kept, len(reading.calls)
+
+
+async def _note_done(journal: Journal, session: Session, calls: Sequence[Call]) -> None:
+    """Notes which lessons that the session was shown it then followed: a later command that worked is one of their
+    steps."""
+    shown = [one for one in journal.shown(session=session.session) if one.way == "shown" and not one.done]
+    if not shown or not calls:
+        return
+    did = [(call.at, mend_key(plain(call.command))) for call in calls if call.failed is False and is_shell(call.tool)]
+    async with open_store(store_file()) as store:
+        lessons = await store.memory.lessons.there(None, list({one.lesson for one in shown}))
+    steps = {lesson.id: set(as_record(lesson.context.get("mends"))) for lesson in lessons}
+    for one in shown:
+        if any(key in steps.get(one.lesson, ()) and (not at or at >= one.at) for at, key in did):
+            journal.did(one)
 
 
 def _reader(agent: str) -> TranscriptFormat:

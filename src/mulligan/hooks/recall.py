@@ -163,6 +163,10 @@ class Reader:
         counted: dict[int, int] = dict(rows.fetchall())
         return counted.get(1, 0), counted.get(0, 0)
 
+    def lessons(self) -> Sequence[Known]:
+        """All that are active, candidates, too: the newest first."""
+        return self._lessons("1", ())
+
     def rules(self) -> Sequence[Known]:
         """What a session is shown when it starts: what people said, wrote or pinned, and what fails again and again.
         All else is shown when it fails."""

@@ -17,7 +17,7 @@ _STRING = r'"(?:[^"\\]|\\.)*"'
 _SCALAR = re.compile(rf"{_STRING}|[^\s,:/\[\]{{}}\"]+", re.DOTALL)
 _GAP = rf"(?:[ \t\r\n]|{_COMMENT})*+"
 _EXTRA = re.compile(rf"({_STRING}|[{{\[]{_GAP},)|{_COMMENT}|,(?={_GAP}[}}\]])", re.DOTALL)
-"""What stays (strings, and a comma that nothing stands before, which is an error), and what stands in JSON with comments
+"""What stays (strings, and a comma that nothing stands before, which is an error), and what JSON has with comments
 alone."""
 _SPACE = " \t\r\n"
 
