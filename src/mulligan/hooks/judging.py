@@ -25,7 +25,7 @@ from mulligan.sessions.remedies import CHANGE, lines_of
 from mulligan.sessions.signature import causes, keys
 from mulligan.text.formatting import fenced
 from mulligan.text.plain import one_line
-from mulligan.text.safeguards import going_around
+from mulligan.text.safeguards import going_around, patterns
 from mulligan.text.secrets import Masks
 
 FACTS = 3
@@ -149,7 +149,7 @@ def _told(events: Sequence[Happened], masks: Masks) -> tuple[list[str], dict[str
                 kind, line = "C", f"worked: {command}"
             elif event.failed is False and since <= _AFTER and not is_shell(event.tool) and event.output[:1] in "+-":
                 kind, line = "E", f"changed: {event.command}: {one_line(masks.text(event.output), _CAUSE)}"
-        if kind and not flags_of(line):  # what holds a lesson back is told to nobody
+        if kind and not set(flags_of(line)) - _of_commands():  # what speaks to a model is told to none
             id = f"{kind}{len(told) + 1}"
             told[id], lines[id] = event, f"{id} {line}"
             if kind == "U" and last is not None:
@@ -162,6 +162,12 @@ def _told(events: Sequence[Happened], masks: Masks) -> tuple[list[str], dict[str
                 break
             del lines[id], told[id]
     return list(lines.values()), told, after
+
+
+@cache
+def _of_commands() -> frozenset[str]:
+    """The flags of commands: a session may have run them, and the checks of an answer look for them again."""
+    return frozenset(flag for flag, _ in patterns("commands"))
 
 
 def _indented(text: str) -> str:
