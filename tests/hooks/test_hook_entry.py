@@ -226,6 +226,11 @@ def test_a_guard_refuses_each_time_and_lets_the_user_decide_where_the_agent_can_
     assert [says("cd x && git push origin --force", "s1") for _ in range(3)] == ["deny", "ask", "ask"]
     assert [says("git push -f", "s2", "codex") for _ in range(2)] == ["deny", "deny"]
     assert says("git push --force", "s3") == "deny"
+    place.learn("generated files", confirmed=True, tags=["deny"], pattern="src/generated/")
+    edit = place.payload(
+        "PreToolUse", "s4", tool_name="Edit", tool_use_id="c1", tool_input={"file_path": "/p/src/generated/a"}
+    )
+    assert b'"deny"' in place.run(edit).stdout
 
 
 def test_a_mark_that_was_not_made_here_refuses_nothing(place: Place) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from forked import run_forked
 
+from mulligan.hooks.journal import Journal
 from mulligan.sessions.agents import NAMES, agent
 
 ODD = '{"model": "opus",\n\n   "hooks": {"Stop": [ {"hooks": [{"type": "command", "command": "say done"}]} ],\n\t"Über": []}}'
@@ -117,6 +118,18 @@ def test_limits_are_in_the_unit_of_each_agent(home: Path) -> None:
         file = home / f".{name}" / agent(name).settings.user
         entries = [h for groups in json.loads(file.read_text())["hooks"].values() for g in groups for h in g["hooks"]]
         assert {least <= hook["timeout"] < least * 60 for hook in entries} == {True}
+
+
+def test_a_guard_of_a_path_lets_hooks_see_edits(home: Path) -> None:
+    hooks(home, "install", "claude", "gemini", "--yes")
+    with Journal(str(home.parent / "mulligan" / "hooks.db")) as journal:
+        journal.guard({"a": "git stash"})
+        assert "has the hooks already" in hooks(home, "install", "claude", "--yes")
+        journal.guard({"b": "src/generated/"})
+    hooks(home, "install", "claude", "gemini", "--yes")
+    before = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"]
+    assert [one["matcher"] for one in before] == ["Bash|Edit|Write|MultiEdit|NotebookEdit"]
+    assert "run_shell_command|write_file" in (home / ".gemini" / "settings.json").read_text()
 
 
 def test_hooks_of_an_older_mulligan_are_replaced(home: Path) -> None:

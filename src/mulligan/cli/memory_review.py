@@ -40,6 +40,7 @@ from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
+from mulligan.hooks.guards import is_path, words_of
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.judging import PERSON
 from mulligan.hooks.learning import add
@@ -184,6 +185,8 @@ async def _guard(bank: Bank, id: str) -> None:
         await adopt_marks(journal)
         journal.guard({lesson.id: pattern})
     say(f"{lesson.id} guards {one_line(pattern, 80)}: calls are refused. {memory_command(bank.agent_id, 'undo', id)}")
+    if is_path(words_of(pattern)):
+        say("`mulligan hooks install` lets hooks see edits of it, too.")
 
 
 async def _everywhere(bank: Bank, id: str) -> None:

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import sys
 import tempfile
 import tomllib
@@ -23,6 +24,8 @@ from typing import Any, NamedTuple, cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home
+from mulligan.hooks.guards import is_path, words_of
+from mulligan.hooks.journal import FILE, Journal
 from mulligan.sessions.agents import NAMES, SCOPES, CodingAgent, Scope, agent
 from mulligan.text.json_text import add, loads, remove
 
@@ -82,7 +85,7 @@ def installation(of: CodingAgent, scope: Scope, folder: Path) -> Change:
         if before is not None and PROGRAM not in before:
             raise InvalidInput(f"{path} is not Mulligan's plug-in: give it another name. Nothing was written.")
         return Change(path, before, plugin(command))
-    wanted = entries(of, command)
+    wanted = entries(of, command, edits=_guards_paths())
     try:
         if installed(path, before or "") == wanted:
             return Change(path, before, before)
@@ -190,10 +193,26 @@ def program() -> str:
     return found
 
 
-def entries(of: CodingAgent, command: str) -> dict[str, list[Any]]:
-    """What stands in the settings under `hooks`: for each event its groups of hooks, or its hooks."""
+def _guards_paths() -> bool:
+    """Whether a guard here is of a path: then hooks are called before edits, too."""
+    try:
+        if not os.path.exists(home() / FILE):
+            return False
+        with Journal(wait=1.0) as journal:
+            return any(is_path(words_of(pattern)) for pattern in (journal.guards() or {}).values())
+    except (sqlite3.Error, OSError):
+        return False
+
+
+def entries(of: CodingAgent, command: str, *, edits: bool = False) -> dict[str, list[Any]]:
+    """What stands in the settings under `hooks`: for each event its groups of hooks, or its hooks.
+
+    edits: the hook before a command is for edits of files, too.
+    """
     found: dict[str, list[Any]] = {}
     for hook in of.hooks:
+        if edits and of.edits and hook.moment == "before_tool":
+            hook = hook._replace(matcher=f"{hook.matcher}|{of.edits}")
         found.setdefault(hook.event, []).append(of.entry(hook, f"{command} {of.name} {hook.event}"))
     return found
 

@@ -72,6 +72,8 @@ class CodingAgent:
         holds_in_row: how often in a row it is kept at work at most, by the agent's own limit; 0: no limit is known.
         says_held: whether `Notice.stop_hook_active` is true exactly when a hook has kept the agent at work.
         asks: whether a hook can let the user decide on a tool call.
+        edits: the tools that change files, as a matcher names them; "": the hook before a call is for all tools, or for
+            commands alone.
         ends: whether each session ends with an event. Otherwise the stop of a turn has to do.
         readable: whether its transcripts can be read.
         grows: whether a transcript is only ever added to.
@@ -93,6 +95,7 @@ class CodingAgent:
     holds_in_row: ClassVar[int] = 0
     says_held: ClassVar[bool] = True
     asks: ClassVar[bool] = False
+    edits: ClassVar[str] = ""
     ends: ClassVar[bool] = True
     readable: ClassVar[bool] = True
     grows: ClassVar[bool] = False

@@ -32,6 +32,7 @@ class Claude(CodingAgent):
     )
     holds_in_row = 8
     asks = True
+    edits = "Edit|Write|MultiEdit|NotebookEdit"
     grows = True
     command = "claude -p --permission-mode acceptEdits"
     packaged = "claude plugin marketplace add {} && claude plugin install mulligan@mulligan"

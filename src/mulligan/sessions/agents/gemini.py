@@ -28,6 +28,7 @@ class Gemini(CodingAgent):
         Hook("SessionEnd", "end", timeout=5000),
     )
     settings = Settings("~/.gemini", "", "settings.json", ".gemini/settings.json")
+    edits = "write_file|replace|edit"
     takes_text = ("SessionStart", "BeforeAgent", "AfterTool")
     stop, before_tool = "AfterAgent", "BeforeTool"
     command = "gemini --approval-mode auto_edit"

@@ -25,6 +25,7 @@ class Qwen(CodingAgent):
         Hook("SessionEnd", "end", timeout=5000),
     )
     settings = Settings("~/.qwen", "", "settings.json", ".qwen/settings.json")
+    edits = "write_file|replace|edit"
     says_held = False
     ends = False
     grows = True
