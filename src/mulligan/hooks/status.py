@@ -154,7 +154,7 @@ def _figures(status: Status) -> Figures:
     since: dict[str, float] = {}
     for one in lessons:
         for digest in one.digests:
-            since[digest] = min(one.created, since.get(digest, one.created))
+            since[digest] = min(_known_since(one), since.get(digest, now))
     fixed = [one for one in failures if since.get(one[1], now) < one[2]]
     shown = {(one.session, digest): one for one in status.shown if one.way == "shown" for digest in one.digests}
     met = [one for session, digest, _ in fixed if (one := shown.get((session, digest)))]
@@ -171,6 +171,17 @@ def _figures(status: Status) -> Figures:
         tuple((one.id, one.title, judged_by(one)) for one in lessons if one.created > now - WEEK),
         tuple((one.id, one.title, why) for one in lessons if (why := _may_go(one, status.shown, now))),
     )
+
+
+def _known_since(lesson: Known) -> float:
+    """When a lesson was there: sessions of long ago may have been read later."""
+    seen = lesson.context.get("seen")
+    times = [
+        cast(Mapping[str, object], one).get("at")
+        for one in cast(list[object], seen if isinstance(seen, list) else [])
+        if isinstance(one, dict)
+    ]
+    return min([lesson.created, *(float(at) for at in times if isinstance(at, int | float) and at)])
 
 
 def judged_by(lesson: Known) -> str:

@@ -120,9 +120,7 @@ def _rules(figures: Figures) -> str:
 
 def _took(figures: Figures) -> str:
     """The CPU time of a hook that has nothing to do, here and now."""
-    late = (
-        f"{count(figures.late, 'hook')} this week ended at the limit" if figures.late else "none was too late this week"
-    )
+    late = f"{count(figures.late, 'hook') if figures.late else 'no hook'} of this week ended at the limit"
     milliseconds = doctor.milliseconds()
     return f"{milliseconds:.0f} ms of CPU a hook; {late}" if milliseconds else late
 
