@@ -104,16 +104,22 @@ class Claude(CodingAgent):
         return os.path.join(os.path.splitext(transcript)[0], "subagents")
 
     def session(self, head: Sequence[Record]) -> str:
-        return next((id for one in head if _is_said(one) and (id := text_at(one, "sessionId"))), "")
+        return next(
+            (id for one in head if _is_said(one) and (id := text_at(one, "sessionId") or text_at(one, "session_id"))),
+            "",
+        )
 
     def recognises(self, text: str) -> bool:
-        return any(_is_said(one) and "content" in inner(one, "message") and "uuid" in one for one in sample(text))
+        known = ("uuid", "session_id")  # the second in what `--output-format stream-json` prints
+        said = [one for one in sample(text) if _is_said(one) and "content" in inner(one, "message")]
+        return any(name in one for one in said for name in known)
 
     def read(self, text: str, name: str) -> list[Turn]:
-        reader = _Reader(os.path.dirname(os.path.abspath(name)))
+        reader = _Reader(os.path.dirname(os.path.abspath(name)), first(sample(text)[:1], "cwd"))
         turns: list[Turn] = []
         for one in filter(_is_said, records(text)):
-            aside = bool(turns) and one.get("isSidechain")  # the main agent speaks to a sub-agent; its task stays
+            # The main agent speaks to a sub-agent; its task stays.
+            aside = bool(turns) and (one.get("isSidechain") or one.get("parent_tool_use_id"))
             turns += [turn for turn in reader.turns(one) if not (aside and turn.role == "user")]
         return turns
 
@@ -123,16 +129,17 @@ def _is_said(record: Record) -> bool:
 
 
 class _Reader:
-    """folder: where the transcript lies. Saved outputs are read only below it."""
+    """folder: where the transcript lies. Saved outputs are read only below it. cwd: where the agent began to work."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, cwd: str) -> None:
+        self._folder, self._cwd = folder, cwd
         self._called: dict[str, tuple[str, Record]] = {}
         self._background: dict[str, str] = {}
 
     def turns(self, record: Record) -> Iterator[Turn]:
         by_user = record["type"] == "user"
-        at, folder, message = seconds(record.get("timestamp")), text_at(record, "cwd"), inner(record, "message")
+        at, message = seconds(record.get("timestamp")), inner(record, "message")
+        folder = text_at(record, "cwd") or self._cwd
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else inner_list(message, "content")
         for n, block in enumerate(blocks):
