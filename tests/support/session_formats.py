@@ -57,7 +57,9 @@ _SAID = ((1, "Run the tests."), (4, "No, use pnpm in this repository."))
 
 def _swe_agent() -> str:
     steps = [("node test.js", ERROR), ("pnpm test", "ok")]
-    trajectory = [{"action": a, "observation": b, "thought": "", "response": a, "state": {}} for a, b in steps]
+    trajectory: list[dict[str, Any]] = [
+        {"action": a, "observation": b, "thought": "", "response": a, "state": {}} for a, b in steps
+    ]
     demo = {"role": "user", "content": "An example.", "is_demo": True}
     history = [{"role": "system", "content": "x"}, demo, {"role": "user", "content": "Run the tests."}]
     return json.dumps({"trajectory": trajectory, "history": history, "info": {"exit_status": "submitted"}}, indent=1)

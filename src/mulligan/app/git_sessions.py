@@ -64,11 +64,11 @@ def _of_ref(folder: str, ref: str, author: str) -> Iterator[tuple[int, Stored]]:
         if len(parts := about.split()) == 4 and parts[3].isdigit():
             blobs.setdefault(place, {})[name] = parts[2], int(parts[3])
     found = {place: files for place, files in blobs.items() if any(map(_TRANSCRIPT.fullmatch, files))}
-    authors = _authors(folder, ref) if len(found) > 1 else {}
+    authors = _authors(folder, ref) if len(found) > 1 else dict[str, str]()
     for place, files in found.items():
         names = sorted(filter(_TRANSCRIPT.fullmatch, files))
         known = files.get("metadata.json")
-        about = record_in(_git(folder, "cat-file", "blob", known[0])) if known else {}
+        about = record_in(_git(folder, "cat-file", "blob", known[0]) if known else "")
         text = "".join(_git(folder, "cat-file", "blob", files[name][0]) for name in names)
         titled = text_at(about, "agent")
         read = _read(text, f"{ref}:{place}", next((name for name in NAMES if agent(name).title == titled), ""))

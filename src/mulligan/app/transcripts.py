@@ -143,7 +143,7 @@ def read_transcripts(text: str, name: str, format: str | None = None) -> list[Tr
     """The transcripts in a text: one, or where each line holds a conversation, one for each line. Raises as
     `read_transcript` does."""
     lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-    first = record_in(lines[0][1]) if len(lines) > 1 else {}
+    first = record_in(lines[0][1] if len(lines) > 1 else "")
     if "role" in first or not any(isinstance(first.get(key), list) for key in _CONVERSATIONS):
         return [read_transcript(text, name, format)]
     return [read_transcript(line, f"{name}:{n}", format) for n, line in lines]

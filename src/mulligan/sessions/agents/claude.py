@@ -22,6 +22,7 @@ from mulligan.sessions.records import (
     seconds,
     text_at,
     texts,
+    unshortened,
 )
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ _NOT_SAID = ("Stop hook feedback", "[Request interrupted", "Caveat:", "<command-
 """How texts begin that the program put in the user's mouth."""
 _SAID = r"(?s)the user said:\s*(.+)\Z"
 """The user's words in the result of a call that the user refused."""
-_SAVED = r"\A\s*<persisted-output>[^\n]*\n[^\n]*saved to: ([^\n]+)"
-_TAIL = 80_000
-"""Bytes at the end of a saved output that are read."""
 _TASK = r"<task[-_]id>\s*([\w-]+)\s*</task[-_]id>"
 _STATUS = r"<status>\s*(completed|failed|killed|stopped)\s*</status>"
 _EXIT = r"<exit_code>\s*(-?\d+)\s*</exit_code>|\bexit code (-?\d+)"
@@ -170,7 +168,7 @@ class _Reader:
         refused = result.startswith(_REFUSED)
         yield from self._ended(result, text_at(given, "bash_id") or text_at(given, "task_id"), at, folder)
         failed = None if refused else block.get("is_error") is True
-        yield Turn("tool", self._whole(result), tool, id, failed, at, folder)
+        yield Turn("tool", unshortened(result, self._folder + os.sep), tool, id, failed, at, folder)
         if refused and (said := re.search(_SAID, result)):
             yield Turn("user", said[1].strip(), "", f"{id}:said", None, at, folder)
 
@@ -188,22 +186,6 @@ class _Reader:
             failed = int(code[1] or code[2]) != 0
         output = "\n".join(found[2] for found in re.finditer(_OUTPUT, text))
         yield Turn("tool", output.strip(), self._called[id][0], id, failed, at, folder)
-
-    def _whole(self, result: str) -> str:
-        """A result that was saved to a file: the end of that file; "" where it cannot be read, as a preview does not
-        show what went wrong."""
-        saved = re.match(_SAVED, result)
-        if not saved:
-            return result
-        path = os.path.realpath(saved[1].strip())
-        if not path.startswith(os.path.realpath(self._folder) + os.sep) or not os.path.isfile(path):
-            return ""
-        try:
-            with open(path, "rb") as file:
-                file.seek(max(os.path.getsize(path) - _TAIL, 0))
-                return own(file.read(_TAIL).decode("utf-8", "replace"))
-        except OSError:
-            return ""
 
 
 AGENT = Claude()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
@@ -20,6 +21,7 @@ from mulligan.sessions.records import (
     seconds,
     text_at,
     texts,
+    unshortened,
 )
 from mulligan.text.exit_codes import exit_code
 
@@ -104,6 +106,7 @@ def _turns(record: Record) -> Iterator[Turn]:
             failed = status == "error" or "error" in inner(answer, "response")
             if ended := exit_code(output):
                 failed, output = ended[0] != 0, ended[1]
+            output = unshortened(output, os.path.join(AGENT.folder(), ""))
             id, tool = text_at(answer, "id"), text_at(answer, "name")
             yield Turn(
                 "tool",
