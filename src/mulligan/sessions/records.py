@@ -35,7 +35,8 @@ _BACKGROUND = (
 
 _SAVED = (
     r"(?i)\A\s*(?:(?:Error: )?Exit code -?\d+\s+)?"
-    r"(?:<persisted-output>|Output too large to read at once|Tool output was too large)(?:[^\n]*\n)?[^\n]*\bsaved to: ([^\n]+)"
+    r"(?:<persisted-output>|Output too large to read at once|Tool output was too large)"
+    r"(?:[^\n]*\n)?[^\n]*\bsaved to: ([^\n]+)"
 )
 _CUT = (
     r"(?:\n\n\.\.\.[^\n]*\n\n)?(?:The tool call succeeded but the output was truncated\. )?Full output saved to: (\S+)"
