@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import CodingAgent, Hook, Old, Payload, Settings, command_of, fields, first, stem, text
+from mulligan.sessions.agents import CodingAgent, Hook, Old, Payload, Settings, first, stem, text
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
@@ -70,24 +70,8 @@ class Claude(CodingAgent):
         moment = self.moment(event)
         if moment is None or (event == "PostToolUseFailure" and payload.get("is_interrupt") is True):
             return None
-        subagent_id = text(payload, "agent_id")  # a session of `claude --agent` has a type, but no id
-        return Notice(
-            self.name,
-            moment,
-            session=text(payload, "session_id"),
-            folder=environ.get("CLAUDE_PROJECT_DIR", "") or text(payload, "cwd"),  # `cd` moves only the second
-            event=event,
-            transcript=text(payload, "agent_transcript_path" if subagent_id else "transcript_path"),
-            source=text(payload, "source"),
-            text=text(payload, "prompt", "last_assistant_message"),
-            tool=text(payload, "tool_name"),
-            command=command_of(fields(payload, "tool_input")),
-            call=text(payload, "tool_use_id"),
-            output=re.sub(_CODE, "", text(payload, "error")),
-            subagent=text(payload, "agent_type") if subagent_id else "",
-            subagent_id=subagent_id,
-            stop_hook_active=payload.get("stop_hook_active") is True,
-        )
+        folder = environ.get("CLAUDE_PROJECT_DIR", "") or text(payload, "cwd")  # `cd` moves only the second
+        return self._notice(payload, moment, folder=folder, output=re.sub(_CODE, "", text(payload, "error")))
 
     def switched_off(self, settings: Mapping[str, Any]) -> str:
         return "disableAllHooks" if settings.get("disableAllHooks") else ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import CodingAgent, Hook, Old, Payload, Settings, command_of, fields, first, stem, text
+from mulligan.sessions.agents import CodingAgent, Hook, Old, Payload, Settings, fields, first, stem, text
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
@@ -70,29 +70,13 @@ class Codex(CodingAgent):
         moment = self.moment(event)
         if moment is None:
             return None
-        subagent_id, call = text(payload, "agent_id"), text(payload, "tool_use_id")
-        transcript, output = text(payload, "transcript_path"), ""
+        output = ""
         if event == "PostToolUse":
-            failed, output = _result(text(payload, "agent_transcript_path") or transcript, call)
+            transcript = text(payload, "agent_transcript_path", "transcript_path")
+            failed, output = _result(transcript, text(payload, "tool_use_id"))
             output = output or texts(payload.get("tool_response"))
             moment = "failure" if failed else "success"
-        return Notice(
-            self.name,
-            moment,
-            session=text(payload, "session_id"),
-            folder=text(payload, "cwd"),
-            event=event,
-            transcript=text(payload, "agent_transcript_path") if subagent_id else transcript,
-            source=text(payload, "source"),
-            text=text(payload, "prompt", "last_assistant_message"),
-            tool=text(payload, "tool_name"),
-            command=command_of(fields(payload, "tool_input")),
-            call=call,
-            output=output if moment == "failure" else "",
-            subagent=text(payload, "agent_type") if subagent_id else "",
-            subagent_id=subagent_id,
-            stop_hook_active=payload.get("stop_hook_active") is True,
-        )
+        return self._notice(payload, moment, output=output if moment == "failure" else "")
 
     def switched_off(self, settings: Mapping[str, Any]) -> str:
         return "features.hooks" if fields(settings, "features").get("hooks") is False else ""

@@ -15,7 +15,6 @@ from mulligan.sessions.agents import (
     Old,
     Payload,
     Settings,
-    command_of,
     fields,
     first,
     items,
@@ -80,19 +79,13 @@ class Gemini(CodingAgent):
                 moment, output = "failure", ended[1]
             elif error := text(fields(result, "error"), "message"):
                 moment, output = "failure", error
-        return Notice(
-            self.name,
+        return self._notice(
+            payload,
             moment,
             session=text(payload, "session_id") or environ.get("GEMINI_SESSION_ID", ""),
             folder=environ.get("GEMINI_PROJECT_DIR", "") or text(payload, "cwd") or environ.get("GEMINI_CWD", ""),
-            event=event,
-            transcript=text(payload, "transcript_path"),
-            source=text(payload, "source"),
             text=re.sub(_OWN, "", text(payload, "prompt_response" if event == "AfterAgent" else "prompt")).strip(),
-            tool=text(payload, "tool_name"),
-            command=command_of(fields(payload, "tool_input")),
             output=output,
-            stop_hook_active=payload.get("stop_hook_active") is True,
         )
 
     def _hold(self, reason: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import CodingAgent, Hook, Payload, Settings, command_of, fields, text
+from mulligan.sessions.agents import CodingAgent, Hook, Payload, Settings, fields, text
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
@@ -45,7 +45,7 @@ class Qwen(CodingAgent):
         Hook("SessionEnd", "end", timeout=5000),
     )
     settings = Settings("~/.qwen", "", "settings.json", ".qwen/settings.json")
-    says_held = False
+    says_held = False  # `stop_hook_active` is true at the first stop
     ends = False
     grows = True
     logs = "projects/*/chats/*.jsonl"
@@ -63,20 +63,8 @@ class Qwen(CodingAgent):
             ended = exit_code(result)
             if moment == "failure" or (ended and ended[0] != 0):
                 moment, output = "failure", ended[1] if ended else result
-        return Notice(
-            self.name,
-            moment,
-            session=text(payload, "session_id"),
-            folder=text(payload, "cwd"),
-            event=event,
-            transcript=text(payload, "transcript_path"),
-            source=text(payload, "source"),
-            text=text(payload, "prompt", "last_assistant_message"),
-            tool=text(payload, "tool_name"),
-            command=command_of(fields(payload, "tool_input")),
-            call=text(payload, "tool_call_id", "tool_use_id"),  # the first stands in the transcript, too
-            output=output,  # `stop_hook_active` says nothing: it is true at the first stop
-        )
+        call = text(payload, "tool_call_id", "tool_use_id")  # the first stands in the transcript, too
+        return self._notice(payload, moment, call=call, output=output)
 
     def switched_off(self, settings: Mapping[str, Any]) -> str:
         return "disableAllHooks" if settings.get("disableAllHooks") else ""
