@@ -17,12 +17,13 @@ from mulligan.app.sessions import finish, project_bank
 from mulligan.core.errors import MulliganError
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
+from mulligan.core.turns import Turn
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.judging import account_of, believed
 from mulligan.hooks.project import project_id
 from mulligan.mcp_server.tool import Call as ToolCall
 from mulligan.mcp_server.tools.review_lessons import TOOL
-from mulligan.sessions.events import Call, Notice, Said
+from mulligan.sessions.events import Notice
 
 USED = "Error: E77 preview ended early"
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"
@@ -284,11 +285,15 @@ async def test_an_agents_own_command_line_judges_with_hooks_off_and_reads_no_sec
     assert [one.title for one in await lessons(project)] == [RENEWED["fact"]]
 
 
+def called(id: str, command: str, output: str, *, failed: bool = False) -> Turn:
+    return Turn("tool", output, "Bash", id, failed, command=command, output=output)
+
+
 EVENTS = [
-    Said("user", "Start the preview."),
-    Call("1", "Bash", "npm run preview", USED, True),
-    Call("2", "Bash", "scripts/renew.sh dev", "renewed", False),
-    Said("user", "The pages of the handbook belong into docs/handbook, for all of us."),
+    Turn("user", "Start the preview."),
+    called("1", "npm run preview", USED, failed=True),
+    called("2", "scripts/renew.sh dev", "renewed"),
+    Turn("user", "The pages of the handbook belong into docs/handbook, for all of us."),
 ]
 TEXT = st.sampled_from(["U1", "F2", "C3", "U4", "L1", "scripts/renew.sh dev", "yes", "npm run preview"]) | st.text(
     max_size=30
@@ -321,18 +326,11 @@ def test_of_any_answer_only_what_stands_in_the_session_is_believed(answer: Any) 
 
 
 def test_a_long_session_is_told_within_bounds() -> None:
-    events: list[Any] = [Said("user", "Go. " * 200)]
+    events = [Turn("user", "Go. " * 200)]
     for n in range(400):
-        events.append(
-            Call(
-                f"f{n}",
-                "Bash",
-                f"make part-{n} " + "x" * 300,
-                f"Error: thing {chr(97 + n % 26)}{n} is missing " * 20,
-                True,
-            )
-        )
-        events.append(Call(f"c{n}", "Bash", f"fix-{n} " + "y" * 300, "ok", False))
+        error = f"Error: thing {chr(97 + n % 26)}{n} is missing " * 20
+        events.append(called(f"f{n}", f"make part-{n} " + "x" * 300, error, failed=True))
+        events.append(called(f"c{n}", f"fix-{n} " + "y" * 300, "ok"))
     assert 10_000 < len(account_of("claude", "s1", events, []).question) < 32_000
 
 

@@ -8,13 +8,15 @@ import pytest
 from agent_transcripts import FORMATS, in_format
 from hypothesis import given
 from hypothesis import strategies as st
+from session_formats import MORE
 from traced import call, chat, lines, request, result, said
 
 from mulligan.app.plugins import build, names, parse_spec
 from mulligan.app.transcripts import read_transcript
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.protocols import TranscriptFormat, Turn
+from mulligan.core.protocols import TranscriptFormat
 from mulligan.core.records import Step
+from mulligan.core.turns import Turn
 
 TURNS = (
     Turn("system", "Be brief."),
@@ -202,7 +204,7 @@ def turns(text: str, format: str | None = None) -> tuple[Turn, ...]:
 
 
 def test_every_format_has_a_sample() -> None:
-    assert sorted(SAMPLES) == names("transcripts")
+    assert sorted({*SAMPLES, *MORE}) == names("transcripts")
 
 
 @pytest.mark.parametrize(("name", "text"), EACH)
@@ -320,7 +322,7 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
         (
             '[{"a": 1}]',
             None,
-            "in no format that is known: anthropic, claude, codex, copilot, gemini, genai, google, langchain, openai, opencode, otlp, plain, pydantic",
+            "in no format that is known: anthropic, claude, codex, copilot, gemini, genai, google, langchain, openai, opencode, openhands, otlp, pi, plain, pydantic",
         ),
         ("I did this and that.", None, "begins each turn with User:"),
         ("I did this and that.", "plain", "no line begins with who speaks"),
@@ -416,7 +418,7 @@ def test_a_transcript_without_a_task_or_an_attempt_is_refused(text: str, says: s
 
 
 MINE = '''
-from mulligan.core.protocols import Turn
+from mulligan.core.turns import Turn
 
 class Arrows:
     """A line that begins with > is the user's."""

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
-from mulligan.app.plugins import build, parse_spec
 from mulligan.app.sessions import transcripts
 from mulligan.core.errors import MulliganError
-from mulligan.core.protocols import TranscriptFormat
 from mulligan.core.records import Lesson
 from mulligan.hooks.guards import proposal, stops
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.learning import events_since, sessions_of
 from mulligan.hooks.project import project_id
-from mulligan.sessions.events import Call, is_shell
+from mulligan.sessions.agents import is_shell
 from mulligan.sessions.pairs import CORRECTION
 
 NEEDED = 3000
@@ -76,15 +73,13 @@ class Record:
             if ids[old.folder] != self._bank:
                 continue
             try:
-                reader: TranscriptFormat = build("transcripts", parse_spec("transcripts", old.agent), {})
-                read_text = partial(reader.read, name=old.path)
-                events, _ = events_since(old.agent, old.session, old.path, {}, read_text, folder=old.folder)
+                events, _ = events_since(old.agent, old.session, old.path, {}, folder=old.folder)
             except (OSError, ValueError, MulliganError):
                 continue
             for event in events:
-                if isinstance(event, Call) and event.command:
+                if event.is_call and event.command:
                     read += 1
-                    yield old.session, event.command, is_shell(event.tool)
+                    yield old.session, event.command, is_shell(event.tool, old.agent)
             if read >= _MOST:
                 return
 

@@ -23,13 +23,14 @@ from mulligan.core.operations import acting_as
 from mulligan.core.protocols import Job
 from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Json, Lesson, Usage
+from mulligan.core.turns import Turn
 from mulligan.hooks.entry import SWITCH
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.judging import PERSON, RULES_ALONE, SCHEMA, Account, Verdict, account_of, believed
 from mulligan.hooks.learning import Kept, keep, sessions_of
 from mulligan.models.answers import answer_in
 from mulligan.models.catalog import open_model
-from mulligan.sessions.pairs import CORRECTION, TAG, Happened
+from mulligan.sessions.pairs import CORRECTION, TAG
 from mulligan.sessions.records import text_at
 from mulligan.text.command_lines import split_line
 from mulligan.text.truncate import estimate
@@ -94,7 +95,7 @@ def _today() -> int:
 
 
 async def ask_about(
-    judge: Judge, bank: Bank, agent: str, session: str, events: Sequence[Happened], lessons: Sequence[str], needed: int
+    judge: Judge, bank: Bank, agent: str, session: str, events: Sequence[Turn], lessons: Sequence[str], needed: int
 ) -> Kept | None:
     """Asks about a session, and keeps what passes the checks; None where the day's tokens do not suffice.
 

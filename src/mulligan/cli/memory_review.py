@@ -43,7 +43,7 @@ from mulligan.core.records import Lesson
 from mulligan.hooks.guards import is_path, words_of
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.judging import PERSON
-from mulligan.hooks.learning import add
+from mulligan.hooks.learning import add, is_strangers
 from mulligan.hooks.project import USER
 from mulligan.hooks.recall import DENY, store_file
 from mulligan.sessions.pairs import TAG
@@ -60,9 +60,11 @@ def with_project_bank(agent: str, work: Callable[[Bank], Awaitable[T]], model: s
 
 
 async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
-    """The active lessons that coding agents taught, oldest first: those that are kept, or the candidates."""
-    lessons = await bank.list(Selection(tag=TAG, limit=None))
-    return [one for one in reversed(lessons) if (one.confirmed or one.pinned) == kept]
+    """The lessons that coding agents taught, oldest first: those that are kept, or the candidates, with those of
+    strangers' sessions."""
+    lessons = await bank.list(Selection(("active", "quarantined"), tag=TAG, limit=None))
+    there = [one for one in reversed(lessons) if one.state == "active" or is_strangers(one)]
+    return [one for one in there if (one.confirmed or one.pinned) == kept]
 
 
 @memory.command()
@@ -147,6 +149,7 @@ async def audit(banks: Sequence[Bank], since: datetime | None, by: str | None, a
 def _page(lesson: Lesson, trial: Trial | None = None) -> str:
     lines = [
         f"{lesson.id}  {one_line(lesson.title, 100)}",
+        *([f"    from a session of {one_line(str(author), 100)}"] if (author := lesson.context.get("author")) else ()),
         *(f"    {line}" for line in clean(lesson.content).splitlines()),
     ]
     if trial:
@@ -169,6 +172,8 @@ async def _keep(bank: Bank, id: str) -> None:
 
 async def _active(bank: Bank, id: str) -> Lesson:
     lesson = await bank.get(id)
+    if is_strangers(lesson):
+        return await bank.release(id)
     if lesson.state != "active":
         raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be kept.")
     return lesson
@@ -176,6 +181,9 @@ async def _active(bank: Bank, id: str) -> Lesson:
 
 async def _guard(bank: Bank, id: str) -> None:
     """Keeps a lesson that refuses tool calls from now on: a change of its own, so that it can be undone alone."""
+    lesson = await bank.get(id)
+    if "author" in lesson.context or lesson.origin.kind == "imported":
+        raise InvalidInput(f"Lesson {lesson.id} was not learned here, so it becomes no guard: write one of your own.")
     lesson = await _active(bank, id)
     if not (pattern := pattern_of(lesson)):
         raise InvalidInput(f"Lesson {lesson.id} names no command: edit it, and put the command into backticks.")
@@ -208,6 +216,8 @@ async def _everywhere(bank: Bank, id: str) -> None:
 
 
 async def _drop(bank: Bank, id: str) -> None:
+    if is_strangers(await bank.get(id)):
+        await bank.release(id)  # what is held back has no other way out
     say(f"{(await bank.retire(id, 'dropped in a review')).id} dropped")
 
 

@@ -16,10 +16,12 @@ from typing import Any, cast
 
 from mulligan.bank.learn.screening import flags_of
 from mulligan.core.records import Json, Lesson
+from mulligan.core.turns import Turn
+from mulligan.sessions.agents import is_shell
 from mulligan.sessions.commands import only_looks, plain, short
 from mulligan.sessions.corrections import lasts
-from mulligan.sessions.events import SHOWN, Call, Said, is_shell
-from mulligan.sessions.pairs import Found, Happened, error_lines, evidence, mend_key, short_digest
+from mulligan.sessions.events import SHOWN
+from mulligan.sessions.pairs import Found, error_lines, evidence, mend_key, short_digest
 from mulligan.sessions.records import as_record, inner, inner_list
 from mulligan.sessions.remedies import CHANGE, lines_of
 from mulligan.sessions.signature import causes, keys
@@ -81,8 +83,8 @@ class Account:
     masks: Masks
     question: str = ""
     text: str = ""
-    events: Mapping[str, Happened] = field(default_factory=dict[str, Happened])
-    after: Mapping[str, Call] = field(default_factory=dict[str, Call])
+    events: Mapping[str, Turn] = field(default_factory=dict[str, Turn])
+    after: Mapping[str, Turn] = field(default_factory=dict[str, Turn])
     lessons: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -95,13 +97,13 @@ class Verdict:
     lessons: Mapping[str, bool | str] = field(default_factory=dict[str, "bool | str"])
 
 
-def account_of(agent: str, session: str, events: Sequence[Happened], lessons: Sequence[Lesson]) -> Account:
+def account_of(agent: str, session: str, events: Sequence[Turn], lessons: Sequence[Lesson]) -> Account:
     """What a judge is told and asked. lessons: those that rules drew from this session."""
     masks = Masks()
     for event in events:
-        for text in (event.text,) if isinstance(event, Said) else (event.command, event.output[-4000:]):
+        for text in (event.command, event.output[-4000:]) if event.is_call else (event.text,):
             masks.learn(text)
-    lines, told, after = _told(events, masks)
+    lines, told, after = _told(agent, events, masks)
     named = {f"L{n}": lesson.id for n, lesson in enumerate(lessons, 1)}
     drawn = [f"L{n} {one.title}\n{_indented(one.content)}" for n, one in enumerate(lessons, 1)]
     if not named and not any(key[0] == "F" for key in told) and sum(key[0] == "U" for key in told) < 2:
@@ -109,7 +111,7 @@ def account_of(agent: str, session: str, events: Sequence[Happened], lessons: Se
     text = fenced(masks.text("\n".join(lines)))
     if drawn:
         text += "\n\nRules drew these lessons from it:\n\n" + fenced(masks.text("\n".join(drawn)))
-    parts = [(one.text,) if isinstance(one, Said) else (one.command, one.output) for one in told.values()]
+    parts = [(one.command, one.output) if one.is_call else (one.text,) for one in told.values()]
     whole = masks.text("\n".join(text for both in parts for text in both))
     return Account(agent, session, masks, _asked().format(account=text), whole, told, after, named)
 
@@ -119,25 +121,25 @@ def _asked() -> str:
     return files("mulligan.hooks").joinpath("judging.md").read_text("utf-8").strip()
 
 
-def _told(events: Sequence[Happened], masks: Masks) -> tuple[list[str], dict[str, Happened], dict[str, Call]]:
+def _told(agent: str, events: Sequence[Turn], masks: Masks) -> tuple[list[str], dict[str, Turn], dict[str, Turn]]:
     """The account, a line or a few for each event; the events by their ids; and the last call before what was said."""
     lines: dict[str, str] = {}
-    told: dict[str, Happened] = {}
-    after: dict[str, Call] = {}
+    told: dict[str, Turn] = {}
+    after: dict[str, Turn] = {}
     since = _AFTER  # events since the last failure
     known = set[str]()
-    last: Call | None = None
+    last: Turn | None = None
     for event in events:
         since += 1
-        kind, line = "", ""
-        if isinstance(event, Said):
+        kind, line, shell = "", "", event.is_call and is_shell(event.tool, agent)
+        if not event.is_call:
             if event.who == "user" and event.text.strip():
                 kind, line = "U", f"user: {one_line(masks.text(event.text), _USER)}"
             elif since <= _SOON:
                 kind, line = "A", f"agent: {one_line(masks.text(event.text), _AGENT)}"
         else:
             command = short(masks.text(event.command), SHOWN)
-            errors = keys(event.output) if event.failed and is_shell(event.tool) else ()
+            errors = keys(event.output) if event.failed and shell else ()
             if errors and not only_looks(event.command):
                 if not known.issuperset(errors):
                     kind = "F"
@@ -145,16 +147,16 @@ def _told(events: Sequence[Happened], masks: Masks) -> tuple[list[str], dict[str
                     line = "\n".join([f"failed: {command}", *(f"    {one}" for one in causing)])
                     known.update(errors)
                 since = 0
-            elif event.failed is False and since <= _AFTER and is_shell(event.tool) and not only_looks(event.command):
+            elif event.failed is False and since <= _AFTER and shell and not only_looks(event.command):
                 kind, line = "C", f"worked: {command}"
-            elif event.failed is False and since <= _AFTER and not is_shell(event.tool) and event.output[:1] in "+-":
+            elif event.failed is False and since <= _AFTER and not shell and event.output[:1] in "+-":
                 kind, line = "E", f"changed: {event.command}: {one_line(masks.text(event.output), _CAUSE)}"
         if kind and not set(flags_of(line)) - _of_commands():  # what speaks to a model is told to none
             id = f"{kind}{len(told) + 1}"
             told[id], lines[id] = event, f"{id} {line}"
             if kind == "U" and last is not None:
                 after[id] = last
-        if isinstance(event, Call):
+        if event.is_call:
             last = event
     for least in ("E", "A", "C", "F", "U"):  # what is told last goes first, until the rest has room
         for id in [id for id in lines if id[0] == least]:
@@ -205,10 +207,10 @@ def _fact(account: Account, given: Mapping[str, Any], by: str) -> Found | None:
         return None
     judged: Mapping[str, Json] = {"by": by, "verdict": "fact"}
     failed = account.events.get(text.get("failed", ""))
-    if isinstance(failed, Call) and failed.failed:
+    if failed is not None and failed.is_call and failed.failed:
         return _overcome(account, sentence, failed, text, judged)
     said = account.events.get(text.get("said", ""))
-    if isinstance(said, Said) and said.who == "user":
+    if said is not None and not said.is_call and said.who == "user":
         quote = one_line(account.masks.text(text.get("quote", "")), 300)
         if len(quote) < 8 or not _stands(quote, account.masks.text(said.text)) or lasts(quote) is False:
             return None
@@ -229,14 +231,16 @@ def _fact(account: Account, given: Mapping[str, Any], by: str) -> Found | None:
 
 
 def _overcome(
-    account: Account, sentence: str, failed: Call, text: Mapping[str, str], judged: Mapping[str, Json]
+    account: Account, sentence: str, failed: Turn, text: Mapping[str, str], judged: Mapping[str, Json]
 ) -> Found | None:
     """A fact about a failure: what helped came after it, did not fail, and holds the copied command."""
     helped = account.events.get(text.get("helped", ""))
-    if not isinstance(helped, Call) or helped.failed is not False or _number(text["helped"]) < _number(text["failed"]):
+    if helped is None or not helped.is_call or helped.failed is not False:
+        return None
+    if int(text["helped"][1:]) < int(text["failed"][1:]):
         return None
     command, whole = account.masks.text(failed.command), account.masks.text(helped.command)
-    if is_shell(helped.tool):
+    if is_shell(helped.tool, account.agent):
         step = text.get("command") or plain(whole)
         if not _stands(step, whole) or going_around(whole) or len(step) < 3:
             return None
@@ -267,10 +271,6 @@ def _overcome(
 
 def _program(command: str) -> str:
     return command.split()[0] if command.split() else ""
-
-
-def _number(id: str) -> int:
-    return int(id[1:])
 
 
 def _seen(account: Account, calls: list[str], at: float) -> dict[str, Json]:

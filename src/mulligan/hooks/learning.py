@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from mulligan.bank.bank import Bank
 from mulligan.bank.learn.facts import ERROR
 from mulligan.bank.learn.screening import flags_of
-from mulligan.bank.learn.transcripts.opencode import session_text
 from mulligan.core.codec import to_json
 from mulligan.core.lessons import Selection
-from mulligan.core.protocols import Turn
 from mulligan.core.records import Json, Lesson
+from mulligan.core.turns import Turn
 from mulligan.hooks.journal import SETTINGS
 from mulligan.sessions.agents import agent as coding_agent
-from mulligan.sessions.events import Call, Said
-from mulligan.sessions.pairs import TAG, Found, Happened, State, find, happened
+from mulligan.sessions.pairs import TAG, Found, State, find, happened
 from mulligan.sessions.remedies import lines_of
 from mulligan.text.plain import one_line
 from mulligan.text.reflections import quality_of
@@ -51,9 +48,6 @@ _UNANSWERED = 50
 """Turns after which a call that has not come back is not waited for any more."""
 STATES = ("active", "quarantined", "retired", "superseded")
 
-Read = Callable[[str], Sequence[Turn]]
-"""Gives the turns in the text of a transcript."""
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -64,7 +58,7 @@ class Reading:
 
     found: tuple[Found, ...]
     cursor: dict[str, Json]
-    calls: tuple[Call, ...]
+    calls: tuple[Turn, ...]
     masks: Masks
     reason: tuple[str, str] | None = None
 
@@ -74,7 +68,6 @@ def read_on(
     session: str,
     transcript: str,
     cursor: Json,
-    read: Read,
     *,
     subagent: str = "",
     folder: str = "",
@@ -88,19 +81,19 @@ def read_on(
     """
     kept = cast(dict[str, Any], cursor) if isinstance(cursor, dict) else {}
     state = State.of(agent, session, kept.get("state"))
-    events, at = events_since(agent, session, transcript, kept, read, subagent=subagent, folder=folder)
+    events, at = events_since(agent, session, transcript, kept, subagent=subagent, folder=folder)
     events = [event for event in events if not any(start <= event.at < end for start, end in paused)]
     if subagent:  # its user is the main agent, and no person
-        events = [event for event in events if isinstance(event, Call) or event.who == "agent"]
+        events = [event for event in events if event.who != "user"]
     state, found = find(state, events, masks := Masks())
     after = {**at, "state": state.kept()}
     before = [one.call for one in found if one.mends and (asked is None or float(cast(float, one.seen["at"])) <= asked)]
     overcome, reason = before[-1] if before else kept.get("overcome", ""), None
     if asked is not None and overcome:
-        said = (event.text for event in events if isinstance(event, Said) and event.who == "agent" and event.at > asked)
+        said = (event.text for event in events if event.who == "agent" and event.at > asked)
         if text := next(said, ""):
             reason, overcome = (overcome, masks.text(text)), ""
-    calls = tuple(event for event in events if isinstance(event, Call))
+    calls = tuple(event for event in events if event.is_call)
     return Reading(tuple(found), {**after, "overcome": overcome}, calls, masks, reason)
 
 
@@ -109,40 +102,38 @@ def events_since(
     session: str,
     transcript: str,
     cursor: dict[str, Any],
-    read: Read,
     *,
     subagent: str = "",
     folder: str = "",
-) -> tuple[list[Happened], dict[str, Json]]:
+) -> tuple[list[Turn], dict[str, Json]]:
     """What happened since the cursor, and the cursor after it.
 
     The cursor has the offset at which the next reading begins, and the ids of what was given behind it.
     """
-    grows = coding_agent(agent).grows
+    of = coding_agent(agent)
     offset, given = cursor.get("offset", 0), list(cursor.get("given", ()))
     end = 0
-    if agent == "opencode":
-        text = session_text(Path(transcript), session)
-    else:
+    if of.grows:
         if os.path.getsize(transcript) < offset:  # it is another file by now
             offset, given = 0, []
         with open(transcript, "rb") as file:
             file.seek(offset)
             raw = file.read()
-        if grows:  # a last line without its end is left to the next reading
-            raw = raw[: raw.rfind(b"\n") + 1]
-            end = offset + len(raw)
+        raw = raw[: raw.rfind(b"\n") + 1]  # a last line without its end is left to the next reading
+        end = offset + len(raw)
         text = raw.decode("utf-8", "replace")
-    turns = read(text)
+    else:
+        text = of.text(transcript, session)
+    turns = of.read(text, transcript)
     known = set(given)
-    new = [(id, event) for id, event in happened(turns, subagent=subagent, folder=folder) if id not in known]
+    new = [event for event in happened(turns, subagent=subagent, folder=folder) if event.id not in known]
     answered = {turn.id for turn in turns if turn.role == "tool"}
     waits = any(turn.role == "assistant" and turn.tool and turn.id not in answered for turn in turns[-_UNANSWERED:])
-    if grows and not waits:
+    if of.grows and not waits:
         offset, given = end, []
     else:
-        given += [id for id, _ in new]
-    return [event for _, event in new], {"offset": offset, "given": given}
+        given += [event.id for event in new]
+    return new, {"offset": offset, "given": given}
 
 
 @dataclass(frozen=True)
@@ -154,24 +145,44 @@ class Kept:
     known: tuple[str, ...] = ()
 
 
-async def keep(bank: Bank, found: Sequence[Found], needed: int = NEEDED) -> Kept:
-    """Keeps what was found, each sighting once. needed: the sessions until a candidate is confirmed."""
+async def keep(bank: Bank, found: Sequence[Found], needed: int = NEEDED, *, author: str = "") -> Kept:
+    """Keeps what was found, each sighting once. needed: the sessions until a candidate is confirmed.
+
+    author: of a stranger's session, who made it. What it taught is quarantined until a person keeps it, counts for no
+    other lesson, and no session of the user's counts for it.
+    """
     new: list[str] = []
     confirmed: list[str] = []
     known: list[str] = []
     for one in found:
         which = Selection(STATES, nature="fact", keys=[f"{ERROR}{key}" for key in one.errors], limit=None)
-        about = await bank.list(which)
+        about = [lesson for lesson in await bank.list(which) if author or not is_strangers(lesson)]
         if before := next((lesson for lesson in about if _has(lesson, one)), None):
             known.append(before.id)
+        elif author and about:
+            known += [lesson.id for lesson in about]
         elif same := next((lesson for lesson in about if _same_way(lesson, one)), None):
             was = same.confirmed
             known.append((after := await _seen_again(bank, same, one, needed)).id)
             if after.confirmed and not was:
                 confirmed.append(after.id)
         elif sum(lesson.state == "active" and not lesson.confirmed for lesson in about) < WAYS:
-            new.append((await add(bank, one.lesson(), confirmed=needed <= 1 or one.lasting)).id)
+            new.append((await _added(bank, one, needed, author)).id)
     return Kept(tuple(new), tuple(confirmed), tuple(id for id in dict.fromkeys(known) if id not in new))
+
+
+def is_strangers(lesson: Lesson) -> bool:
+    """Whether a lesson was learned from a stranger's session, and no person has kept it."""
+    return lesson.state == "quarantined" and "author" in lesson.context
+
+
+async def _added(bank: Bank, one: Found, needed: int, author: str) -> Lesson:
+    draft = one.lesson()
+    if not author:
+        return await add(bank, draft, confirmed=needed <= 1 or one.lasting)
+    by = one_line(author, 100)
+    draft = replace(draft, description=f"{draft.description} Learned from a session of {by}.", state="quarantined")
+    return await add(bank, replace(draft, context={**draft.context, "author": by}), confirmed=False)
 
 
 async def add(bank: Bank, draft: Lesson, *, confirmed: bool, by_a_person: bool = False) -> Lesson:
@@ -186,6 +197,7 @@ async def add(bank: Bank, draft: Lesson, *, confirmed: bool, by_a_person: bool =
         confirmed=confirmed,
         origin=draft.origin,
         by_a_person=by_a_person,
+        state="quarantined" if draft.state == "quarantined" else "active",
     )
 
 

@@ -6,29 +6,45 @@ What is missing or of another type is as if it were empty: formats grow, and a s
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, cast
 
-from mulligan.core.protocols import Turn
+from mulligan.core.light import TYPE_CHECKING, cast
+from mulligan.core.turns import Turn
 
-Record = Mapping[str, Any]
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
 
-_INJECTED = re.compile(
-    r"(?:<|&lt;)(hook_context|system-reminder|mulligan-lessons|mulligan-question)\b[^>]*?(?:>|&gt;).*?(?:(?:<|&lt;)/\1(?:>|&gt;)|\Z)",
-    re.DOTALL,
+Record: TypeAlias = "Mapping[str, Any]"
+
+_INJECTED = (
+    r"(?s)(?:<|&lt;)(hook_context|system-reminder|mulligan-lessons|mulligan-question)\b[^>]*?(?:>|&gt;).*?"
+    r"(?:(?:<|&lt;)/\1(?:>|&gt;)|\Z)"
 )
 """What a hook or the agent itself put into a text."""
 _SAMPLE = 50
 """Lines at the beginning that a format is recognised by."""
-_BACKGROUND = re.compile(
-    r"\A\s*(?:Command\b[^\n]{0,120}\b(?:in|to) (?:the )?background\b|Command was (?:manually )?backgrounded\b"
+_BACKGROUND = (
+    r"(?i)\A\s*(?:Command\b[^\n]{0,120}\b(?:in|to) (?:the )?background\b|Command was (?:manually )?backgrounded\b"
     r"|Background (?:shell|command|process|task)\b[^\n]{0,40}\bstarted\b|Process running with session\b)"
-    r"(?:[^\n]*?\bID:? (?P<id>\w+))?",
-    re.IGNORECASE,
+    r"(?:[^\n]*?\bID:? (?P<id>\w+))?"
 )
 """What coding agents answer for a command that runs in the background: it has neither failed nor passed yet."""
+
+
+_SAVED = (
+    r"(?i)\A\s*(?:(?:Error: )?Exit code -?\d+\s+)?"
+    r"(?:<persisted-output>|Output too large to read at once|Tool output was too large)"
+    r"(?:[^\n]*\n)?[^\n]*\bsaved to: ([^\n]+)"
+)
+_CUT = (
+    r"(?:\n\n\.\.\.[^\n]*\n\n)?(?:The tool call succeeded but the output was truncated\. )?Full output saved to: (\S+)"
+)
+"""What agents put in the place of an output that is saved to a file, and behind the beginning of one."""
+_BOTH_ENDS = "Truncated part of the output:\n"
+_TAIL = 80_000
+"""Bytes at the end of a saved output that are read."""
 
 
 def records(text: str) -> Iterator[Record]:
@@ -56,7 +72,7 @@ def record_in(text: str) -> Record:
 
 
 def as_record(value: Any) -> Record:
-    return cast(Record, value) if isinstance(value, dict) else {}
+    return cast("Record", value) if isinstance(value, dict) else {}
 
 
 def inner(record: Record, *keys: str) -> Record:
@@ -69,7 +85,7 @@ def inner(record: Record, *keys: str) -> Record:
 def inner_list(record: Record, key: str) -> Sequence[Record]:
     """The objects in the list under this key."""
     value = record.get(key)
-    return [as_record(one) for one in cast(list[Any], value)] if isinstance(value, list) else []
+    return [as_record(one) for one in cast("list[Any]", value)] if isinstance(value, list) else []
 
 
 def text_at(record: Record, *keys: str) -> str:
@@ -87,7 +103,7 @@ def texts(value: Any) -> str:
     """A text, or the texts of a list of parts."""
     if isinstance(value, str):
         return value
-    parts = cast(list[Any], value) if isinstance(value, list) else [value]
+    parts = cast("list[Any]", value) if isinstance(value, list) else [value]
     return "\n".join(
         filter(None, (part if isinstance(part, str) else text_at(as_record(part), "text") for part in parts))
     )
@@ -97,6 +113,8 @@ def seconds(value: Any) -> float:
     """A time as seconds since the epoch: written out, or in milliseconds; 0 where it is none."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value / 1000 if 0 <= value < 1e16 else 0.0
+    from datetime import datetime  # the program of hooks needs no times
+
     try:
         return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else 0.0
     except (ValueError, OverflowError):
@@ -113,13 +131,32 @@ def arguments(value: Any) -> str:
 
 def background_id(output: str) -> str | None:
     """The id of a command that goes on in the background, "" where the answer names none; None for any other answer."""
-    found = _BACKGROUND.match(output)
+    found = re.match(_BACKGROUND, output)
     return found and (found["id"] or "")
+
+
+def unshortened(output: str, *places: str) -> str:
+    """An output that was saved to a file: the end of that file; where it cannot be read, what is shown of the output's
+    end, else of its beginning, without the notice. A preview alone does not show what went wrong.
+
+    places: how the paths begin of files that may be read.
+    """
+    if "aved to: " not in output or not (notice := re.match(_SAVED, output) or re.search(_CUT, output)):
+        return output
+    path = os.path.realpath(notice[1].strip())
+    if any(path.startswith(os.path.realpath(place) + place[len(place.rstrip(os.sep)) :]) for place in places):
+        try:
+            with open(path, "rb") as file:
+                file.seek(max(os.path.getsize(path) - _TAIL, 0))
+                return own(file.read(_TAIL).decode("utf-8", "replace"))
+        except OSError:
+            pass
+    return output[: notice.start()] or output.partition(_BOTH_ENDS)[2]
 
 
 def own(text: str) -> str:
     """The text without what hooks put into it."""
-    return _INJECTED.sub("", text).strip()
+    return re.sub(_INJECTED, "", text).strip()
 
 
 def without_main_agent(turns: Sequence[Turn]) -> list[Turn]:
