@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 from agent_transcripts import FORMATS, in_format
 
 from mulligan.hooks.entry import respond
-from mulligan.hooks.journal import swallow
+from mulligan.hooks.journal import Journal, swallow
 from mulligan.hooks.project import project_id
+from mulligan.sessions.events import Notice
 
 Run = Callable[..., Any]
 ERROR = "make: *** No rule to make target 'all'.  Stop."
@@ -244,10 +246,10 @@ def test_what_cannot_be_set_is_refused_and_changes_nothing(
 def test_who_says_why_is_set(mulligan: Run, place: Path) -> None:
     for value in ("ask", f"command:{sys.executable} -c pass", "none"):
         assert mulligan("hooks", "set", "why", value).out == f"why = {value}\n"
-    (place / "answers.json").write_text('["It was not there."]')
+    (place / "answers.json").write_text('[{"facts": [], "lessons": {"L1": "Make needs the target build here."}}]')
     assert mulligan("hooks", "set", "why", "scripted:answers.json").out == f"why = scripted:{place / 'answers.json'}\n"
     learned(mulligan, "s1", place)
-    assert f"{LESSON}\\n  why: It was not there." in failing(place, "s2")
+    assert "- Make needs the target build here. (seen once" in failing(place, "s2")
 
 
 @pytest.mark.slow
@@ -325,3 +327,34 @@ def test_an_installation_that_cannot_be_asked_about_says_what_to_do(
     assert not (Path.home() / ".claude" / "settings.json").exists()
     assert why in ended.err
     assert not why or ended.err.endswith("To write without asking: mulligan hooks install claude --yes\n")
+
+
+def test_status_is_one_screen_of_what_helped_what_is_new_and_what_may_go(mulligan: Run, place: Path) -> None:
+    learned(mulligan, "s1", place)
+    assert LESSON in failing(place, "s2", "s2-1")
+    file = Path.home() / ".claude/projects/p/s2.jsonl"  # it fails, and is overcome as the lesson says
+    text = in_format("claude", STORY, folder=str(place), session="s2")
+    later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
+    file.write_text(text.replace("2026-03-01T10:00:00Z", later))
+    assert mulligan("learn", "--since", "30d", "--all-projects").status == 0
+    read = status(mulligan)["figures"]
+    assert [read[name] for name in ("failures", "fixed", "shown", "done")] == [2, 1, 1, 1]
+    page = mulligan("hooks", "status").out
+    assert "2, of which 1 had an earlier fix, of which 1 were shown it and 1 then did it" in page
+    assert "Learned this week: 1 lesson." in page
+    assert "(judged by rules)" in page
+    assert "ms of CPU a hook; no hook of this week ended at the limit" in page, page
+    assert "May go" not in page
+    with Journal() as journal:
+        (lesson,) = {one.lesson for one in journal.shown()}
+        digests = next(iter(journal.shown())).digests
+        for n in range(3):
+            notice = Notice("claude", "failure", f"x{n}", str(place), call="c")
+            bank = project_id(str(place))
+            journal.seen(notice, bank)
+            journal.show(notice, bank, [(lesson, digests)], receipt=f"r{n}")
+            journal.failed(notice._replace(call="d"), bank, digests[0], "again")
+            journal._db.execute("UPDATE shown SET done = 0, again = 1")  # pyright: ignore[reportPrivateUsage]
+    page = mulligan("hooks", "status").out
+    assert "the error came again each time" in page
+    assert len(page.splitlines()) < 45

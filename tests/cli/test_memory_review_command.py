@@ -120,14 +120,19 @@ def banks(mulligan: Run) -> dict[str, list[Any]]:
     return {one["agent_id"]: [each for each in one["lessons"] if each["state"] == "active"] for one in read}
 
 
-def test_a_person_lets_a_lesson_deny_its_command_and_takes_that_back(mulligan: Run, here: Path) -> None:
+def test_a_person_lets_a_lesson_guard_its_command_and_takes_that_back(mulligan: Run, here: Path) -> None:
     mulligan("learn", "home/.claude/projects/p/s1.jsonl")
     pair, said = candidates(mulligan)
     refused = mulligan("memory", "review", "--deny", said)
     assert (refused.status, "into backticks" in refused.err) == (2, True)
-    marked = mulligan("memory", "review", "--deny", pair)
-    assert (marked.status, "denies make, once in a session" in marked.err) == (0, True)
+    assert "a guard would stop: make" in mulligan("memory", "review").out
+    marked = mulligan("memory", "review", "--guard", pair)
+    assert (marked.status, "guards make: calls are refused" in marked.err) == (0, True)
     assert denied("make all")
+    assert not denied("cmake all")
+    again = decision("CI=1 make all")
+    assert '"ask"' in again, "the agent insists, so the user decides"
+    assert "set a guard" in again
     assert mulligan("memory", "undo", pair, "--agent-id", project_id(str(here))).status == 0
     assert not denied("make all", "s4")
     (lesson,) = [one for one in banks(mulligan)[project_id(str(here))] if one["id"] == pair]
@@ -136,9 +141,14 @@ def test_a_person_lets_a_lesson_deny_its_command_and_takes_that_back(mulligan: R
 
 def denied(command: str, session: str = "s3") -> bool:
     """Whether Claude Code's hook denies this command in this folder."""
+    return '"deny"' in decision(command, session)
+
+
+def decision(command: str, session: str = "s3") -> str:
+    """What Claude Code's hook says before this command in this folder."""
     told = {"tool_name": "Bash", "tool_use_id": "c1", "tool_input": {"command": command}}
     payload = {"session_id": session, "cwd": os.getcwd(), "hook_event_name": "PreToolUse", **told}
-    return "deny" in respond("claude", "", json.dumps(payload).encode())
+    return respond("claude", "", json.dumps(payload).encode())
 
 
 def test_a_person_keeps_a_lesson_for_all_projects_and_takes_that_back(mulligan: Run, here: Path) -> None:
@@ -152,6 +162,7 @@ def test_a_person_keeps_a_lesson_for_all_projects_and_takes_that_back(mulligan: 
     (lesson,) = found[USER]
     assert (lesson["content"], lesson["confirmed"], lesson["pinned"]) == (CONTENT, True, True)
     assert lesson["tags"] == ["hook", "deny"]
+    assert denied("make")
     other = here / "other"
     other.mkdir()
     assert "works: make build" in failing(other)
@@ -186,7 +197,9 @@ def test_what_a_forgotten_session_taught_all_projects_goes_with_it(mulligan: Run
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "says"), [(b"n", "denies make"), (b"a", "kept for all your projects")])
+@pytest.mark.parametrize(
+    ("key", "says"), [(b"g", "guards make"), (b"n", "guards make"), (b"a", "kept for all your projects")]
+)
 def test_at_a_terminal_a_lesson_is_marked_by_a_key(mulligan: Run, key: bytes, says: str) -> None:
     mulligan("learn", "home/.claude/projects/p/s1.jsonl")
     assert says in typed(lambda said: b"q" if says in said else key)
@@ -195,7 +208,7 @@ def test_at_a_terminal_a_lesson_is_marked_by_a_key(mulligan: Run, key: bytes, sa
 @pytest.mark.slow
 def test_at_a_terminal_each_candidate_takes_one_key(mulligan: Run, here: Path) -> None:
     mulligan("learn", "home/.claude/projects/p/s1.jsonl")
-    said = typed(lambda said: b"d" if "kept" in said else b"k")
+    said = typed(lambda said: b"r" if "kept" in said else b"k")
     assert ("kept" in said, "dropped" in said, candidates(mulligan)) == (True, True, [])
     kept = json.loads(mulligan("memory", "list", "--json", "--agent-id", project_id(str(here))).out)
     assert [(one["content"], one["confirmed"], one["pinned"]) for one in kept] == [(CONTENT, True, True)]

@@ -16,11 +16,13 @@ import pytest
 from terminals import terminal
 
 from mulligan.app.memory import open_bank
+from mulligan.app.sessions import adopt_marks
 from mulligan.hooks import status
-from mulligan.hooks.journal import FILE, Journal, fallback_errors
+from mulligan.hooks.journal import FILE, Journal
 from mulligan.hooks.project import USER, project_id
 from mulligan.hooks.recall import CHARACTERS, without_own
 from mulligan.hooks.status import status_of
+from mulligan.hooks.swallowed import fallback_errors
 from mulligan.sessions.signature import digest, signature
 
 OUTPUT = "Traceback (most recent call last):\n  File \"/a/app.py\", line 3\nModuleNotFoundError: No module named 'yaml'"
@@ -58,7 +60,18 @@ class Place:
         out = self.run(payload, *arguments, **environ).stdout
         return json.loads(out)["hookSpecificOutput"]["additionalContext"] if out else ""
 
-    def learn(self, title: str, output: str = OUTPUT, *, confirmed: bool = False, bank: str = "", **more: Any) -> str:
+    def learn(
+        self,
+        title: str,
+        output: str = OUTPUT,
+        *,
+        confirmed: bool = False,
+        bank: str = "",
+        pattern: str = "",
+        **more: Any,
+    ) -> str:
+        """A lesson; one with the tag deny is marked here, with the pattern of a guard or as an earlier version did."""
+
         async def add() -> str:
             async with open_bank(bank or project_id(str(self.folder)), embedder="none") as opened:
                 context = {"errors": [digest(signature(output))], **more.pop("context", {})}
@@ -69,7 +82,12 @@ class Place:
                 )
                 return lesson.id
 
-        return asyncio.run(add())
+        marked = "deny" in more.get("tags", ())
+        id = asyncio.run(add())
+        if marked:
+            with Journal() as journal:
+                journal.guard({id: pattern})
+        return id
 
 
 @pytest.fixture
@@ -195,6 +213,53 @@ def test_a_lesson_that_may_deny_does_so_once(place: Place) -> None:
     assert answer["permissionDecision"] == "deny"
     assert "never `npm install`" in answer["permissionDecisionReason"]
     assert place.run(before).stdout == b""
+
+
+def test_a_guard_refuses_each_time_and_lets_the_user_decide_where_the_agent_can_ask(place: Place) -> None:
+    def says(command: str, session: str, agent: str = "claude", tool: str = "Bash") -> str:
+        told: dict[str, Any] = {"tool_name": tool, "tool_use_id": "c1", "tool_input": {"command": command}}
+        out = place.run(place.payload("PreToolUse", session, **told), agent).stdout
+        return json.loads(out)["hookSpecificOutput"]["permissionDecision"] if out else ""
+
+    place.learn("never force push", confirmed=True, tags=["deny"], pattern="git push --force")
+    assert says("git push --force-with-lease", "s1") == ""
+    assert [says("cd x && git push origin --force", "s1") for _ in range(3)] == ["deny", "ask", "ask"]
+    assert [says("git push -f", "s2", "codex") for _ in range(2)] == ["deny", "deny"]
+    assert says("git push --force", "s3") == "deny"
+    place.learn("generated files", confirmed=True, tags=["deny"], pattern="src/generated/")
+    edit = place.payload(
+        "PreToolUse", "s4", tool_name="Edit", tool_use_id="c1", tool_input={"file_path": "/p/src/generated/a"}
+    )
+    assert b'"deny"' in place.run(edit).stdout
+
+
+def test_a_mark_that_was_not_made_here_refuses_nothing(place: Place) -> None:
+    """As an import, a store of another machine or a shared bank has it."""
+
+    async def bring() -> None:
+        async with open_bank(project_id(str(place.folder)), embedder="none") as bank:
+            context: Any = {"guard": "git stash", "denies": ["git stash"]}
+            await bank.add(
+                "never `git stash`", "never `git stash`", nature="fact", tags=["hook", "deny"], context=context
+            )
+
+    told: dict[str, Any] = {"tool_name": "Bash", "tool_use_id": "c1", "tool_input": {"command": "git stash"}}
+    asyncio.run(bring())
+    assert place.run(place.payload("PreToolUse", **told)).stdout == b""
+    place.learn("never `make`", tags=["deny"], pattern="make")
+    assert place.run(place.payload("PreToolUse", **told)).stdout == b""
+
+
+def test_what_an_earlier_version_marked_still_counts(place: Place) -> None:
+    place.learn("here: pnpm, never `npm install`", tags=["deny"])
+    told: dict[str, Any] = {"tool_name": "Bash", "tool_use_id": "c1", "tool_input": {"command": "npm install"}}
+    with Journal() as journal:
+        journal._db.execute("DELETE FROM settings WHERE name = 'guards'")  # pyright: ignore[reportPrivateUsage]
+    assert place.run(place.payload("PreToolUse", "s1", **told)).stdout != b""
+    with Journal() as journal:
+        asyncio.run(adopt_marks(journal))
+        assert list((journal.guards() or {}).values()) == [""]
+    assert place.run(place.payload("PreToolUse", "s2", **told)).stdout != b""
 
 
 @pytest.mark.parametrize(

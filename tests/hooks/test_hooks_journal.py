@@ -11,7 +11,8 @@ import pytest
 
 from mulligan.core.worth import is_withheld
 from mulligan.hooks import journal as journals
-from mulligan.hooks.journal import FALLBACK, FILE, Journal, fallback_errors, swallow
+from mulligan.hooks.journal import FILE, Journal, swallow
+from mulligan.hooks.swallowed import FALLBACK, fallback_errors
 from mulligan.sessions.events import Notice
 
 START = Notice("claude", "start", "s1", "/p", source="startup", transcript="/t")
@@ -306,6 +307,7 @@ def test_a_file_of_the_first_version_is_brought_up_to_date(home: Path) -> None:
     with sqlite3.connect(home / FILE) as db:
         db.execute("ALTER TABLE failures DROP COLUMN command")
         db.execute("ALTER TABLE failures DROP COLUMN tried")
+        db.execute("ALTER TABLE shown DROP COLUMN done")
         db.execute("PRAGMA user_version = 1")
     db.close()
     with Journal() as journal:

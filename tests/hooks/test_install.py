@@ -12,9 +12,16 @@ from typing import Any
 import pytest
 from forked import run_forked
 
+from mulligan.hooks.journal import Journal
 from mulligan.sessions.agents import NAMES, agent
 
 ODD = '{"model": "opus",\n\n   "hooks": {"Stop": [ {"hooks": [{"type": "command", "command": "say done"}]} ],\n\t"Über": []}}'
+
+NOTES = (
+    '\ufeff// My settings\r\n{\r\n\t"model": "opus", // the large one\r\n\t"hooks": {\r\n\t\t/* mine */\r\n'
+    '\t\t"Stop": [\r\n\t\t\t{"hooks": [{"type": "command", "command": "say // done"}]}, // aloud\r\n\t\t],\r\n'
+    "\t},\r\n\t// the end\r\n}\r\n"
+)
 
 
 @pytest.fixture
@@ -50,13 +57,17 @@ def commands(file: Path) -> list[str]:
 
 @pytest.mark.light_cases(4)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "copilot"])
-@pytest.mark.parametrize("there", [None, "{}", ODD, '{\n    "a": [\n    ]\n}\n'], ids=["none", "empty", "odd", "other"])
+@pytest.mark.parametrize(
+    "there",
+    [None, "{}", ODD, '{\n    "a": [\n    ]\n}\n', NOTES, ""],
+    ids=["none", "empty", "odd", "other", "notes", "nothing"],
+)
 def test_a_file_is_given_back_byte_for_byte(home: Path, name: str, there: str | None) -> None:
     settings = agent(name).settings
     file = home / settings.folder.removeprefix("~/") / settings.user
     if there is not None and file.suffix == ".json":
         file.parent.mkdir(parents=True)
-        file.write_text(there)
+        file.write_bytes(there.encode())
     before = everything(home)
     said = hooks(home, "install", name, "--yes")
     assert f"+++ {file}" in said
@@ -110,6 +121,18 @@ def test_limits_are_in_the_unit_of_each_agent(home: Path) -> None:
         assert {least <= hook["timeout"] < least * 60 for hook in entries} == {True}
 
 
+def test_a_guard_of_a_path_lets_hooks_see_edits(home: Path) -> None:
+    hooks(home, "install", "claude", "gemini", "--yes")
+    with Journal(str(home.parent / "mulligan" / "hooks.db")) as journal:
+        journal.guard({"a": "git stash"})
+        assert "has the hooks already" in hooks(home, "install", "claude", "--yes")
+        journal.guard({"b": "src/generated/"})
+    hooks(home, "install", "claude", "gemini", "--yes")
+    before = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"]
+    assert [one["matcher"] for one in before] == ["Bash|Edit|Write|MultiEdit|NotebookEdit"]
+    assert "run_shell_command|write_file" in (home / ".gemini" / "settings.json").read_text()
+
+
 def test_hooks_of_an_older_mulligan_are_replaced(home: Path) -> None:
     file = home / ".claude" / "settings.json"
     hooks(home, "install", "claude", "--yes")
@@ -142,7 +165,7 @@ def test_where_a_person_changed_the_file_only_our_entries_go(home: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": 1, // why\n "b": 2}', '{"hooks": [1]}', '{"hooks": {"Stop": 3}}', "[1]", "{", "\ufeff{}"]
+    "text", ['{"a": 1 // why\n "b": 2}', '{"hooks": [1]}', '{"hooks": {"Stop": 3}}', "[1]", "{", "/* {}", "{,}"]
 )
 def test_a_file_that_cannot_be_changed_with_care_is_left_alone(home: Path, text: str) -> None:
     file = home / ".claude" / "settings.json"
@@ -157,6 +180,31 @@ def test_a_file_that_cannot_be_changed_with_care_is_left_alone(home: Path, text:
     assert f"Claude Code is left out: {file}" in hooks(home, "install", "--yes")
     assert file.read_text() == text
     assert "mulligan-hook" in (home / ".gemini" / "settings.json").read_text()
+
+
+def test_comments_stay_where_a_person_changed_the_file_since(home: Path) -> None:
+    file = home / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_bytes(NOTES.encode())
+    hooks(home, "install", "claude", "--yes")
+    text = file.read_bytes().decode()
+    for line in NOTES.splitlines():
+        assert line in text.splitlines()
+    assert "\n" not in text.replace("\r\n", ""), "lines end as those around"
+    file.write_bytes(text.replace("the large one", "the small one").encode())
+    assert "has the hooks already" in hooks(home, "install", "claude", "--yes")
+    hooks(home, "uninstall", "--yes")
+    assert file.read_bytes().decode() == NOTES.replace("the large one", "the small one")
+
+
+def test_where_a_file_cannot_be_changed_the_lines_to_add_are_said(home: Path) -> None:
+    file = home / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text('{"hooks": {"Stop": [}')
+    said = hooks(home, "install", "claude", "--yes", status=2)
+    lines = json.loads("{" + said.partition("\n\n{")[2])
+    assert "mulligan-hook" in lines["hooks"]["Stop"][0]["hooks"][0]["command"]
+    assert file.read_text() == '{"hooks": {"Stop": [}'
 
 
 def test_where_the_record_is_damaged_the_entries_go_all_the_same(home: Path) -> None:

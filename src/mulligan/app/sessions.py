@@ -1,13 +1,14 @@
 """Learn from the sessions of coding agents on this machine: those that the journal of their hooks names, and old ones.
 
 `python -m mulligan.app.sessions` is the worker that hooks start and leave behind. It asks no model, unless `mulligan
-hooks set why` named one.
+hooks set why` named one as a judge: then once about each session that has ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sqlite3
 import sys
 import time
@@ -19,16 +20,18 @@ from typing import Any, cast
 
 from mulligan.app.config import Config
 from mulligan.app.memory import Bank, open_bank
-from mulligan.app.reasons import Reasons
-from mulligan.core.errors import MulliganError
+from mulligan.app.session_judge import Judge, ask_about, decide
+from mulligan.core.errors import BadAnswer, MulliganError
 from mulligan.core.home import home
 from mulligan.core.lessons import Receipt, Selection
 from mulligan.core.records import Json
+from mulligan.core.turns import Turn
 from mulligan.hooks.journal import Journal, Session, swallow
+from mulligan.hooks.judging import AGENT
 from mulligan.hooks.learning import (
     STATES,
     Kept,
-    Reading,
+    events_since,
     evidence_of,
     explain,
     is_old,
@@ -38,17 +41,22 @@ from mulligan.hooks.learning import (
     without_old,
 )
 from mulligan.hooks.project import project_id
-from mulligan.hooks.recall import store_file
-from mulligan.sessions.agents import Old, agent, readable
+from mulligan.hooks.recall import DENY, store_file
+from mulligan.sessions.agents import Old as Old
+from mulligan.sessions.agents import agent, is_shell, readable
+from mulligan.sessions.commands import plain
 from mulligan.sessions.events import Notice
-from mulligan.sessions.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
-from mulligan.sessions.records import Record, sample
+from mulligan.sessions.pairs import CORRECTION, RULE, RULES, TAG, mend_key, signature_of, stands, words_of
+from mulligan.sessions.records import Record, as_record, sample
 from mulligan.sessions.signature import digest, keys
 from mulligan.store import open_store
 
 AGENTS = readable()
 LOCK = "hooks-learning.lock"
 _DAY = 86400.0
+_NO_LESSON = re.compile(r"\W*no lesson\b", re.IGNORECASE)
+_QUIET = 3600.0
+"""Seconds after its last word after which a session that reported no end is put to the judge."""
 _SETTLED = _DAY
 """Seconds after which a session that did not end is taken to have gone well with what it was shown."""
 _WAIT, _SHORT = 120.0, 2.0
@@ -73,17 +81,18 @@ class Result:
 # --- the worker ------------------------------------------------------------------------------------------------------
 
 
-async def finish(journal: Journal, sessions: Iterable[Session] | None = None, reasons: Reasons | None = None) -> Result:
+async def finish(journal: Journal, sessions: Iterable[Session] | None = None, judge: Judge | None = None) -> Result:
     """Learns from these sessions, or from all that are unfinished, each from where its last reading ended."""
-    reasons = reasons or Reasons(journal.setting("why"))
+    judge = judge or Judge(journal)
     done = calls = 0
+    sessions = None if sessions is None else list(sessions)
     new: list[str] = []
     confirmed: list[str] = []
     errors: dict[str, str] = {}
     for session in unfinished(journal) if sessions is None else sessions:
         try:
             for part in (session, *_subagents(journal, session)):
-                kept, made = await _learn(journal, part, reasons)
+                kept, made = await _learn(journal, part, judge)
                 new += kept.new
                 confirmed += kept.confirmed
                 calls += made
@@ -91,8 +100,57 @@ async def finish(journal: Journal, sessions: Iterable[Session] | None = None, re
         except Exception as error:  # one transcript that cannot be read keeps nobody from the others
             errors[session.transcript] = what = f"{type(error).__name__}: {error}"
             journal.swallowed(session.agent, "learn", f"{session.transcript}: {what}")
+    if judge.is_named:
+        new += await _judge(journal, sessions, judge)
     await _tell_outcomes(journal)
     return Result(done, calls, tuple(dict.fromkeys(new)), tuple(dict.fromkeys(confirmed)), errors)
+
+
+async def _judge(journal: Journal, sessions: Sequence[Session] | None, judge: Judge) -> list[str]:
+    """Asks the judge about these sessions, or about all that have ended and wait for it; the lessons that are new.
+
+    A session waits with the lessons that rules drew from it, in its cursor: see `_waits`.
+    """
+    new: list[str] = []
+    for one in journal.sessions() if sessions is None else sessions:
+        session = journal.session(one.agent, one.session, one.subagent)
+        waits = _waits(session.cursor) if session else None
+        if session is None or session.subagent or session.forgotten or waits is None:
+            continue
+        if sessions is None and session.ended is None and time.time() - _written(session) < _QUIET:
+            continue
+        try:
+            events, _ = events_since(session.agent, session.session, session.transcript, {}, folder=session.folder)
+            pauses = journal.pauses(session.folder)
+            events = [event for event in events if not any(start <= event.at < end for start, end in pauses)]
+            async with project_bank(session.project) as bank:
+                needed = int(journal.setting("needed"))
+                kept = await ask_about(judge, bank, session.agent, session.session, events, waits, needed)
+        except Exception as error:  # it costs the judgement, and not what rules have found
+            journal.swallowed(session.agent, "why", f"{type(error).__name__}: {error}")
+            if not isinstance(error, BadAnswer | FileNotFoundError):
+                continue  # the next process asks again
+            kept = Kept()
+        if kept is not None:  # else the tokens of this day do not suffice
+            new += kept.new
+            due = session.due or _written(session) > (session.learned or 0.0)
+            which = (session.agent, session.session, session.subagent)
+            cursor = {**session.cursor, "judge": False}
+            journal.advance(*which, before=session.cursor, cursor=cursor, lessons=len(kept.new), due=due)
+    return new
+
+
+def _waits(cursor: Json) -> list[str] | None:
+    """The lessons that rules drew from a session that waits for a judge; None if it does not wait."""
+    waits = as_record(cursor).get("judge")
+    return [str(id) for id in cast(list[Json], waits)] if isinstance(waits, list) else None
+
+
+def _waiting(cursor: Json, kept: Kept, judge: Judge) -> dict[str, Json]:
+    """What the next cursor says of a judge: he is asked once about a session, whatever is read of it later."""
+    if as_record(cursor).get("judge") is False:
+        return {"judge": False}
+    return {"judge": [*(_waits(cursor) or ()), *kept.new]} if judge.is_named else {}
 
 
 async def _tell_outcomes(journal: Journal) -> None:
@@ -165,6 +223,15 @@ async def judge_anew(journal: Journal) -> int:
     return fallen
 
 
+async def adopt_marks(journal: Journal) -> None:
+    """Notes which lessons an earlier version of Mulligan marked here: from then on, no other mark counts."""
+    if journal.guards() is not None:
+        return
+    async with open_store(store_file()) as store:
+        marked = await store.memory.lessons.list(None, Selection(STATES, tag=DENY, limit=None))
+    journal.guard({lesson.id: "" for lesson in marked})
+
+
 def unfinished(journal: Journal) -> Sequence[Session]:
     """The sessions of which something was not learned yet: those that are due, and those that went on, or were killed,
     since they were read last. Not those in folders that are left out."""
@@ -178,7 +245,7 @@ def unfinished(journal: Journal) -> Sequence[Session]:
     ]
 
 
-async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[Kept, int]:
+async def _learn(journal: Journal, session: Session, judge: Judge) -> tuple[Kept, int]:
     """Reads a session on, keeps what is found, then moves the cursor; and how many calls it made since."""
     there = journal.session(session.agent, session.session, session.subagent)
     if there is not None:  # it may have been read or forgotten since it was listed
@@ -205,7 +272,12 @@ async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[
     if reading.found or reading.reason:
         async with project_bank(session.project) as bank:
             kept = await keep(bank, reading.found, int(journal.setting("needed")))
-            await _explain(journal, session, bank, reading, kept, reasons)
+            if reading.reason and (lesson := await resting_on(bank, reading.reason[0])):
+                if _NO_LESSON.match(reading.reason[1]):  # who taught it may reject it
+                    await decide(bank, lesson.id, False, AGENT, admits=False)
+                else:
+                    await explain(bank, lesson, reading.reason[1])
+    await _note_done(journal, session, reading.calls)
     for call in reading.calls:
         if lines := signature_of(call, session.agent):
             notice = Notice(
@@ -213,24 +285,28 @@ async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[
             )
             journal.failed(notice, session.project, digest(lines), words_of(call, reading.masks)[0], call.at)
     due = _written(session) > written
-    journal.advance(*which, before=session.cursor, cursor=reading.cursor, lessons=len(kept.new), due=due)
+    cursor = {**reading.cursor, **({} if session.subagent else _waiting(session.cursor, kept, judge))}
+    journal.advance(*which, before=session.cursor, cursor=cursor, lessons=len(kept.new), due=due)
     return kept, len(reading.calls)
 
 
-async def _explain(
-    journal: Journal, session: Session, bank: Bank, reading: Reading, kept: Kept, reasons: Reasons
-) -> None:
-    """Keeps why commands failed: as the agent said when it was asked, or as the model says that the user named."""
-    if reading.reason and (lesson := await resting_on(bank, reading.reason[0])):
-        await explain(bank, lesson, reading.reason[1])
-    for id in kept.new:
-        lesson = await bank.get(id)
-        if not lesson.context.get("mends") or lesson.state != "active":  # what is held back is sent to nobody
-            continue
-        try:
-            await explain(bank, lesson, await reasons.of(lesson))
-        except Exception as error:  # it costs the reason, and not the lesson
-            journal.swallowed(session.agent, "why", f"{type(error).__name__}: {error}")
+async def _note_done(journal: Journal, session: Session, calls: Sequence[Turn]) -> None:
+    """Notes which lessons that the session was shown it then followed: a later command that worked is one of their
+    steps."""
+    shown = [one for one in journal.shown(session=session.session) if one.way == "shown" and not one.done]
+    if not shown or not calls:
+        return
+    did = [
+        (call.at, mend_key(plain(call.command)))
+        for call in calls
+        if call.failed is False and is_shell(call.tool, session.agent)
+    ]
+    async with open_store(store_file()) as store:
+        lessons = await store.memory.lessons.there(None, list({one.lesson for one in shown}))
+    steps = {lesson.id: set(as_record(lesson.context.get("mends"))) for lesson in lessons}
+    for one in shown:
+        if any(key in steps.get(one.lesson, ()) and (not at or at >= one.at) for at, key in did):
+            journal.did(one)
 
 
 def _subagents(journal: Journal, session: Session) -> Iterator[Session]:
@@ -315,7 +391,7 @@ async def learn_since(
         project = ids[old.folder]
         if project and wanted in ("", project) and not journal.is_paused(old.folder):
             sessions.append((old, project))
-    total, reasons = Result(), Reasons(journal.setting("why"))
+    total, judge = Result(), Judge(journal)
     for n, (old, project) in enumerate(sorted(sessions, key=lambda one: one[0].at)):
         progress(n, len(sessions), old)
         there = journal.session(old.agent, old.session, old.subagent)
@@ -325,7 +401,7 @@ async def learn_since(
         if there.forgotten:
             continue
         there = there._replace(transcript=there.transcript or old.path)
-        one = await finish(journal, [there], reasons)
+        one = await finish(journal, [there], judge)
         total = Result(
             total.sessions + one.sessions,
             total.calls + one.calls,
@@ -355,10 +431,11 @@ def main() -> int:
     """The worker: learns from what is unfinished, and notes errors in the journal. Never fails loudly."""
     try:
         with alone(_SHORT), Journal() as journal:
-            reasons = Reasons(journal.setting("why"))
+            judge = Judge(journal)
             asyncio.run(judge_anew(journal))
+            asyncio.run(adopt_marks(journal))
             for _ in range(_ROUNDS):
-                if asyncio.run(finish(journal, reasons=reasons)).errors or not journal.is_due():
+                if asyncio.run(finish(journal, judge=judge)).errors or not journal.is_due():
                     break
             journal.trim(float(journal.setting("days")))
             asyncio.run(drop_old_evidence(journal))

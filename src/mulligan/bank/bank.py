@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from mulligan.bank import changes
 from mulligan.bank.exchange.audit import Decided, decided
@@ -399,6 +399,7 @@ class Bank:
         origin: Origin = Origin(),
         by_a_person: bool = False,
         fold: bool = True,
+        state: Literal["active", "quarantined"] = "active",
         **details: Unpack[LessonDetails],
     ) -> Lesson:
         """Stores a lesson, and returns it; where one says the same, that one with its support raised.
@@ -417,7 +418,7 @@ class Bank:
         optional = ("project", "context")  # which may be None
         given |= {name: value for name, value in details.items() if value is not None or name not in optional}
         fields: dict[str, Any] = checked_fields(given)
-        lesson = new_lesson(Lesson("", **fields, origin=origin), self._ports.writes)
+        lesson = new_lesson(Lesson("", **fields, origin=origin, state=state), self._ports.writes)
         lesson = replace(lesson, experience=lesson.id)
         learned = await self._writer.add(self._ports.writes, [lesson], by_a_person=by_a_person, fold=fold)
         return await self.get((*learned.lessons, *learned.folded)[0])

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import click
 
 from mulligan.app.editing import person
-from mulligan.app.sessions import project_bank
+from mulligan.app.guards import Record, Trial, may_be_proposed, pattern_of
+from mulligan.app.sessions import adopt_marks, project_bank
 from mulligan.app.teaching import memory_command
 from mulligan.bank.bank import Bank
 from mulligan.bank.changes import since
@@ -39,9 +40,12 @@ from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
-from mulligan.hooks.learning import add
+from mulligan.hooks.guards import is_path, words_of
+from mulligan.hooks.journal import Journal
+from mulligan.hooks.judging import PERSON
+from mulligan.hooks.learning import add, is_strangers
 from mulligan.hooks.project import USER
-from mulligan.hooks.recall import DENY, forbidden, store_file
+from mulligan.hooks.recall import DENY, store_file
 from mulligan.sessions.pairs import TAG
 from mulligan.store import open_store
 
@@ -56,46 +60,63 @@ def with_project_bank(agent: str, work: Callable[[Bank], Awaitable[T]], model: s
 
 
 async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
-    """The active lessons that coding agents taught, oldest first: those that are kept, or the candidates."""
-    lessons = await bank.list(Selection(tag=TAG, limit=None))
-    return [one for one in reversed(lessons) if (one.confirmed or one.pinned) == kept]
+    """The lessons that coding agents taught, oldest first: those that are kept, or the candidates, with those of
+    strangers' sessions."""
+    lessons = await bank.list(Selection(("active", "quarantined"), tag=TAG, limit=None))
+    there = [one for one in reversed(lessons) if one.state == "active" or is_strangers(one)]
+    return [one for one in there if (one.confirmed or one.pinned) == kept]
 
 
 @memory.command()
 @click.option("--keep", "keep", multiple=True, metavar="ID", help="Keep this candidate; may be repeated.")
 @click.option("--drop", "drop", multiple=True, metavar="ID", help="Drop this candidate; may be repeated.")
-@click.option("--deny", "deny", multiple=True, metavar="ID", help="Keep this lesson, and let it deny its command.")
+@click.option(
+    "--guard", "--deny", "guard", multiple=True, metavar="ID", help="Keep this lesson, and refuse calls of its command."
+)
 @click.option("--everywhere", multiple=True, metavar="ID", help="Keep this lesson, for all your projects.")
 @agent_options
-def review(keep: Sequence[str], drop: Sequence[str], deny: Sequence[str], everywhere: Sequence[str]) -> None:
-    """Go through the candidates that coding agents taught in this project: keep, edit or drop each with one key.
+def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], everywhere: Sequence[str]) -> None:
+    """Go through what coding agents taught in this project: keep, reject, reword or guard each with one key.
 
-    Without a terminal they are listed. A kept lesson is shown at the start of sessions, too; a dropped one is retired,
-    and `restore` brings it back. One that denies stops its command once in a session; `undo` takes that back. One that
+    Without a terminal they are listed. A kept lesson is shown at the start of sessions, too; a rejected one is retired,
+    and `restore` brings it back. A guard refuses the command, flag or path that its lesson names, each time, and lets
+    you decide where the agent insists and can ask; `undo` takes it back. It is no boundary of security. A lesson that
     is kept everywhere moves to the bank that all your projects read. Kept lessons can be marked so later, by their ids.
     """
     agent = project_agent()
 
     async def work(bank: Bank) -> None:
-        chosen = ((keep, _keep), (deny, _deny), (everywhere, _everywhere), (drop, _drop))
+        chosen = ((keep, _keep), (guard, _guard), (everywhere, _everywhere), (drop, _drop))
         for ids, do in chosen:
             for id in ids:
                 await do(bank, id)
         if any(ids for ids, _ in chosen):
             return
-        candidates = await _hooked(bank, kept=False)
-        if not candidates:
-            kept = await _hooked(bank, kept=True)
+        waiting = [(one, None) for one in await _hooked(bank, kept=False)]
+        kept = await _hooked(bank, kept=True)
+        waiting += _proposed(kept, agent)
+        if not waiting:
             listed = f" {count(len(kept), 'lesson')} kept: {memory_command(bank.agent_id, 'list')}" if kept else ""
             say(f"There is no candidate here.{listed}")
         elif sys.stdin.isatty() and sys.stdout.isatty():
-            await _ask(bank, candidates)
+            await _ask(bank, waiting)
         else:
-            for one in candidates:
-                emit(_page(one))
-            say(f"To keep one: {memory_command(agent, 'review', '--keep', 'ID')} (or --deny, --everywhere, --drop)")
+            for one, trial in waiting:
+                emit(_page(one, trial))
+            say(f"To keep one: {memory_command(agent, 'review', '--keep', 'ID')} (or --guard, --everywhere, --drop)")
 
     with_project_bank(agent, work)
+
+
+def _proposed(kept: Sequence[Lesson], bank: str) -> list[tuple[Lesson, Trial | None]]:
+    """The lessons of which a guard is proposed, with what it would have done: not those that a person decided on."""
+    named = [one for one in kept if not one.pinned and DENY not in one.tags and may_be_proposed(one)]
+    if not named:
+        return []
+    with Journal() as journal:
+        record = Record(journal, bank)
+        trials = [(one, record.trial(one, pattern_of(one))) for one in named]
+    return [(one, trial) for one, trial in trials if trial.is_proposed]
 
 
 @memory.command()
@@ -125,36 +146,55 @@ async def audit(banks: Sequence[Bank], since: datetime | None, by: str | None, a
         say("Nobody changed a lesson here.")
 
 
-def _page(lesson: Lesson) -> str:
+def _page(lesson: Lesson, trial: Trial | None = None) -> str:
     lines = [
         f"{lesson.id}  {one_line(lesson.title, 100)}",
+        *([f"    from a session of {one_line(str(author), 100)}"] if (author := lesson.context.get("author")) else ()),
         *(f"    {line}" for line in clean(lesson.content).splitlines()),
     ]
+    if trial:
+        stopped = f"{trial.met} where you objected" if trial.met else "none"
+        lines.append(
+            f"    proposed guard: {one_line(trial.pattern, 80)} (of {trial.calls:,} recorded calls it would have "
+            f"stopped {stopped}, and no other)"
+        )
+    elif pattern := pattern_of(lesson):
+        lines.append(f"    a guard would stop: {one_line(pattern, 80)}")
     return "\n".join(lines)
 
 
 async def _keep(bank: Bank, id: str) -> None:
     lesson = await _active(bank, id)
-    await bank.edit(lesson.id, confirmed=True)
+    await bank.edit(lesson.id, lambda now: {"confirmed": True, "context": {**now.context, "judged": {"by": PERSON}}})
     await bank.pin(lesson.id)
     say(f"{lesson.id} kept")
 
 
 async def _active(bank: Bank, id: str) -> Lesson:
     lesson = await bank.get(id)
+    if is_strangers(lesson):
+        return await bank.release(id)
     if lesson.state != "active":
         raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be kept.")
     return lesson
 
 
-async def _deny(bank: Bank, id: str) -> None:
-    """Keeps a lesson that may deny a tool call from now on: a change of its own, so that it can be undone alone."""
+async def _guard(bank: Bank, id: str) -> None:
+    """Keeps a lesson that refuses tool calls from now on: a change of its own, so that it can be undone alone."""
+    lesson = await bank.get(id)
+    if "author" in lesson.context or lesson.origin.kind == "imported":
+        raise InvalidInput(f"Lesson {lesson.id} was not learned here, so it becomes no guard: write one of your own.")
     lesson = await _active(bank, id)
-    if not (texts := forbidden(lesson)):
+    if not (pattern := pattern_of(lesson)):
         raise InvalidInput(f"Lesson {lesson.id} names no command: edit it, and put the command into backticks.")
     await _keep(bank, lesson.id)
     await bank.edit(lesson.id, lambda now: {"tags": [*(tag for tag in now.tags if tag != DENY), DENY]})
-    say(f"{lesson.id} denies {', '.join(one_line(text, 80) for text in texts)}, once in a session")
+    with Journal() as journal:
+        await adopt_marks(journal)
+        journal.guard({lesson.id: pattern})
+    say(f"{lesson.id} guards {one_line(pattern, 80)}: calls are refused. {memory_command(bank.agent_id, 'undo', id)}")
+    if is_path(words_of(pattern)):
+        say("`mulligan hooks install` lets hooks see edits of it, too.")
 
 
 async def _everywhere(bank: Bank, id: str) -> None:
@@ -167,24 +207,29 @@ async def _everywhere(bank: Bank, id: str) -> None:
         if copy.state == "retired":  # it was there before
             await users.restore(copy.id)
         await users.pin(copy.id)
+        with Journal() as journal:
+            if (pattern := (journal.guards() or {}).get(lesson.id)) is not None:
+                journal.guard({copy.id: pattern})
     await bank.retire(lesson.id, f"kept for all projects, as {copy.id}")
     back = memory_command(bank.agent_id, "restore", lesson.id), memory_command(USER, "retire", copy.id)
     say(f"{lesson.id} kept for all your projects, as {copy.id}. To take that back: {' && '.join(back)}")
 
 
 async def _drop(bank: Bank, id: str) -> None:
+    if is_strangers(await bank.get(id)):
+        await bank.release(id)  # what is held back has no other way out
     say(f"{(await bank.retire(id, 'dropped in a review')).id} dropped")
 
 
-async def _ask(bank: Bank, candidates: Sequence[Lesson]) -> None:
-    for n, lesson in enumerate(candidates, 1):
-        emit(f"{n} of {len(candidates)}: {_page(lesson)}")
+async def _ask(bank: Bank, waiting: Sequence[tuple[Lesson, Trial | None]]) -> None:
+    for n, (lesson, trial) in enumerate(waiting, 1):
+        emit(f"{n} of {len(waiting)}: {_page(lesson, trial)}")
         while True:
-            say("k keep, n keep and deny, a keep in all projects, e edit, d drop, s skip, q quit")
+            say("k keep, r reject, w reword, g guard, a keep in all projects, s skip, q quit")
             key = click.getchar().lower()
             if key == "q":
                 return
-            if key == "e":
+            if key in "we":
                 text = click.edit(lesson.content)
                 if text and text.strip() and text.strip() != lesson.content:
                     lesson = await bank.edit(lesson.id, since(lesson, {"content": text}))
@@ -200,7 +245,8 @@ async def _ask(bank: Bank, candidates: Sequence[Lesson]) -> None:
                 break
 
 
-_KEYS = {"k": _keep, "n": _deny, "a": _everywhere, "d": _drop}
+_KEYS = {"k": _keep, "r": _drop, "d": _drop, "g": _guard, "n": _guard, "a": _everywhere}
+"""With d and n, as these keys were called before."""
 
 
 @memory.command()

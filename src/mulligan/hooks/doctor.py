@@ -18,12 +18,13 @@ from typing import Any, NamedTuple, cast
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import codex_trust
 from mulligan.hooks.entry import RECALL, SWITCH, is_off
-from mulligan.hooks.install import PROGRAM, installed, settings_file
+from mulligan.hooks.install import PROGRAM, installed, program, settings_file
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.recall import store_file
 from mulligan.sessions.agents import NAMES, SCOPES, CodingAgent, Hook, agent
 from mulligan.sessions.signature import digest, signature
 from mulligan.store import shown_address
+from mulligan.text import json_text
 
 _ABOUT = "No module named 'orders_schema'"
 ERROR = digest(signature(f"ModuleNotFoundError: {_ABOUT}"))
@@ -91,6 +92,25 @@ def fire(of: CodingAgent, given: Mapping[str, tuple[str, int]], home: Path) -> I
         yield fired
     sent_for = {payload.get("event") or payload["hook_event_name"] for payload in recorded[of.name]["calls"]}
     yield from (Fired(event, 0.0, "", tried=False) for event in given if event not in sent_for)
+
+
+def milliseconds() -> float:
+    """The CPU time of a hook before a command, the median of three; 0 where it cannot be measured."""
+    try:
+        import resource  # not on Windows
+
+        payload = {"hook_event_name": "PreToolUse", "session_id": "status", "cwd": os.getcwd(), "tool_name": "Bash"}
+        sent = json.dumps({**payload, "tool_input": {"command": "true"}}).encode()
+        took: list[float] = []
+        patient = {**os.environ, "MULLIGAN_HOOKS_SECONDS": str(_ENDING)}
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([program(), "claude"], input=sent, capture_output=True, env=patient, timeout=_ENDING)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return sorted(took)[1] * 1000
+    except (ImportError, OSError, InvalidInput, subprocess.SubprocessError):
+        return 0.0
 
 
 def _fired(of: CodingAgent, event: str, command: str, sent: str, home: Path, environ: Mapping[str, str]) -> Fired:
@@ -199,7 +219,7 @@ def plug_in(of: CodingAgent, folder: Path) -> str:
 def _read(file: Path) -> dict[str, Any]:
     """The settings in a file; empty where it cannot be read."""
     try:
-        read: Any = (tomllib if file.suffix == ".toml" else json).loads(file.read_text("utf-8"))
+        read: Any = (tomllib if file.suffix == ".toml" else json_text).loads(file.read_text("utf-8-sig"))
     except (OSError, ValueError):
         return {}
     return cast(dict[str, Any], read if isinstance(read, dict) else {})

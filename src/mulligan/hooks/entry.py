@@ -210,18 +210,34 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
 
 
 def _denied(of: CodingAgent, notice: Notice, journal: Journal, bank: str, wait: float) -> str:
+    guards, shell = journal.guards(), True
+    if guards is not None and not guards:
+        return ""
     from mulligan.hooks.recall import Reader, denial
 
+    if guards:
+        from mulligan.sessions.agents import is_shell
+
+        shell = not notice.tool or is_shell(notice.tool, notice.agent)
     reader = Reader(bank, wait=wait)
     try:
-        found = reader.denying(notice.command)
+        found = reader.denying(notice.command, guards, shell=shell)
     finally:
         reader.close()
     if not found:
         return ""
+    guards = guards or {}
+    found = [one for one in found if guards.get(one.id)] or found
     about = [(one.id, one.digests) for one in found]
     taken = journal.show(notice, bank, about, receipt=f"h{os.urandom(6).hex()}", way="denied", most=1)
-    return next((of.deny(notice, denial(one)) for one in found if one.id in taken), "")
+    for one in found:
+        pattern, said = guards.get(one.id, ""), one.id in taken
+        reason = denial(one, pattern)
+        if pattern and not said and (question := of.ask(notice, reason)):
+            return question  # the agent insists, so the user decides
+        if (pattern or said) and (refusal := of.deny(notice, reason)):
+            return refusal
+    return ""
 
 
 def start_worker(environ: Mapping[str, str]) -> None:

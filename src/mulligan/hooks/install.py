@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import sys
 import tempfile
 import tomllib
@@ -23,8 +24,10 @@ from typing import Any, NamedTuple, cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home
+from mulligan.hooks.guards import is_path, words_of
+from mulligan.hooks.journal import FILE, Journal
 from mulligan.sessions.agents import NAMES, SCOPES, CodingAgent, Scope, agent
-from mulligan.text.json_text import add, remove
+from mulligan.text.json_text import add, loads, remove
 
 PROGRAM = "mulligan-hook"
 
@@ -82,12 +85,15 @@ def installation(of: CodingAgent, scope: Scope, folder: Path) -> Change:
         if before is not None and PROGRAM not in before:
             raise InvalidInput(f"{path} is not Mulligan's plug-in: give it another name. Nothing was written.")
         return Change(path, before, plugin(command))
-    wanted = entries(of, command)
-    if before is not None and installed(path, before) == wanted:
-        return Change(path, before, before)
+    wanted = entries(of, command, edits=_guards_paths())
+    try:
+        if installed(path, before or "") == wanted:
+            return Change(path, before, before)
+    except InvalidInput as error:
+        lines = json.dumps({"hooks": wanted}, indent=2, ensure_ascii=False)
+        raise InvalidInput(f"{error} Correct the file, or add these lines to it yourself:\n\n{lines}") from None
     base = None if before is None else removal(path, before).after
-    text = of.settings.new if base is None else base
-    _parsed(path, text)
+    text = of.settings.new if base is None or _is_blank(base) else base
     for event, groups in wanted.items():
         for group in groups:
             text = add(text, ("hooks", event), group)
@@ -187,10 +193,26 @@ def program() -> str:
     return found
 
 
-def entries(of: CodingAgent, command: str) -> dict[str, list[Any]]:
-    """What stands in the settings under `hooks`: for each event its groups of hooks, or its hooks."""
+def _guards_paths() -> bool:
+    """Whether a guard here is of a path: then hooks are called before edits, too."""
+    try:
+        if not os.path.exists(home() / FILE):
+            return False
+        with Journal(wait=1.0) as journal:
+            return any(is_path(words_of(pattern)) for pattern in (journal.guards() or {}).values())
+    except (sqlite3.Error, OSError):
+        return False
+
+
+def entries(of: CodingAgent, command: str, *, edits: bool = False) -> dict[str, list[Any]]:
+    """What stands in the settings under `hooks`: for each event its groups of hooks, or its hooks.
+
+    edits: the hook before a command is for edits of files, too.
+    """
     found: dict[str, list[Any]] = {}
     for hook in of.hooks:
+        if edits and of.edits and hook.moment == "before_tool":
+            hook = hook._replace(matcher=f"{hook.matcher}|{of.edits}")
         found.setdefault(hook.event, []).append(of.entry(hook, f"{command} {of.name} {hook.event}"))
     return found
 
@@ -220,15 +242,18 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
     """The settings in a file. Raises `InvalidInput` for what could not be changed with care."""
     unchanged = "Nothing was written."
     try:
-        data: Any = json.loads(text)
-    except ValueError as error:
-        why = f"it is not valid JSON, or has comments, which this cannot keep ({error})"
-        raise InvalidInput(f"{path} cannot be changed: {why}. {unchanged}") from None
+        data: Any = {} if _is_blank(text) else loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path} cannot be changed: it is not valid JSON ({error}). {unchanged}") from None
     hooks: Any = cast(dict[str, Any], data).get("hooks", {}) if isinstance(data, dict) else None
     lists = cast(dict[str, Any], hooks).values() if isinstance(hooks, dict) else [None]
     if not all(isinstance(groups, list) for groups in lists):
         raise InvalidInput(f"{path} cannot be changed: `hooks` should be an object of lists. {unchanged}")
     return cast(dict[str, Any], data)
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip("\ufeff \t\r\n")
 
 
 def _places(hooks: Mapping[str, list[Any]]) -> list[tuple[Any, ...]]:
@@ -262,7 +287,7 @@ def _without_hooks(path: Path, text: str) -> str:
         for depth in range(
             min(len(place) - 1, 2), -1, -1
         ):  # and the group, the event and `hooks`, if they are empty now
-            around: Any = json.loads(text)["hooks"]
+            around: Any = loads(text)["hooks"]
             for key in place[:depth]:
                 around = around[key]
             if around["hooks"] if depth == 2 else around:
@@ -282,7 +307,7 @@ def trust(hooks: Iterable[Mapping[str, Any]], config: Path) -> Change:
     gap = "\n" if base and not base.endswith("\n") else ""
     after = base + gap + "".join(f"\n{_MARK}\n{name}\n{state}\n" for name, state in tables.items())
     try:
-        tomllib.loads(after)
+        tomllib.loads(after.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{config} cannot be changed: {error}. Nothing was written.") from None
     return Change(config, before, after, base if before is not None else None)

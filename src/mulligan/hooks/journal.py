@@ -20,12 +20,11 @@ from mulligan.sessions.events import Notice
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias, TypeVar
 
+    from mulligan.hooks.swallowed import Swallowed
+
     T = TypeVar("T")
 
 FILE = "hooks.db"
-FALLBACK = "hooks-errors.txt"
-"""Keeps the last errors where `hooks.db` cannot be written. Its blocks exist beforehand, so a full disk takes them."""
-_ROOM, _LINE = 4096, 256
 ERRORS = 200
 """Swallowed errors that are kept."""
 SETTINGS: Mapping[str, tuple[str, float, float]] = {
@@ -34,6 +33,7 @@ SETTINGS: Mapping[str, tuple[str, float, float]] = {
     "days": ("90", 1, 10_000),
     "evidence": ("365", 1, 10_000),
     "why": ("none", 0, 0),
+    "tokens": ("50000", 0, 100_000_000),
     "subagents": ("project", 0, 0),
 }
 """What a person can set: the default, and of numbers the least and the most."""
@@ -41,6 +41,8 @@ OWN = "own"
 """The value of `subagents` that gives each type of sub-agent a bank of its own."""
 _ENDED, PAUSES = "pauses", 100
 """The setting that keeps the pauses that have ended, and how many of them."""
+_GUARDS = "guards"
+"""The setting that keeps the guards: here, and not in the bank, as an import may bring a lesson, and never a guard."""
 EVERYWHERE = ""
 """In place of a folder."""
 
@@ -49,7 +51,7 @@ _LOG = 200
 
 Way: TypeAlias = "Literal['shown', 'denied', 'withheld']"
 
-_VERSION = 2
+_VERSION = 3
 _TABLES = """
 CREATE TABLE sessions (
     agent TEXT NOT NULL, session TEXT NOT NULL, subagent TEXT NOT NULL DEFAULT '', project TEXT NOT NULL DEFAULT '',
@@ -60,7 +62,8 @@ CREATE TABLE sessions (
 CREATE TABLE shown (
     n INTEGER PRIMARY KEY, receipt TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, subagent TEXT NOT NULL,
     compaction INTEGER NOT NULL, way TEXT NOT NULL, project TEXT NOT NULL, lesson TEXT NOT NULL, moment TEXT NOT NULL,
-    at REAL NOT NULL, digests TEXT NOT NULL, again INTEGER, told INTEGER NOT NULL DEFAULT 0);
+    at REAL NOT NULL, digests TEXT NOT NULL, again INTEGER, told INTEGER NOT NULL DEFAULT 0,
+    done INTEGER NOT NULL DEFAULT 0);
 CREATE UNIQUE INDEX shown_once ON shown (agent, session, subagent, compaction, lesson, way = 'denied');
 CREATE TABLE failures (
     n INTEGER PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, subagent TEXT NOT NULL, project TEXT NOT NULL,
@@ -73,7 +76,10 @@ CREATE TABLE paused (folder TEXT PRIMARY KEY, at REAL NOT NULL);
 CREATE TABLE bound (project TEXT PRIMARY KEY, bank TEXT NOT NULL);
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
-_CHANGES = {1: "ALTER TABLE failures ADD COLUMN command INTEGER;\nALTER TABLE failures ADD COLUMN tried REAL"}
+_CHANGES = {
+    1: "ALTER TABLE failures ADD COLUMN command INTEGER;\nALTER TABLE failures ADD COLUMN tried REAL",
+    2: "ALTER TABLE shown ADD COLUMN done INTEGER NOT NULL DEFAULT 0",
+}
 """What makes the next version of a file of an older one."""
 
 
@@ -115,8 +121,13 @@ _WHICH = "agent = ? AND session = ? AND subagent = ?"
 
 
 class Shown(NamedTuple):
-    """A lesson that a session was shown. again: whether an error that it is about came again in that session
-    afterwards; None while the session goes on."""
+    """A lesson that a session was shown.
+
+    Attributes:
+        again: whether an error that it is about came again in that session afterwards; None while the session goes on.
+        done: whether the session then did what the lesson says.
+        digests: of the errors that it is about.
+    """
 
     receipt: str
     agent: str
@@ -127,6 +138,8 @@ class Shown(NamedTuple):
     way: Way
     at: float
     again: bool | None
+    done: bool = False
+    digests: Sequence[str] = ()
 
 
 class Failure(NamedTuple):
@@ -137,15 +150,6 @@ class Failure(NamedTuple):
     words: str
     often: int
     at: float
-
-
-class Swallowed(NamedTuple):
-    """An error that a hook kept from its agent."""
-
-    at: float
-    agent: str
-    event: str
-    what: str
 
 
 class Journal:
@@ -179,13 +183,15 @@ class Journal:
             for one in [_TABLES] if there == 0 else [_CHANGES[version] for version in range(there, _VERSION)]:
                 for statement in one.split(";\n"):
                     self._db.execute(statement)
+            if there == 0:
+                self._db.execute("INSERT INTO settings VALUES (?, '{}')", (_GUARDS,))
             if there < _VERSION:
                 self._db.execute(f"PRAGMA user_version = {_VERSION}")
 
+        from mulligan.hooks.swallowed import make_room  # once
+
         self._write(make)
-        if not os.path.exists(fallback := self._fallback()):
-            with open(fallback, "wb", opener=_private) as file:
-                file.write(b" " * _ROOM)
+        make_room(os.path.dirname(self.path))
 
     def _hide(self) -> None:
         """Lets nobody else read the file: outputs and folders are nobody else's business."""
@@ -193,9 +199,6 @@ class Journal:
             for file in (self.path, f"{self.path}-wal", f"{self.path}-shm"):
                 if os.path.exists(file):
                     os.chmod(file, 0o600)
-
-    def _fallback(self) -> str:
-        return os.path.join(os.path.dirname(self.path), FALLBACK)
 
     def _write(self, work: Callable[[], T]) -> T:
         self._db.execute("BEGIN IMMEDIATE")
@@ -484,12 +487,29 @@ class Journal:
         """What was shown, oldest first. untold: only what has an outcome that `tell` did not mark, and whose error was
         at stake: what was shown at a failure, or at another moment before the error came."""
         found = self._db.execute(
-            "SELECT receipt, agent, session, project, lesson, moment, way, at, again FROM shown "
+            "SELECT receipt, agent, session, project, lesson, moment, way, at, again, done, digests FROM shown "
             "WHERE (?1 IS NULL OR project = ?1) AND (?2 IS NULL OR session = ?2) "
             "AND (NOT ?3 OR (again IS NOT NULL AND NOT told AND (again OR moment = 'failure'))) ORDER BY n",
             (project, session, untold),
         )
-        return [Shown(*row[:8], again=None if row[8] is None else bool(row[8])) for row in found]
+        return [
+            Shown(*row[:8], again=None if row[8] is None else bool(row[8]), done=bool(row[9]), digests=row[10].split())
+            for row in found
+        ]
+
+    def did(self, one: Shown) -> None:
+        """Notes that a session did what it was shown."""
+        which = (one.receipt, one.session, one.lesson)
+        change = "UPDATE shown SET done = 1 WHERE receipt = ? AND session = ? AND lesson = ?"
+        self._write(lambda: self._db.execute(change, which))
+
+    def failed_commands(self, project: str, since: float) -> Sequence[tuple[str, str, float]]:
+        """The failures of commands since then: the session, the digest of the error, and when."""
+        found = self._db.execute(
+            "SELECT session, digest, at FROM failures WHERE project = ? AND at >= ? AND words <> '' ORDER BY n",
+            (project, since),
+        )
+        return [tuple(row) for row in found]
 
     def tell(self, receipts: Iterable[str]) -> None:
         """Marks the outcomes of these receipts as told to the bank, as far as there are any."""
@@ -597,6 +617,21 @@ class Journal:
     def set(self, name: str, value: str) -> None:
         self._write(lambda: self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value)))
 
+    def guards(self) -> Mapping[str, str] | None:
+        """The patterns of the guards that a person turned on here, by the ids of their lessons; "" for a lesson that an
+        earlier version marked. None: this file is of such a version, and nobody has looked for its marks yet."""
+        found = self.setting(_GUARDS)
+        return json.loads(found) if found else None
+
+    def guard(self, patterns: Mapping[str, str]) -> None:
+        """Turns on guards: a pattern for each lesson."""
+
+        def change() -> None:
+            kept = json.dumps({**(self.guards() or {}), **patterns})
+            self._db.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (_GUARDS, kept))
+
+        self._write(change)
+
     # --- errors -------------------------------------------------------------------------------------------------
 
     def swallowed(self, agent: str, event: str, what: str) -> None:
@@ -613,13 +648,10 @@ class Journal:
 
     def errors(self, limit: int = 20) -> Sequence[Swallowed]:
         """The newest first."""
+        from mulligan.hooks.swallowed import Swallowed  # rarely needed
+
         found = self._db.execute("SELECT at, agent, event, what FROM errors ORDER BY n DESC LIMIT ?", (limit,))
         return [Swallowed(*row) for row in found]
-
-
-def _private(path: str, flags: int) -> int:
-    """Opens a file that nobody else may read if it is new."""
-    return os.open(path, flags, 0o600)
 
 
 def _holds(folder: str, path: str) -> bool:
@@ -641,52 +673,14 @@ def _never(receipt: str, entry: str, share: float) -> bool:
 
 
 def swallow(agent: str, event: str, what: str) -> None:
-    """Notes an error in the journal, or where that cannot be written, in the file `FALLBACK`. Raises nothing."""
+    """Notes an error in the journal, or where that cannot be written, in a file beside it. Raises nothing."""
     try:
         with Journal(wait=0.05) as journal:
             journal.swallowed(agent, event, what)
     except (sqlite3.Error, OSError) as error:
-        line = f"{time.time():.0f} {agent} {event}: {what} (and hooks.db: {error})".replace("\n", " ")
-        for folder in _fallbacks():
-            try:
-                _put(os.path.join(folder, FALLBACK), line)
-                return
-            except OSError:
-                continue
+        from mulligan.hooks.swallowed import keep_line  # rarely needed
 
-
-def fallback_errors() -> Sequence[Swallowed]:
-    """The last errors that could not be noted in the journal, the newest first."""
-    found = list[Swallowed]()
-    for folder in _fallbacks():
-        try:
-            with open(os.path.join(folder, FALLBACK), encoding="utf-8", errors="replace") as file:
-                lines = file.read().splitlines()
-        except OSError:
-            continue
-        for line in filter(str.strip, lines):
-            at, _, rest = line.strip().partition(" ")
-            who, _, what = rest.partition(": ")
-            agent, _, event = who.partition(" ")
-            if at.isdigit():
-                found.append(Swallowed(float(at), agent, event, what))
-    return sorted(found, reverse=True)
-
-
-def _fallbacks() -> Sequence[str]:
-    """The user's data folder; and a folder that other users cannot write in, for a data folder that is gone."""
-    return [home_path(), *filter(None, [os.environ.get("XDG_RUNTIME_DIR")])]
-
-
-def _put(file: str, line: str) -> None:
-    """Writes the line over the oldest one, in place: that needs no further block on the disk."""
-    slots = _ROOM // _LINE
-    text = (line.encode()[: _LINE - 1]).decode(errors="ignore").encode().ljust(_LINE - 1) + b"\n"
-    with open(file, "r+b" if os.path.exists(file) else "w+b", opener=_private) as opened:
-        there = [opened.read(_LINE) for _ in range(slots)]
-        ages = [int(at) if (at := one[:16].split(b" ")[0]).isdigit() else 0 for one in there]
-        opened.seek(ages.index(min(ages)) * _LINE)
-        opened.write(text)
+        keep_line(f"{time.time():.0f} {agent} {event}: {what} (and hooks.db: {error})".replace("\n", " "))
 
 
 def _session(row: Sequence[Any]) -> Session:

@@ -163,6 +163,10 @@ class Reader:
         counted: dict[int, int] = dict(rows.fetchall())
         return counted.get(1, 0), counted.get(0, 0)
 
+    def lessons(self) -> Sequence[Known]:
+        """All that are active, candidates, too: the newest first."""
+        return self._lessons("1", ())
+
     def rules(self) -> Sequence[Known]:
         """What a session is shown when it starts: what people said, wrote or pinned, and what fails again and again.
         All else is shown when it fails."""
@@ -172,11 +176,26 @@ class Reader:
         """All but candidates, those that have most to say for themselves first."""
         return sorted(self._lessons(_KEPT, (), first=f"{_PINNED} DESC, "), key=_standing)
 
-    def denying(self, command: str) -> Sequence[Known]:
-        """The lessons that a person marked so, about this command."""
+    def denying(self, command: str, guards: Mapping[str, str] | None, *, shell: bool = True) -> Sequence[Known]:
+        """The lessons that a person marked so here, about this command.
+
+        Args:
+            guards: See `Journal.guards`.
+            shell: The command is a command line, and not the path of a file.
+        """
         plain = " ".join(command.split())
-        marked = self._lessons("instr(r.record, ?)", (f'"{DENY}"',))
-        return [one for one in marked if DENY in one.tags and any(_is_in(part, plain) for part in forbidden(one))]
+        marked = [one for one in self._lessons("instr(r.record, ?)", (f'"{DENY}"',)) if DENY in one.tags]
+
+        def denies(one: Known) -> bool:
+            if guards is not None and one.id not in guards:  # it was imported, or comes from a shared bank
+                return False
+            if pattern := (guards or {}).get(one.id):
+                from mulligan.hooks.guards import stops  # where there is a guard
+
+                return stops(pattern, command, shell=shell)
+            return any(_is_in(part, plain) for part in forbidden(one))
+
+        return [one for one in marked if denies(one)]
 
     def _active(self) -> str:
         marks = ", ".join("?" * len(self._agents))
@@ -231,11 +250,14 @@ def shown_text(lessons: Sequence[Known], characters: int = CHARACTERS) -> str:
     return _HEAD + "".join(_entry(one, room) for one in lessons) + _TAIL
 
 
-def denial(lesson: Known) -> str:
-    """Why a tool call does not take place."""
-    return shown_text([lesson], 800) + (
-        "\nThe user wants this said before the call. It is said once: make the call again if it is right all the same."
+def denial(lesson: Known, pattern: str = "") -> str:
+    """Why a tool call does not take place. pattern: of the guard; "": it is said once."""
+    once = "The user wants this said before the call. It is said once: make the call again if it is right all the same."
+    guard = (
+        f"The user set a guard: `{_FENCES.sub('‹', pattern)}` is not to be used here. Find a way without it. If there "
+        "is none, say so to the user, who can lift the guard."
     )
+    return f"{shown_text([lesson], 800)}\n{guard if pattern else once}"
 
 
 def without_own(text: str) -> str:
@@ -244,10 +266,16 @@ def without_own(text: str) -> str:
 
 
 def _entry(lesson: Known, room: int) -> str:
-    unproven = "" if lesson.kept else " (seen once, unproven)"
+    unproven = "" if lesson.kept else f" (seen once, {_judged(lesson)})"
     body = "\n".join(f"  {line}" for line in lesson.content.strip().splitlines() if line.strip())
     text = _FENCES.sub("‹", f"- {lesson.title}{unproven}\n{body}")
     return (text if len(text) < room else text[: room - 2].rstrip() + "…") + "\n"
+
+
+def _judged(lesson: Known) -> str:
+    judged = lesson.context.get("judged")
+    by = cast("Mapping[str, Any]", judged).get("by") if isinstance(judged, dict) else None
+    return "unproven" if by in (None, "rules") else f"judged by {str(by)[:40]}"
 
 
 def _is_harmful(lesson: Known) -> bool:

@@ -24,7 +24,7 @@ KEY = "error:"
 QUESTION = """<mulligan-question>
 Mulligan asks this once in a session, as the user has set. What was wrong with the last command of this session that
 failed and works now, and what fixed it? Answer in one sentence each, and call no tool. Write only "none" if you do not
-know.
+know, and only "no lesson" if no later session needs to know it.
 </mulligan-question>"""
 """What an agent is asked when it stops. Readers of transcripts leave it out, as it stands in tags."""
 

@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from mulligan.core.codec import from_json, to_json
@@ -106,6 +106,7 @@ class Found:
         seen: the evidence: agent, session, calls, both outputs, when.
         habit: it goes with the command, whatever its error was. It is shown once it is proven.
         lasting: the user says that it holds from now on, which counts like a second sighting.
+        judged: who judged it, and how; empty: rules alone.
     """
 
     title: str
@@ -117,6 +118,7 @@ class Found:
     correction: bool = False
     lasting: bool = False
     habit: bool = False
+    judged: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     @property
     def session(self) -> str:
@@ -135,13 +137,14 @@ class Found:
             content=self.content,
             outcome="success",
             description=self.description,
-            origin=Origin("extracted", by=RULE),
+            origin=Origin("extracted", by=str(self.judged.get("by", RULE))),
             tags=(TAG, CORRECTION) if self.correction else (TAG,),
             context={
                 "errors": list(self.errors),
                 "mends": dict(self.mends),
                 **({"unsure": True} if self.habit else {}),
                 "rules": RULES,
+                "judged": dict(self.judged) or {"by": "rules"},
                 "calls": [self.call],
                 "seen": [dict(self.seen)],
             },
@@ -345,7 +348,7 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
             evidence(call.output, masks),
             errors if about else (),
             named[0],
-            _error_lines(call.output, named, masks),
+            error_lines(call.output, named, masks),
             call.at,
             call.subagent,
             variables=tuple(map(masks.text, variables(call.command))),
@@ -471,7 +474,7 @@ def _corrections(state: State, said: Turn, masks: Masks) -> Iterator[Found]:
         title=one_line(f"The user: {quoted}", 120),
         content=f'after: {state.after}\nthe user said: "{quoted}"',
         description="What the user of this project wants otherwise.",
-        errors=(_short_digest(quoted.casefold()),),
+        errors=(short_digest(quoted.casefold()),),
         mends={},
         seen={"agent": state.agent, "session": state.session, "calls": [state.after_call], "at": said.at},
         correction=True,
@@ -514,14 +517,15 @@ def _within(target: str, other: str) -> bool:
 
 def mend_key(step: str) -> str:
     """What a step is known by in another session: without folders and numbers."""
-    return _short_digest(re.sub(r"\d+", "0", re.sub(r"[\w.~-]*/(?:[\w.~-]+/)*", "", one_mask(step))).casefold())
+    return short_digest(re.sub(r"\d+", "0", re.sub(r"[\w.~-]*/(?:[\w.~-]+/)*", "", one_mask(step))).casefold())
 
 
-def _short_digest(text: str) -> str:
+def short_digest(text: str) -> str:
+    """What a text is known by, whatever blanks are between its words."""
     return hashlib.sha256(" ".join(one_mask(text).split()).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _error_lines(output: str, words: Sequence[str], masks: Masks) -> tuple[str, ...]:
+def error_lines(output: str, words: Sequence[str], masks: Masks) -> tuple[str, ...]:
     """The lines of the output that name the error, as they stand there. words: its signature, masked."""
     named: dict[str, str] = {}
     longest = [max(_WORD.findall(one), key=len, default="") for one in words[:2]]  # normalising each line takes long

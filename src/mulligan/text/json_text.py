@@ -1,4 +1,8 @@
-"""Change JSON as text: add to it and remove from it, and leave every other character as it is."""
+"""Change JSON as text: add to it and remove from it, and leave every other character as it is.
+
+Comments, commas behind the last member and a byte order mark are read as well, since settings of editors and agents
+have them.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,15 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-_DECODER = json.JSONDecoder()
-_BLANK = re.compile(r"[ \t\r\n]*")
+_COMMENT = r"//[^\r\n]*+|(?>/\*.*?\*/)"
+_BLANK = re.compile(rf"(?:[ \t\r\n\ufeff]|{_COMMENT})*+", re.DOTALL)
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_SCALAR = re.compile(rf"{_STRING}|[^\s,:/\[\]{{}}\"]+", re.DOTALL)
+_GAP = rf"(?:[ \t\r\n]|{_COMMENT})*+"
+_EXTRA = re.compile(rf"({_STRING}|[{{\[]{_GAP},)|{_COMMENT}|,(?={_GAP}[}}\]])", re.DOTALL)
+"""What stays (strings, and a comma that nothing stands before, which is an error), and what JSON has with comments
+alone."""
+_SPACE = " \t\r\n"
 
 
 class Member(NamedTuple):
@@ -20,11 +31,16 @@ class Member(NamedTuple):
     end: int
 
 
+def loads(text: str) -> Any:
+    """The value of a text that may have comments and commas behind the last member. Raises `ValueError`."""
+    return json.loads(_EXTRA.sub(lambda found: found[1] or " ", text.removeprefix("\ufeff")))
+
+
 def add(text: str, path: Sequence[str], value: Any) -> str:
-    """Append `value` to the array at `path`, which is made if it is absent. The text is valid JSON, an object."""
+    """Append `value` to the array at `path`, which is made if it is absent. The text can be read, and is an object."""
     at = _skip(text, 0)
     for depth, key in enumerate(path):
-        inner = next((member for member in reversed(_members(text, at)) if member.key == key), None)
+        inner = next((member for member in reversed(_members(text, at)[0]) if member.key == key), None)
         if inner is None:
             value = [value]
             for missing in reversed(path[depth + 1 :]):
@@ -35,17 +51,41 @@ def add(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def remove(text: str, path: Sequence[str | int]) -> str:
-    """Take the member at `path` out, with its comma."""
+    """Take the member at `path` out, with its comma. Comments beside it stay."""
     at = _skip(text, 0)
     for key in path[:-1]:
-        at = next(member.value for member in reversed(_members(text, at)) if member.key == key)
-    members = _members(text, at)
+        at = next(member.value for member in reversed(_members(text, at)[0]) if member.key == key)
+    members, closing = _members(text, at)
     place = next(number for number, member in reversed(list(enumerate(members))) if member.key == path[-1])
-    if place > 0:
-        return text[: members[place - 1].end] + text[members[place].end :]
-    if len(members) > 1:
-        return text[: members[0].start] + text[members[1].start :]
-    return text[: at + 1] + text[_skip(text, members[0].end) :]
+    here = members[place]
+    before, comma = text[: here.start], _skip(text, here.end)
+    if place + 1 < len(members):
+        after = members[place + 1].start
+        return before + _comments(text[here.end : comma] + text[comma + 1 : after]).lstrip(_SPACE) + text[after:]
+    if text[comma] == ",":  # JSON has none there
+        right = text[here.end : comma] + text[comma + 1 : closing]
+    else:
+        right = text[here.end : closing]
+        if place > 0:
+            end = members[place - 1].end
+            comma = _skip(text, end)
+            before = text[:end] + _comments(text[end:comma] + text[comma + 1 : here.start])
+    before = before.rstrip(_SPACE)
+    if place == 0 and not before.removeprefix(text[: at + 1]) and not _comments(right):
+        right = ""
+    return _joined(before, right + text[closing:])
+
+
+def _comments(between: str) -> str:
+    """What stands between two members, if there are comments."""
+    return between if between.strip(_SPACE) else ""
+
+
+def _joined(left: str, right: str) -> str:
+    """Both, on two lines where the left one ends with a comment up to the end of its line."""
+    last = left[max(left.rfind("\n"), left.rfind("\r")) + 1 :]
+    open_comment = any(found[0].startswith("//") and found.end() == len(last) for found in _EXTRA.finditer(last))
+    return left + ("\n" if open_comment and right.lstrip(" \t")[:1] not in ("\r", "\n") else "") + right
 
 
 def _skip(text: str, at: int) -> int:
@@ -54,37 +94,49 @@ def _skip(text: str, at: int) -> int:
     return blank.end()
 
 
-def _members(text: str, at: int) -> list[Member]:
-    """The members of the object or array that begins at `at`."""
+def _members(text: str, at: int) -> tuple[list[Member], int]:
+    """The members of the object or array that begins at `at`, and where its closing bracket stands."""
     found: list[Member] = []
     here = _skip(text, at + 1)
     while text[here] not in "}]":
         start, key = here, len(found)
         if text[at] == "{":
-            key, here = _DECODER.raw_decode(text, here)
-            here = _skip(text, _skip(text, here) + 1)
-        end = _DECODER.raw_decode(text, here)[1]
+            end = _end(text, here)
+            key, here = json.loads(text[here:end]), _skip(text, _skip(text, end) + 1)
+        end = _end(text, here)
         found.append(Member(key, start, here, end))
         here = _skip(text, end)
         if text[here] == ",":
             here = _skip(text, here + 1)
-    return found
+    return found, here
+
+
+def _end(text: str, at: int) -> int:
+    """Where the value that begins at `at` ends."""
+    if text[at] in "{[":
+        return _members(text, at)[1] + 1
+    scalar = _SCALAR.match(text, at)
+    assert scalar is not None  # the text was read before
+    return scalar.end()
 
 
 def _append(text: str, at: int, key: str, value: Any) -> str:
     """Append a member to the object or array that begins at `at`, indented as the text is."""
-    members = _members(text, at)
+    members, closing = _members(text, at)
     end = members[-1].end if members else at + 1
-    closing = _skip(text, end)
     if members and "\n" not in text[at : members[0].start]:  # all on one line
         return f"{text[:end]}, {key}{json.dumps(value, ensure_ascii=False)}{text[end:]}"
-    step = re.search(r"\n([ \t]+)\S", text)
+    step = re.search(r"\n([ \t]+)[\"\[{}\]\w]", text)
     unit = step[1] if step else "  "
     line = text[text.rfind("\n", 0, members[0].start if members else at) + 1 :]
     indent = line[: len(line) - len(line.lstrip(" \t"))] + ("" if members else unit)
     body = json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", f"\n{indent}")
-    new = f"{',' if members else ''}\n{indent}{key}{body}"
-    if not members:
-        new += "\n" + indent.removesuffix(unit)
+    new = f"\n{indent}{key}{body}"
+    between = text[end:closing]
+    comma, kept = ("," if members else ""), between.rstrip(_SPACE)
+    if (after := _skip(kept, 0)) < len(kept):  # the last member has a comma
+        comma, kept, new = "", kept[: after + 1] + kept[after + 1 :].rstrip(_SPACE), f"{new},"
+    rest = between[len(kept) :] if members else "\n" + indent.removesuffix(unit)
+    new = new if members else new + rest
     new = new.replace("\n", "\r\n") if "\r\n" in text else new
-    return text[:end] + new + text[end if members else closing :]
+    return text[:end] + comma + kept + new + (rest if members else "") + text[closing:]

@@ -19,9 +19,10 @@ def command(name: str | None, value: str | None) -> None:
 
     \b
     needed     sessions that must see something before it is no candidate
-    why        who explains why a command failed: none; ask (the agent,
-               when it stops, once in a session); a model, such as
-               openai:gpt-4o-mini; a command line, such as "command:claude -p"
+    why        who judges what a session taught: none; ask (the agent: when it
+               stops, why a command failed; over MCP, candidates); a model, such
+               as openai:gpt-4o-mini; a command line, such as "command:claude -p"
+    tokens     tokens that a model or command line may take in a day
     withhold   the share of lessons withheld at random, to measure what
                they are worth
     days       days for which notes on a session are kept
@@ -42,7 +43,7 @@ def command(name: str | None, value: str | None) -> None:
 def _checked(name: str, value: str) -> str:
     """The value as it is kept. Raises `InvalidInput`."""
     if name == "why":
-        from mulligan.app.reasons import checked
+        from mulligan.app.session_judge import checked
 
         return checked(value, Path.cwd())
     if name == "subagents":

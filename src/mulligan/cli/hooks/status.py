@@ -12,11 +12,12 @@ from pathlib import Path
 
 import click
 
+from mulligan.app.teaching import memory_command
 from mulligan.cli.terminal import clean, columns, drawn, emit, one_line
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import doctor, install
-from mulligan.hooks.status import Status, status_of
+from mulligan.hooks.status import Figures, Status, status_of
 from mulligan.sessions.agents import NAMES, agent
 
 
@@ -70,6 +71,9 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         ("paused", ", ".join(one or "everywhere" for one in status.paused) or "nowhere"),
         ("sessions", ", ".join(f"{number} of {agent}" for agent, number in agents.items()) or "none yet"),
         ("not read yet", count(due, "session") if (due := sum(one.due for one in status.sessions)) else "none"),
+        ("failed commands", _failed(status.figures)),
+        ("rules at starts", _rules(status.figures)),
+        ("time", _took(status.figures)),
         ("lessons", f"{status.kept} kept, {count(status.candidates, 'candidate')}"),
         ("shown", ", ".join(f"{number} at {moment}" for moment, number in moments.items()) or "none yet"),
         ("same error again", f"{again} of {count(known, 'lesson')} shown" if known else "not known yet"),
@@ -82,6 +86,12 @@ def _page(status: Status, installed: Sequence[str]) -> str:
     for kind, kept, candidates in status.subagents:
         rows.append((f"of {kind}", f"{kept} kept, {count(candidates, 'candidate')}"))
     page = [columns(rows, heading=False)]
+    if learned := status.figures.learned:
+        page += ["", f"Learned this week: {count(len(learned), 'lesson')}."]
+        page += [f"  {one_line(title, 90)} (judged by {one_line(by, 40)})" for _, title, by in learned[:5]]
+    if prune := status.figures.prune:
+        page += ["", f"May go: {memory_command(status.bank, 'retire', 'ID')}"]
+        page += [f"  {id}  {one_line(title, 60)}: {why}" for id, title, why in prune[:5]]
     if status.frequent:
         page += ["", "Most frequent errors:"]
         page += [
@@ -93,6 +103,26 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         page += [f"  {_when(one.at)} {one.agent} {one.event}: {one_line(one.what, 200)}" for one in status.errors]
     page += [line for text in (status.notice, status.trouble) if text for line in ("", clean(text))]
     return drawn(page)
+
+
+def _failed(figures: Figures) -> str:
+    if not figures.failures:
+        return "none yet"
+    fixed = f"{figures.failures}, of which {figures.fixed} had an earlier fix"
+    return f"{fixed}, of which {figures.shown} were shown it and {figures.done} then did it" if figures.fixed else fixed
+
+
+def _rules(figures: Figures) -> str:
+    if not figures.rules:
+        return "none yet"
+    return f"{figures.rules} in {count(figures.starts, 'session')}, whose error came {count(figures.needed, 'time')}"
+
+
+def _took(figures: Figures) -> str:
+    """The CPU time of a hook that has nothing to do, here and now."""
+    late = f"{count(figures.late, 'hook') if figures.late else 'no hook'} of this week ended at the limit"
+    milliseconds = doctor.milliseconds()
+    return f"{milliseconds:.0f} ms of CPU a hook; {late}" if milliseconds else late
 
 
 def _when(at: float) -> str:

@@ -10,7 +10,7 @@ from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import require
 from mulligan.mcp_server.lifecycle import background_learning
-from mulligan.mcp_server.tools import select_tools
+from mulligan.mcp_server.tools import SETS, select_tools
 from mulligan.web.hosts import bind
 from mulligan.web.tokens import Token
 
@@ -70,8 +70,9 @@ async def serve_http(
     """
     if not 0 <= listening.drain <= MAX_DRAIN:
         raise InvalidInput(f"The drain must be from 0 to {MAX_DRAIN:.0f} seconds, not {listening.drain}.")
-    if "hook" in select_tools(which):  # it reads files that the caller names, and any project's bank
-        raise InvalidInput("The tool `hook` is served over stdio only: leave `hooks` out of --tools.")
+    if local := next((name for name in SETS["hooks"] if name in select_tools(which)), ""):
+        # it reads what the caller names, and any project's bank
+        raise InvalidInput(f"The tool `{local}` is served over stdio only: leave `hooks` out of --tools.")
     if listening.metrics:
         require("Metrics need prometheus-client", "prometheus_client", "serve", distribution="prometheus-client")
     bound = bind(listening.host, listening.port, guarded=bool(listening.tokens))

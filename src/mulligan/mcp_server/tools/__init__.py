@@ -10,7 +10,7 @@ SETS = {
     "reflexion": ("reflexion-thinking", "solve"),
     "memory": ("retrieve_memory", "extract_memory", "memory_task"),
     "scaling": ("memory_group",),
-    "hooks": ("hook",),
+    "hooks": ("hook", "review_lessons"),
 }
 UNASKED = ("reflexion", "memory")
 """The sets in "all". The others have to be named: few agents run trajectories (design/097), and that for hooks is no

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 
 from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
 from mulligan.core.turns import Turn
@@ -89,6 +88,8 @@ class CodingAgent:
         holds_in_row: how often in a row it is kept at work at most, by the agent's own limit; 0: no limit is known.
         says_held: whether `Notice.stop_hook_active` is true exactly when a hook has kept the agent at work.
         asks: whether a hook can let the user decide on a tool call.
+        edits: the tools that change files, as a matcher names them; "": the hook before a call is for all tools, or for
+            commands alone.
         ends: whether each session ends with an event. Otherwise the stop of a turn has to do.
         readable: whether its transcripts can be read.
         grows: whether a transcript is only ever added to.
@@ -116,6 +117,7 @@ class CodingAgent:
     holds_in_row: ClassVar[int] = 0
     says_held: ClassVar[bool] = True
     asks: ClassVar[bool] = False
+    edits: ClassVar[str] = ""
     ends: ClassVar[bool] = True
     readable: ClassVar[bool] = True
     grows: ClassVar[bool] = False
@@ -133,6 +135,25 @@ class CodingAgent:
     def notice(self, payload: Payload, environ: Mapping[str, str]) -> Notice | None:
         """What a payload says; None for an event that means nothing here."""
         raise NotImplementedError
+
+    def _notice(self, payload: Payload, moment: Moment, **other: Any) -> Notice:
+        """What a payload says in the fields of Claude Code's. other: what this agent's says in another way."""
+        id = text(payload, "agent_id")  # a session of `claude --agent` has a type, but no id
+        said: dict[str, Any] = {
+            "session": text(payload, "session_id"),
+            "folder": text(payload, "cwd"),
+            "event": text(payload, "hook_event_name"),
+            "transcript": text(payload, "agent_transcript_path" if id else "transcript_path"),
+            "source": text(payload, "source"),
+            "text": text(payload, "prompt", "last_assistant_message"),
+            "tool": text(payload, "tool_name"),
+            "command": command_of(fields(payload, "tool_input")),
+            "call": text(payload, "tool_use_id"),
+            "subagent": text(payload, "agent_type") if id else "",
+            "subagent_id": id,
+            "stop_hook_active": self.says_held and payload.get("stop_hook_active") is True,
+        }
+        return Notice(self.name, moment, **{**said, **other})
 
     def moment(self, event: str) -> Moment | None:
         """What an event of the agent is here; None: nothing."""
@@ -238,7 +259,8 @@ def agent(name: str) -> CodingAgent:
     """Raises `KeyError` for a name that is not in `NAMES`."""
     if name not in NAMES:
         raise KeyError(name)
-    return import_module(f"mulligan.sessions.agents.{name}").AGENT
+    # Not `import_module`, as `importlib` takes longer to import than all of this.
+    return __import__(f"mulligan.sessions.agents.{name}", fromlist=["AGENT"]).AGENT
 
 
 def is_shell(tool: str, name: str = "") -> bool:

@@ -1,0 +1,126 @@
+"""`review_lessons`: candidates that coding agents taught, for the agent that the user named as their judge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.operations import acting_as
+from mulligan.core.records import Json, Lesson
+from mulligan.mcp_server.tool import Call, Reply, Tool, definition
+from mulligan.sessions.records import as_record
+
+MOST = 3
+"""Candidates that one call gives."""
+VERDICTS = ("yes", "no", "reword")
+
+
+async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
+    from mulligan.app.session_judge import candidates, decide, may_be_asking
+    from mulligan.app.sessions import project_bank
+    from mulligan.hooks.journal import Journal
+    from mulligan.hooks.judging import AGENT, believable
+    from mulligan.hooks.learning import OUTPUTS, evidence_of
+    from mulligan.hooks.project import project_id
+
+    verdicts = _verdicts(arguments.get("verdicts"))
+    folder = _folder(arguments.get("folder"))
+    results: list[Json] = []
+    with Journal() as journal:
+        if journal.setting("why") != "ask":
+            raise InvalidInput("The user has not named the coding agent as a judge: mulligan hooks set why ask.")
+        agent_id = journal.bank_of(project_id(folder))
+        if call.bound not in (None, agent_id):
+            raise InvalidInput(f"This server answers {call.bound!r} only, and not the lessons of {folder}.")
+        async with project_bank(agent_id) as bank:
+            for id, verdict, words in verdicts:
+                lesson = await bank.get(id)
+                if lesson.confirmed:
+                    results.append({"id": lesson.id, "result": "left as it is: it is no candidate any more"})
+                    continue
+                given: bool | str = verdict == "yes"
+                if verdict == "reword":
+                    texts = [str(one.get(name, "")) for one in evidence_of(lesson) for name in ("command", *OUTPUTS)]
+                    if not (given := believable(words, "\n".join((lesson.title, lesson.content, *texts)))):
+                        raise InvalidInput(
+                            f"The words for {id} cannot be kept: write one sentence of 12 to 240 characters, with no "
+                            "command in backticks that the evidence does not have, and no way around a safeguard."
+                        )
+                admits = not may_be_asking(journal, lesson)
+                with acting_as(f"judge {AGENT}"):
+                    after = await decide(bank, lesson.id, given, AGENT, admits=admits)
+                results.append({"id": lesson.id, "result": _result(lesson, after, given, admits)})
+            waiting = await candidates(bank)
+            shown = [_candidate(one) for one in waiting[:MOST]]
+    message = (
+        "Judge each: would a colleague who never saw the session do the right thing from these lines alone; would the "
+        "same command work with the remedy and nothing else; can it happen again next month; does it harm nothing? "
+        "Call again with a verdict for each: yes, no, or reword with better words."
+        if shown
+        else "No candidate waits for a judge."
+    )
+    return Reply({"status": "ok", "message": message, "decided": results, "candidates": shown, "waiting": len(waiting)})
+
+
+def _folder(given: Json) -> str:
+    """The project's folder: as the caller names it, else as agents say in a variable where they work."""
+    folder = given or os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("GEMINI_CWD") or "."
+    if not isinstance(folder, str) or not os.path.isdir(folder):
+        raise InvalidInput(f"folder must be the project's folder, not {folder!r:.200}.")
+    return os.path.abspath(folder)
+
+
+def _verdicts(given: Json) -> Sequence[tuple[str, str, str]]:
+    if given is None:
+        return ()
+    found: list[tuple[str, str, str]] = []
+    for n, one in enumerate(cast(list[Any], given) if isinstance(given, list) else [given]):
+        fields = as_record(one)
+        id, verdict, words = (fields.get(name) for name in ("id", "verdict", "words"))
+        if not isinstance(id, str) or not id or verdict not in VERDICTS:
+            raise InvalidInput(f"verdicts.{n}: an id and a verdict ({', '.join(VERDICTS)}) are expected.")
+        if verdict == "reword" and not (isinstance(words, str) and words.strip()):
+            raise InvalidInput(f"verdicts.{n}.words: reword needs the better words.")
+        found.append((id, cast(str, verdict), str(words or "")))
+    return found
+
+
+def _result(before: Lesson, after: Lesson, verdict: bool | str, admits: bool) -> str:
+    if verdict is True and not admits:
+        return "not admitted: a session that taught it may be yours, which may reject it or reword it"
+    if after == before:
+        return "left as it is: a person decided on it"
+    return "rejected" if verdict is False else "kept" if verdict is True else "reworded"
+
+
+def _candidate(lesson: Lesson) -> Json:
+    from mulligan.hooks.learning import OUTPUTS, evidence_of, sessions_of
+
+    seen: Mapping[str, Json] = (evidence_of(lesson) or [{}])[-1]
+    evidence: dict[str, Json] = {name: str(seen[name])[-600:] for name in ("command", *OUTPUTS) if seen.get(name)}
+    return {
+        "id": lesson.id,
+        "title": lesson.title,
+        "content": lesson.content,
+        "evidence": {**evidence, "sessions": len(sessions_of(lesson))},
+    }
+
+
+def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
+    return Reply({"status": "error", "message": message}, error=True)
+
+
+def _is_named(service: object) -> bool:
+    """Whether the user lets the agent judge: the tool is in no list otherwise."""
+    from mulligan.hooks.journal import Journal
+
+    try:
+        with Journal(wait=1.0) as journal:
+            return journal.setting("why") == "ask"
+    except Exception:  # a journal that cannot be read: `hooks status` says so
+        return False
+
+
+TOOL = Tool(definition("review_lessons"), call, failed, listed=_is_named)
