@@ -1,7 +1,7 @@
 """Names that are no names, and class names that stand for two things. What there is may only become less.
 
-python tools/names.py            # fails for one that is not in names_baseline.txt, and for a line there that is gone
-python tools/names.py --shrink   # takes the lines that are gone out of names_baseline.txt; it adds none
+python tools/names.py            # fails where names_baseline.txt does not have a name as often, or has it more often
+python tools/names.py --shrink   # takes out of names_baseline.txt what is gone; it adds nothing
 
 Looked at are public names: modules' constants, functions, their parameters, classes and fields; not what is local.
 The last word of a name counts, for a participle before a noun is an adjective (`checked_fields`). What is true or false
@@ -97,35 +97,33 @@ def offences(tree: ast.Module) -> Iterator[str]:
     yield from within(tree.body, "")
 
 
-def ambiguous(classes: dict[str, list[str]]) -> Iterator[str]:
-    """The class names that stand for two things or more, with the files that have them."""
-    for name, files in classes.items():
-        if len(files) > 1:
-            yield f"class {name}: {' '.join(sorted(files))}"
-
-
-def all_offences(root: Path) -> set[str]:
-    """Those of all files, and the ambiguous class names, a line each."""
-    lines, classes = set[str](), defaultdict[str, list[str]](list)
+def all_offences(root: Path) -> dict[str, list[str]]:
+    """The names that are none, and the ambiguous names of classes, each with its places."""
+    places, classes = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for file in sorted(root.rglob("*.py")):
         at, tree = file.relative_to(root).as_posix(), ast.parse(file.read_text(encoding="utf-8"))
-        lines |= {f"{at} {name}" for name in offences(tree)}
+        for place in offences(tree):
+            places[re.split(r"[.(]", place.rstrip(")"))[-1]].append(f"{at} {place}")
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
-                classes[node.name.lstrip("_")].append(at)
-    return lines | set(ambiguous(classes))
+                classes[f"class {node.name.lstrip('_')}"].append(at)
+    return {**places, **{name: files for name, files in classes.items() if len(files) > 1}}
 
 
 def main(arguments: Sequence[str], root: Path = SRC, baseline: Path = BASELINE) -> int:
-    now, before = all_offences(root), set(baseline.read_text(encoding="utf-8").splitlines())
+    now = all_offences(root)
+    lines = [line.rpartition(" ") for line in baseline.read_text(encoding="utf-8").splitlines()]
+    before = {name: int(count) for name, _, count in lines}
     if "--shrink" in arguments:
-        baseline.write_text("".join(f"{line}\n" for line in sorted(now & before)), encoding="utf-8")
-        before &= now
-    for line in sorted(now - before):
-        print(f"no name, or the name of two things: {line}")
-    for line in sorted(before - now):
-        print(f"gone; take it out of the baseline with --shrink: {line}")
-    return int(now != before)
+        before = {name: min(count, len(now[name])) for name, count in before.items() if name in now}
+        baseline.write_text("".join(f"{name} {before[name]}\n" for name in sorted(before)), encoding="utf-8")
+    for name in sorted({*now, *before}):
+        places, known = now.get(name, []), before.get(name, 0)
+        if len(places) > known:
+            print(f"{name}: no name, or the name of two things; {len(places)} times, and {known} are known:", *places)
+        elif len(places) < known:
+            print(f"{name}: {len(places)} times, and the baseline has {known}: python tools/names.py --shrink")
+    return int(before != {name: len(places) for name, places in now.items()})
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from mulligan.app.prompts import FilePrompts
-from mulligan.bank.learn.extraction import SCHEMA, Judge, Verdict
+from mulligan.bank.learn.extraction import SCHEMA, EpisodeJudge, EpisodeVerdict
 from mulligan.core.errors import BadAnswer
 from mulligan.core.questions import Sampling, Thinker, think
 from mulligan.core.records import Attempt, Episode, Image, Task, Trial
@@ -20,8 +20,8 @@ EPISODE = Episode(
 )
 
 
-def judge(**settings: Any) -> Judge:
-    return Judge(FilePrompts(), **settings)
+def judge(**settings: Any) -> EpisodeJudge:
+    return EpisodeJudge(FilePrompts(), **settings)
 
 
 def verdict(said: Any, reasoning: Any = "It names it.") -> dict[str, Any]:
@@ -81,10 +81,10 @@ def test_the_papers_question_has_its_three_types_of_tasks() -> None:
 
 
 def test_verdicts() -> None:
-    assert judge().take([EPISODE], verdict("success")) == Verdict(True, "It names it.")
-    assert judge().take([EPISODE], verdict("failure")) == Verdict(False, "It names it.")
+    assert judge().take([EPISODE], verdict("success")) == EpisodeVerdict(True, "It names it.")
+    assert judge().take([EPISODE], verdict("failure")) == EpisodeVerdict(False, "It names it.")
     unsure = judge().take([EPISODE], verdict("uncertain"))
-    assert unsure == Verdict(False, "Uncertain, and so taken as a failure: It names it.")
+    assert unsure == EpisodeVerdict(False, "Uncertain, and so taken as a failure: It names it.")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ async def test_what_is_not_a_verdict_is_asked_for_once_more(wrong: Any) -> None:
     with pytest.raises(BadAnswer):
         judge().take([EPISODE], wrong)
     model = ScriptedModel(lambda question, _: verdict("success") if len(question.messages) > 2 else {"said": wrong})
-    thinker: Thinker[Verdict] = judge()
+    thinker: Thinker[EpisodeVerdict] = judge()
     assert (await think(thinker, model, [EPISODE], Sampling(0.0))).success
     assert len(model.questions) == 2
 

@@ -15,7 +15,7 @@ from mulligan.app.plugins import PORTS, ROLES, build, find, names, settings_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.service import Service
 from mulligan.bank.learn.comparison import Comparison
-from mulligan.bank.learn.extraction import Extractor, Judge
+from mulligan.bank.learn.extraction import EpisodeJudge, Extractor
 from mulligan.bank.learn.operations import Notekeeper
 from mulligan.core.errors import InvalidInput
 from mulligan.core.prompts import Prompt
@@ -107,7 +107,7 @@ def built_with(folder: Path, prompt: str, text: str) -> None:
 def built_thinker(prompts: FilePrompts, name: str, parts: set[str]) -> None:
     """The bank's judge or extractor that asks this prompt."""
     if name == "judging":
-        Judge(prompts, paper="paper" in parts)
+        EpisodeJudge(prompts, paper="paper" in parts)
     elif "notebook" in parts:
         Notekeeper(prompts, (), success=True)
     else:

@@ -11,7 +11,7 @@ import yaml
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind
 from mulligan.langgraph.graph_texts import pascal_case
-from mulligan.langgraph.prompt_engine import BioCypherPromptEngine, Selection
+from mulligan.langgraph.prompt_engine import BioCypherPromptEngine, EntitySelection
 from mulligan.models.scripted import ScriptedModel
 
 GOLDEN = Path(__file__).parent / "golden" / "prompt_engine"
@@ -42,7 +42,7 @@ def offered(model: ScriptedModel) -> list[list[str]]:
     return found
 
 
-def of_selection(found: Selection) -> dict[str, Any]:
+def of_selection(found: EntitySelection) -> dict[str, Any]:
     return {
         "entities": {name: list(properties) for name, properties in found.entities.items()},
         "relationships": {label: list(properties) for label, properties in found.labels.items()},

@@ -40,17 +40,21 @@ def test_participles_and_adverbs_are_no_names_and_adjectives_are() -> None:
 def test_a_class_name_stands_for_one_thing(tmp_path: Path) -> None:
     for file, body in {"a": "class Row: ...", "b": "class _Row: ...\nclass Own: ...", "c": "class Other: ..."}.items():
         (tmp_path / f"{file}.py").write_text(body)
-    assert names.all_offences(tmp_path) == {"class Row: a.py b.py"}
+    assert names.all_offences(tmp_path) == {"class Row": ["a.py", "b.py"]}
 
 
 def test_the_baseline_only_shrinks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     baseline, source = tmp_path / "baseline.txt", tmp_path / "src"
     source.mkdir()
-    (source / "a.py").write_text("KEPT = 1\nFOUND = 1")
-    baseline.write_text("a.py GONE\na.py KEPT\n")
+    (source / "a.py").write_text("KEPT = 1\nGIVEN = 1")
+    (source / "b.py").write_text("KEPT = 1")
+    baseline.write_text("DRAWN 1\nGIVEN 2\nKEPT 1\n")
     assert names.main([], source, baseline) == 1
-    assert [line.rpartition(": ")[2] for line in capsys.readouterr().out.splitlines()] == ["a.py FOUND", "a.py GONE"]
+    drawn, given, kept = capsys.readouterr().out.splitlines()
+    assert drawn.startswith("DRAWN: 0 times")
+    assert given.startswith("GIVEN: 1 times, and the baseline has 2")
+    assert kept.endswith("2 times, and 1 are known: a.py KEPT b.py KEPT")
     assert names.main(["--shrink"], source, baseline) == 1
-    assert baseline.read_text() == "a.py KEPT\n", "what is new is not taken in"
-    (source / "a.py").write_text("KEPT = 1")
+    assert baseline.read_text() == "GIVEN 1\nKEPT 1\n", "what is new is not taken in"
+    (source / "b.py").write_text("")
     assert names.main([], source, baseline) == 0

@@ -14,7 +14,7 @@ from mulligan.core.errors import MulliganError
 from mulligan.core.extras import install_command
 from mulligan.models.weights import installed, without_embedder
 from mulligan.models.weights.known import KNOWN
-from mulligan.sandbox.doctor import Row
+from mulligan.sandbox.doctor import DoctorRow
 from mulligan.sandbox.doctor import report as sandbox_rows
 from mulligan.store import file_of, open_store, shown_address
 
@@ -26,36 +26,36 @@ PATIENCE = 2.0
 """Seconds to wait for a lock on the store that another process holds."""
 
 
-def report(config: Config | None = None) -> list[Row]:
+def report(config: Config | None = None) -> list[DoctorRow]:
     """Raises `InvalidInput` for a broken mulligan.toml."""
-    python = Row("python", True, f"{platform.python_version()} on {platform.system()}")
+    python = DoctorRow("python", True, f"{platform.python_version()} on {platform.system()}")
     return [python, *sandbox_rows(), _store(config or load()), *_extras(), *_weights()]
 
 
-def fine(rows: list[Row]) -> bool:
+def fine(rows: list[DoctorRow]) -> bool:
     """Whether every row that the defaults need is fine."""
     return all(row.ok for row in rows if row.name in NEEDED)
 
 
-def _store(config: Config) -> Row:
+def _store(config: Config) -> DoctorRow:
     """Fine when the store can be read and written; of a file that is not there yet, the first folder above it."""
     try:
         file = file_of(config.store)
     except MulliganError as error:
-        return Row("store", False, shown_address(str(config.store)), str(error))
+        return DoctorRow("store", False, shown_address(str(config.store)), str(error))
     name = str(file or shown_address(str(config.store)))
     there = next((path for path in (file, *file.parents) if path.exists()), Path("/")) if file else None
     try:
         if there == file:
             asyncio.run(_use(config))
     except MulliganError as error:
-        return Row("store", False, name, str(error))
+        return DoctorRow("store", False, name, str(error))
     if file is None or there is None:
-        return Row("store", True, name)
+        return DoctorRow("store", True, name)
     folder = there if there.is_dir() else there.parent
     said = name if file == there else f"{file} (made when it is needed)"
     if file != there and not there.is_dir():
-        return Row("store", False, f"{file}: {there} is not a folder", "name another folder in MULLIGAN_HOME")
+        return DoctorRow("store", False, f"{file}: {there} is not a folder", "name another folder in MULLIGAN_HOME")
     try:
         with TemporaryFile(dir=folder) as probe:
             probe.write(b"\0" * PROBE)
@@ -63,8 +63,8 @@ def _store(config: Config) -> Row:
             os.fsync(probe.fileno())
     except OSError as error:
         remedy = f"make {folder} writable, or name another folder in MULLIGAN_HOME"
-        return Row("store", False, f"{said}: {error.strerror or error}", remedy)
-    return Row("store", True, said)
+        return DoctorRow("store", False, f"{said}: {error.strerror or error}", remedy)
+    return DoctorRow("store", True, said)
 
 
 async def _use(config: Config) -> None:
@@ -78,9 +78,9 @@ async def _use(config: Config) -> None:
             await store.memory.database.write(lambda _: None)
 
 
-def _extras() -> list[Row]:
+def _extras() -> list[DoctorRow]:
     """What the extras bring that many commands ask for."""
-    rows: list[Row] = []
+    rows: list[DoctorRow] = []
     for name, module, extra, purpose in (
         ("local models", "xllamacpp", "local", "run inside this process"),
         ("provider models", "pydantic_ai", "models", "are called through pydantic-ai"),
@@ -88,18 +88,18 @@ def _extras() -> list[Row]:
     ):
         ok = find_spec(module) is not None
         said = purpose if ok else f"the package {module} is missing"
-        rows.append(Row(name, ok, said, "" if ok else install_command(extra)))
+        rows.append(DoctorRow(name, ok, said, "" if ok else install_command(extra)))
     return rows
 
 
-def _weights() -> list[Row]:
+def _weights() -> list[DoctorRow]:
     here, (missed, command) = installed(), without_embedder()
     return [
         *(
-            Row(f"weights {name}", True, str(here[name]))
+            DoctorRow(f"weights {name}", True, str(here[name]))
             if name in here
-            else Row(f"weights {name}", False, "not here", f"mulligan models pull {name}")
+            else DoctorRow(f"weights {name}", False, "not here", f"mulligan models pull {name}")
             for name in KNOWN
         ),
-        Row("embedder", not missed, missed or "recalls compare meaning, too", command),
+        DoctorRow("embedder", not missed, missed or "recalls compare meaning, too", command),
     ]

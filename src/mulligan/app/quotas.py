@@ -88,7 +88,7 @@ class Quota:
 
 
 @dataclass
-class _Account:
+class _QuotaAccount:
     """What is known of an agent today. new: what is not in the store yet."""
 
     day: str
@@ -108,7 +108,7 @@ class Quotas:
     def __init__(self, quota: Quota, queue: Queue, *, seconds: float = SECONDS) -> None:
         self._quota, self._queue, self._seconds = quota, queue, seconds
         self._owner = owner()
-        self._accounts: dict[str, _Account] = {}
+        self._accounts: dict[str, _QuotaAccount] = {}
 
     @asynccontextmanager
     async def call(self, agent_id: str) -> AsyncGenerator[None]:
@@ -153,15 +153,15 @@ class Quotas:
         for agent_id, account in list(self._accounts.items()):
             await self._save(agent_id, account)
 
-    def _account(self, agent_id: str) -> _Account:
+    def _account(self, agent_id: str) -> _QuotaAccount:
         """That of today. What was used before and not saved is forgotten: its day is over."""
         day = time.strftime("%Y-%m-%d", time.gmtime())
         account = self._accounts.get(agent_id)
         if account is None or account.day != day:
-            account = self._accounts[agent_id] = _Account(day)
+            account = self._accounts[agent_id] = _QuotaAccount(day)
         return account
 
-    async def _looked_up(self, agent_id: str) -> _Account:
+    async def _looked_up(self, agent_id: str) -> _QuotaAccount:
         account = self._account(agent_id)
         if time.monotonic() - account.looked >= self._seconds or not account.looked:
             work = await self._queue.find(agent_id, QUOTA, account.day)
@@ -179,7 +179,7 @@ class Quotas:
             elif now - account.looked >= self._seconds:
                 await self._save(agent_id, account)
 
-    async def _save(self, agent_id: str, account: _Account) -> None:
+    async def _save(self, agent_id: str, account: _QuotaAccount) -> None:
         """Adds what is new to what the store has. Where another server is saving, it stays new."""
         if account.new == Used():
             return

@@ -54,7 +54,7 @@ _SHOWN = 160
 
 
 @dataclass(frozen=True)
-class Item:
+class TrustItem:
     """Something that would run or redirect: its name, as a person is shown it, and the hash of its content."""
 
     name: str
@@ -70,7 +70,7 @@ class Contents:
     """
 
     folder: Path
-    items: tuple[Item, ...] = ()
+    items: tuple[TrustItem, ...] = ()
     unsafe: str = ""
     code: tuple[tuple[Path, str], ...] = ()
 
@@ -113,17 +113,20 @@ def contents(
         variables: Of a `.env`.
     """
     items = [
-        Item(name, one_line(json.dumps(value, default=str), _SHOWN), _digest(value)) for name, value in values.items()
+        TrustItem(name, one_line(json.dumps(value, default=str), _SHOWN), _digest(value))
+        for name, value in values.items()
     ]
     for name, value in variables.items():
         hidden = re.fullmatch(_SECRET, name) is not None
-        items.append(Item(f".env {name}", "(not shown)" if hidden else one_line(value, _SHOWN), _digest(value)))
+        items.append(TrustItem(f".env {name}", "(not shown)" if hidden else one_line(value, _SHOWN), _digest(value)))
     unsafe, hashes = "", list[tuple[Path, str]]()
     try:
         for file in dict.fromkeys(code):
             hashes.append((file, digest := code_digest(file)))
             items.append(
-                Item(f"code of {os.path.relpath(file, os.path.realpath(folder))}", "and the code beside it", digest)
+                TrustItem(
+                    f"code of {os.path.relpath(file, os.path.realpath(folder))}", "and the code beside it", digest
+                )
             )
     except Unsafe as error:
         unsafe = str(error)

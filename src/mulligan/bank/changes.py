@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from mulligan.bank.recall.query_pairs import GOOD
 from mulligan.core.errors import InvalidInput, LessonChanged
 from mulligan.core.records import Lesson, Rating
+
+if TYPE_CHECKING:
+    from mulligan.bank.bank import Bank
 
 
 def retired(lesson: Lesson) -> Lesson:
@@ -47,6 +50,39 @@ def since(read: Lesson, fields: Mapping[str, Any]) -> Callable[[Lesson], Mapping
         return fields
 
     return changed
+
+
+@dataclass(frozen=True)
+class SingleChange:
+    """A change of a lesson that needs nothing but its id. outcome: what is said when it is done."""
+
+    apply: Callable[[Bank, str], Awaitable[Lesson]]
+    outcome: str
+    help: str
+
+
+SINGLE_CHANGES: Mapping[str, SingleChange] = {
+    "restore": SingleChange(lambda bank, id: bank.restore(id), "restored", "Recall the retired lesson ID again."),
+    "undo": SingleChange(
+        lambda bank, id: bank.undo(id),
+        "as it was before",
+        "Take back the last change of the lesson ID, such as that it was replaced, retired, edited or marked.",
+    ),
+    "pin": SingleChange(
+        lambda bank, id: bank.pin(id),
+        "pinned",
+        "Keep the lesson ID: it is never withheld to measure what it is worth, nor retired for the harm that it does.",
+    ),
+    "unpin": SingleChange(
+        lambda bank, id: bank.pin(id, False), "unpinned", "Let the lesson ID be measured like any other."
+    ),
+    "release": SingleChange(
+        lambda bank, id: bank.release(id),
+        "released",
+        "Release the lesson ID from quarantine, after you have read it and found it harmless.",
+    ),
+}
+"""By the names that commands and the studio's forms have for them."""
 
 
 def _instead(lesson: Lesson) -> str:

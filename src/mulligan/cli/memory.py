@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ import click
 
 from mulligan.app.config import load, project_here
 from mulligan.app.teaching import memory_command
+from mulligan.bank.changes import SINGLE_CHANGES, SingleChange
 from mulligan.bank.exchange.lesson_page import around, existing
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
@@ -434,36 +435,18 @@ async def retire(bank: Bank, id: str, why: str) -> None:
     say_changed(await bank.retire(id, why), "retired")
 
 
-def _change(name: str, change: Callable[[Bank, str], Awaitable[Lesson]], done: str, help: str) -> None:
-    """Add a command that changes the lesson ID and needs nothing else."""
+def _single(name: str, change: SingleChange) -> None:
+    """Add the command that makes this change of the lesson ID."""
 
-    @memory.command(name, help=help)
+    @memory.command(name, help=change.help)
     @click.argument("id")
     @for_bank(writing, of="id")
     async def command(bank: Bank, id: str) -> None:  # pyright: ignore[reportUnusedFunction]
-        say_changed(await change(bank, id), done)
+        say_changed(await change.apply(bank, id), change.outcome)
 
 
-_change("restore", lambda bank, id: bank.restore(id), "restored", "Recall the retired lesson ID again.")
-_change(
-    "undo",
-    lambda bank, id: bank.undo(id),
-    "as it was before",
-    "Take back the last change of the lesson ID, such as that it was replaced, retired, edited or marked.",
-)
-_change(
-    "pin",
-    lambda bank, id: bank.pin(id),
-    "pinned",
-    "Keep the lesson ID: it is never withheld to measure what it is worth, nor retired for the harm that it does.",
-)
-_change("unpin", lambda bank, id: bank.pin(id, False), "unpinned", "Let the lesson ID be measured like any other.")
-_change(
-    "release",
-    lambda bank, id: bank.release(id),
-    "released",
-    "Release the lesson ID from quarantine, after you have read it and found it harmless.",
-)
+for _name, _of in SINGLE_CHANGES.items():
+    _single(_name, _of)
 
 
 def say_changed(lesson: Lesson, done: str) -> None:

@@ -45,7 +45,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Use:
+class FieldUse:
     """What is done with a field of a lesson, besides that it is stored and exported.
 
     Attributes:
@@ -90,41 +90,41 @@ class Lesson:
             bound; a tactical one only where the words or the kind of the task fit. "": not known.
     """
 
-    id: Annotated[str, Use("id", column=True)]
+    id: Annotated[str, FieldUse("id", column=True)]
     title: str
     content: str
-    outcome: Annotated[Result, Use("learned from")]
+    outcome: Annotated[Result, FieldUse("learned from")]
     description: str = ""
-    score: Annotated[float | None, Use(counted=True)] = None
-    agent_id: Annotated[str, Use("agent")] = ""
-    query: Annotated[str, Use("task")] = ""
-    experience: Annotated[str, Use(column=True)] = ""
+    score: Annotated[float | None, FieldUse(counted=True)] = None
+    agent_id: Annotated[str, FieldUse("agent")] = ""
+    query: Annotated[str, FieldUse("task")] = ""
+    experience: Annotated[str, FieldUse(column=True)] = ""
     origin: Origin = Origin()
-    confidence: Annotated[float, Use(column=True)] = 0.5
-    created: Annotated[float, Use(column=True)] = 0.0
-    last_used: Annotated[float | None, Use(counted=True)] = None
-    uses: Annotated[int, Use(counted=True)] = 0
+    confidence: Annotated[float, FieldUse(column=True)] = 0.5
+    created: Annotated[float, FieldUse(column=True)] = 0.0
+    last_used: Annotated[float | None, FieldUse(counted=True)] = None
+    uses: Annotated[int, FieldUse(counted=True)] = 0
     support: int = 1
-    tags: Annotated[tuple[str, ...], Use("tags")] = ()
-    kind: Annotated[str, Use("kind", column=True)] = ""
-    context: Annotated[Mapping[str, Any], Use("context")] = field(default_factory=dict[str, Any])
-    embedder: Annotated[str | None, Use("vector of", counted=True)] = None
-    state: Annotated[LessonState, Use(column=True)] = "active"
-    superseded_by: Annotated[str | None, Use("superseded by", column=True)] = None
-    flags: Annotated[tuple[str, ...], Use("flags")] = ()
+    tags: Annotated[tuple[str, ...], FieldUse("tags")] = ()
+    kind: Annotated[str, FieldUse("kind", column=True)] = ""
+    context: Annotated[Mapping[str, Any], FieldUse("context")] = field(default_factory=dict[str, Any])
+    embedder: Annotated[str | None, FieldUse("vector of", counted=True)] = None
+    state: Annotated[LessonState, FieldUse(column=True)] = "active"
+    superseded_by: Annotated[str | None, FieldUse("superseded by", column=True)] = None
+    flags: Annotated[tuple[str, ...], FieldUse("flags")] = ()
     nature: Nature = "strategy"
-    project: Annotated[str, Use(column=True)] = ""
-    subject: Annotated[str, Use(column=True)] = ""
+    project: Annotated[str, FieldUse(column=True)] = ""
+    subject: Annotated[str, FieldUse(column=True)] = ""
     confirmed: bool = True
     to_check: str = ""
     rests_on: tuple[str, ...] = ()
     pinned: bool = False
     ratings: tuple[Rating, ...] = ()
-    layer: Annotated[Literal["", Layer], Use("layer", brief=True, column=True)] = ""
+    layer: Annotated[Literal["", Layer], FieldUse("layer", brief=True, column=True)] = ""
 
 
 @dataclass(frozen=True)
-class Written:
+class InputField:
     """A field as people write it.
 
     Attributes:
@@ -139,27 +139,27 @@ class Written:
 class LessonTexts(TypedDict, total=False):
     """What each lesson needs."""
 
-    title: Annotated[str, Written("The title, a few words.")]
-    content: Annotated[str, Written("The text of the lesson.")]
+    title: Annotated[str, InputField("The title, a few words.")]
+    content: Annotated[str, InputField("The text of the lesson.")]
 
 
 class LessonDetails(TypedDict, total=False):
     """What a lesson may have besides its texts. The type of a field is what is checked; a number is from 0 to 1."""
 
-    outcome: Annotated[Result, Written("Learned from a success, or a failure.")]
-    description: Annotated[str, Written("When it helps, in a sentence.")]
-    query: Annotated[str, Written("The task that it was learned from.")]
-    tags: Annotated[Sequence[str], Written("A tag; may be repeated.")]
-    kind: Annotated[str, Written("The kind of task.")]
-    context: Annotated[Mapping[str, Any], Written("Anything else, as a JSON object.", option=False)]
-    confidence: Annotated[float, Written("How sure it is before any use.", option=False)]
+    outcome: Annotated[Result, InputField("Learned from a success, or a failure.")]
+    description: Annotated[str, InputField("When it helps, in a sentence.")]
+    query: Annotated[str, InputField("The task that it was learned from.")]
+    tags: Annotated[Sequence[str], InputField("A tag; may be repeated.")]
+    kind: Annotated[str, InputField("The kind of task.")]
+    context: Annotated[Mapping[str, Any], InputField("Anything else, as a JSON object.", option=False)]
+    confidence: Annotated[float, InputField("How sure it is before any use.", option=False)]
     nature: Annotated[
         Literal["fact", "strategy"],
-        Written("fact: it holds for this project alone; strategy (default): for tasks of a kind."),
+        InputField("fact: it holds for this project alone; strategy (default): for tasks of a kind."),
     ]
-    project: Annotated[str, Written("Of a fact: where it holds.", option=False)]
-    confirmed: Annotated[bool, Written("Of a fact: whether an attempt has passed by it.", option=False)]
-    layer: Annotated[Literal["", Layer], Written("metacognitive: it is recalled for any task.")]
+    project: Annotated[str, InputField("Of a fact: where it holds.", option=False)]
+    confirmed: Annotated[bool, InputField("Of a fact: whether an attempt has passed by it.", option=False)]
+    layer: Annotated[Literal["", Layer], InputField("metacognitive: it is recalled for any task.")]
 
 
 class LessonFields(LessonTexts, LessonDetails, total=False):
@@ -183,18 +183,18 @@ class Selection:
     """
 
     states: tuple[LessonState, ...] = ("active",)
-    outcome: Annotated[Result | None, Written("Learned from a success, or a failure.")] = None
-    tag: Annotated[str | None, Written("Only lessons with this tag.")] = None
+    outcome: Annotated[Result | None, InputField("Learned from a success, or a failure.")] = None
+    tag: Annotated[str | None, InputField("Only lessons with this tag.")] = None
     text: str | None = None
     limit: int | None = 50
     offset: int = 0
     prefix: str = ""
     before: str | None = None
-    nature: Annotated[Nature | None, Written("Lessons of this nature.")] = None
+    nature: Annotated[Nature | None, InputField("Lessons of this nature.")] = None
     project: str | None = None
     keys: Sequence[str] | None = None
-    layer: Annotated[Layer | None, Written("Lessons on an action, on a plan, or on a habit.")] = None
-    kind: Annotated[str | None, Written("Only lessons of this kind of task.")] = None
+    layer: Annotated[Layer | None, InputField("Lessons on an action, on a plan, or on a habit.")] = None
+    kind: Annotated[str | None, InputField("Only lessons of this kind of task.")] = None
     order: Order = "newest"
 
 
@@ -212,7 +212,7 @@ def fields_with(mark: Literal["label", "brief", "column", "counted"]) -> Mapping
     return {name: value for name, (_, use) in annotations_of(Lesson).items() if (value := getattr(use, mark))}
 
 
-def uncounted(lesson: Lesson) -> Lesson:
+def without_counts(lesson: Lesson) -> Lesson:
     """The lesson without what changes without anyone's doing: equal for lessons that nobody edited."""
     plain = Lesson("", "", "", "success")
     counts: dict[str, Any] = {name: getattr(plain, name) for name in fields_with("counted")}

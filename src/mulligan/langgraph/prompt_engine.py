@@ -40,7 +40,7 @@ class NothingSelected(BadAnswer, ValueError):
 
 
 @dataclass(frozen=True)
-class Selection:
+class EntitySelection:
     """The part of a graph that a question is about, with the types of properties and the names of relationships."""
 
     entities: Mapping[str, Mapping[str, str]]
@@ -184,8 +184,10 @@ def take_properties(answer: Json, offered: Offered) -> dict[str, dict[str, str]]
     }
 
 
-def selection(entities: Sequence[str], relationships: Mapping[str, Relationship], properties: Offered) -> Selection:
-    return Selection(
+def selection(
+    entities: Sequence[str], relationships: Mapping[str, Relationship], properties: Offered
+) -> EntitySelection:
+    return EntitySelection(
         {name: properties.get(name, {}) for name in entities},
         {name: replace(each, properties=properties.get(name, {})) for name, each in relationships.items()},
     )
@@ -317,11 +319,11 @@ class BioCypherPromptEngine:
         schema = schema_of_query("WriteQuery", query_language)
         return await self._ask("query", schema, _query, selected=selected, question=question)
 
-    def select(self, question: str) -> Selection:
+    def select(self, question: str) -> EntitySelection:
         """Return the part of the graph that the question is about. Raises what `generate_query_prompt` raises."""
         return finish(self.aselect(question))
 
-    async def aselect(self, question: str) -> Selection:
+    async def aselect(self, question: str) -> EntitySelection:
         if not question.strip():
             raise InvalidInput("The question is empty. Write what you want to find out.")
         self._asking()  # a missing key is an error before the database is read
@@ -357,7 +359,7 @@ class BioCypherPromptEngine:
     async def _ask(self, part: str, schema: Mapping[str, Json], take: Callable[[Json], T], **values: str) -> T:
         return await self._asking().ask(self._prompts[part], schema, take, values)
 
-    def _described(self, selection: Selection, language: str) -> str:
+    def _described(self, selection: EntitySelection, language: str) -> str:
         graph = self._graph
         messages = self._prompts["selected"].render(
             language=graph.language if graph is not None and language == CYPHER else language,

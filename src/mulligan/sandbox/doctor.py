@@ -13,7 +13,7 @@ from mulligan.sandbox.landlock import SCOPED_SINCE, WRITES_SINCE
 from mulligan.sandbox.levels import LEVELS, STRICT, Level
 
 
-class Row(NamedTuple):
+class DoctorRow(NamedTuple):
     """One finding. `remedy`: what would help; empty if nothing is wrong."""
 
     name: str
@@ -22,30 +22,32 @@ class Row(NamedTuple):
     remedy: str = ""
 
 
-def report() -> list[Row]:
+def report() -> list[DoctorRow]:
     """The level in force first, then each that is stronger, then what they are made of. Runs a few small jobs."""
     try:
         level = choose("auto")
     except SandboxError as error:
-        return [Row("sandbox", False, str(error), "run Mulligan on Linux 5.13 or newer")]
+        return [DoctorRow("sandbox", False, str(error), "run Mulligan on Linux 5.13 or newer")]
     rows = [_in_force(level)]
     rows += [_stronger(above) for above in usable(level)[1:]]
     if sys.platform == "linux":
         rows += [_landlock(), _seccomp(), _user()]
     else:
-        rows.append(Row("platform", True, f"{sys.platform}: untested here; on Linux more is confined, and tested"))
+        rows.append(
+            DoctorRow("platform", True, f"{sys.platform}: untested here; on Linux more is confined, and tested")
+        )
     return rows
 
 
-def _in_force(level: Level) -> Row:
+def _in_force(level: Level) -> DoctorRow:
     enough = level.seatbelt or LEVELS.index(level) >= LEVELS.index(STRICT)
     lacking = f"; --sandbox strict refuses to run below {STRICT.name}" if STRICT.fits(sys.platform) else ""
     remedy = "" if enough else f"see the rows below{lacking}"
-    return Row("sandbox", enough, f"{level.name}: {level.holds}", remedy)
+    return DoctorRow("sandbox", enough, f"{level.name}: {level.holds}", remedy)
 
 
-def _stronger(level: Level) -> Row:
-    return Row(f"level {level.name}", False, problem(level), _remedy(level))
+def _stronger(level: Level) -> DoctorRow:
+    return DoctorRow(f"level {level.name}", False, problem(level), _remedy(level))
 
 
 def _remedy(level: Level) -> str:
@@ -64,25 +66,25 @@ def _remedy(level: Level) -> str:
     return "a kernel with Landlock (5.13 or newer, in the lsm= list) and seccomp"
 
 
-def _landlock() -> Row:
+def _landlock() -> DoctorRow:
     abi = kernel.landlock_abi()
     if not abi:
-        return Row("landlock", False, "not there", "Linux 5.13 or newer with landlock in the lsm= list")
+        return DoctorRow("landlock", False, "not there", "Linux 5.13 or newer with landlock in the lsm= list")
     if abi < SCOPED_SINCE:
         detail = f"ABI {abi}: signals and abstract sockets are held by the seccomp filter instead"
         detail += "; the writes of command-line agents are not held" if abi < WRITES_SINCE else ""
-        return Row("landlock", True, detail, "Linux 6.12 or newer scopes them itself")
-    return Row("landlock", True, f"ABI {abi}")
+        return DoctorRow("landlock", True, detail, "Linux 6.12 or newer scopes them itself")
+    return DoctorRow("landlock", True, f"ABI {abi}")
 
 
-def _seccomp() -> Row:
+def _seccomp() -> DoctorRow:
     machine = os.uname().machine
     if seccomp.supported():
-        return Row("seccomp", True, f"a filter for {machine}")
-    return Row("seccomp", False, f"no filter for {machine}", "x86_64 or aarch64")
+        return DoctorRow("seccomp", True, f"a filter for {machine}")
+    return DoctorRow("seccomp", False, f"no filter for {machine}", "x86_64 or aarch64")
 
 
-def _user() -> Row:
+def _user() -> DoctorRow:
     if os.geteuid():
-        return Row("user", True, f"uid {os.geteuid()}")
-    return Row("user", True, "root: each job gets an unused uid of its own", "")
+        return DoctorRow("user", True, f"uid {os.geteuid()}")
+    return DoctorRow("user", True, "root: each job gets an unused uid of its own", "")

@@ -17,7 +17,7 @@ _KILL_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Usage:
+class DiskUsage:
     """Of all processes of a job together; memory and disk in bytes. Shared memory counts once for each process."""
 
     processes: int
@@ -26,11 +26,11 @@ class Usage:
     entries: int
 
 
-def usage(supervisor: int, scratch: str, most: int) -> Usage:
+def usage(supervisor: int, scratch: str, most: int) -> DiskUsage:
     """What the descendants of `supervisor` use. Stops counting files at `most`."""
     family = descendants(supervisor)
     disk, entries = _disk(scratch, most)
-    return Usage(len(family), sum(family.values()), disk, entries)
+    return DiskUsage(len(family), sum(family.values()), disk, entries)
 
 
 def descendants(of: int) -> dict[int, int]:

@@ -20,7 +20,7 @@ import time
 from typing import cast
 
 from mulligan.sandbox import confine, kernel, landlock
-from mulligan.sandbox.remains import Usage, kill_rest, remove_tree, usage
+from mulligan.sandbox.remains import DiskUsage, kill_rest, remove_tree, usage
 from mulligan.sandbox.spec import Spec
 
 _WATCH_EVERY = 0.25
@@ -184,7 +184,7 @@ def _watch(spec: Spec, control: socket.socket, woken: socket.socket, child: int)
             return status, ""
 
 
-def _over(spec: Spec, used: Usage) -> str:
+def _over(spec: Spec, used: DiskUsage) -> str:
     """What the job has too much of, all its processes together; "" for nothing."""
     if used.memory > spec["memory"]:
         return f"more than {spec['memory'] >> 20} MB of memory in all its processes"

@@ -254,7 +254,7 @@ _DEEP = 20
 
 
 @dataclass(frozen=True)
-class Item:
+class RustItem:
     """A top-level item with the comments and attributes before it. `name`: of a function, else empty."""
 
     text: str
@@ -292,36 +292,36 @@ def extract_rust(text: str, name: str | None = None) -> str:
     return with_imports(joined(chosen), others)
 
 
-def with_imports(code: str, offered: Iterable[Item]) -> str:
+def with_imports(code: str, offered: Iterable[RustItem]) -> str:
     """The code after the imports among `offered` whose names neither it nor an import before them binds: the compiler
     refuses a name that is imported twice. Attributes of the whole file stay in front."""
-    own, bound, lacking = items(code), set[str](), list[Item]()
+    own, bound, lacking = items(code), set[str](), list[RustItem]()
     bound.update(*(item.names() for item in own))
     for item in offered:
         names = item.names() if item.imports else {}
         new = [name for name in names if name not in bound]
         bound.update(new)
-        lacking += [item] if len(new) == len(names) > 0 else [Item(names[name], "") for name in new]
+        lacking += [item] if len(new) == len(names) > 0 else [RustItem(names[name], "") for name in new]
     if not lacking:
         return code
     inner = _INNER.match(code)
     begin = inner.end() if inner else 0
-    return code[:begin] + joined([*lacking, Item(code[begin:], "")])
+    return code[:begin] + joined([*lacking, RustItem(code[begin:], "")])
 
 
-def items(code: str) -> list[Item]:
+def items(code: str) -> list[RustItem]:
     """The top-level items in order; anything else belongs to the item after it."""
-    found, start, mask = list[Item](), 0, masked(code)
+    found, start, mask = list[RustItem](), 0, masked(code)
     for end in (*_ends(mask), len(code)):
         piece, head = code[start:end].strip("\n").rstrip(), mask[start:end].partition("{")[0]
         start = end
         if piece.strip():
             named = _NAME.search(head)
-            found.append(Item(piece, named[1] if named else ""))
+            found.append(RustItem(piece, named[1] if named else ""))
     return found
 
 
-def joined(parts: Sequence[Item]) -> str:
+def joined(parts: Sequence[RustItem]) -> str:
     """Imports line by line, a blank line between all else."""
     text = ""
     for n, part in enumerate(parts):
@@ -354,7 +354,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[str]:
         yield "\n".join(kept)
 
 
-def _loose(text: str) -> Iterator[Item]:
+def _loose(text: str) -> Iterator[RustItem]:
     """Items between prose: each begins at the start of a line and ends where its brackets close."""
     at, starts = 0, 0
     for start in _ITEM.finditer(text):

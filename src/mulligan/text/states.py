@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class State:
+class WorldState:
     """A state as it is shown. The word always stands there, so that neither symbol nor colour is needed to read it.
 
     Attributes:
@@ -23,16 +23,16 @@ class State:
     colour: str
 
 
-STATES: Mapping[str, State] = {
-    "passed": State("passed", "✓", "+", "green"),
-    "failed": State("failed", "✗", "x", "red"),
-    "unjudged": State("no verdict", "?", "?", "magenta"),
-    "lesson": State("lesson", "→", ">", "cyan"),
-    "recalled": State("recalled", "↺", "<", "cyan"),
-    "running": State("running", "…", "~", "blue"),
-    "paused": State("paused", "‖", "=", "yellow"),
-    "error": State("error", "!", "!", "red"),
-    "note": State("note", "·", "-", "default"),
+STATES: Mapping[str, WorldState] = {
+    "passed": WorldState("passed", "✓", "+", "green"),
+    "failed": WorldState("failed", "✗", "x", "red"),
+    "unjudged": WorldState("no verdict", "?", "?", "magenta"),
+    "lesson": WorldState("lesson", "→", ">", "cyan"),
+    "recalled": WorldState("recalled", "↺", "<", "cyan"),
+    "running": WorldState("running", "…", "~", "blue"),
+    "paused": WorldState("paused", "‖", "=", "yellow"),
+    "error": WorldState("error", "!", "!", "red"),
+    "note": WorldState("note", "·", "-", "default"),
 }
 """By name. A state that a user meets in two places looks the same in both."""
 

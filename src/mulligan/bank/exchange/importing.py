@@ -125,7 +125,7 @@ def imported_id(format: str, agent_id: str, theirs: str) -> str:
     return hashlib.sha256("\0".join((format, agent_id, theirs)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-class _Record:
+class _JsonRecord:
     """One JSON object whose values are taken by their kinds. Raises `InvalidInput` that says where."""
 
     def __init__(self, value: Json, at: str) -> None:
@@ -196,7 +196,7 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
         if not isinstance(items, list):
             raise InvalidInput(f"{at}: a list is expected, not {_shown(items)}.")
         for n, item in enumerate(cast(list[Json], items)):
-            lesson = _upstream(_Record(item, f"{at}.{n}"))
+            lesson = _upstream(_JsonRecord(item, f"{at}.{n}"))
             if lessons.setdefault(lesson.id, lesson) != lesson:
                 notes.append(f"{at}.{n}: the id is there already with another text; it gets an id of its own.")
                 again = imported_id(UPSTREAM, lesson.id, f"{n}:{lesson.content}")
@@ -206,7 +206,7 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
     return _with_lineage(lessons), tuple(notes)
 
 
-def _upstream(record: _Record) -> Lesson:
+def _upstream(record: _JsonRecord) -> Lesson:
     theirs, agent = record.text("memory_id", need=True), record.text("agent_id")
     about: Mapping[str, Json] = record.get("metadata", dict, "an object", {})
     into = record.text("merged_into")
@@ -264,7 +264,7 @@ def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tupl
     entities: dict[str, tuple[str, list[str]]] = {}
     relations: list[tuple[str, str, str]] = []
     for number, line in lines:
-        record = _Record(mask_json(parsed(path, line, number)), f"{path}:{number}")
+        record = _JsonRecord(mask_json(parsed(path, line, number)), f"{path}:{number}")
         match record.values.get("type"):
             case "entity":
                 name, kind = record.text("name", need=True), record.text("entityType")

@@ -263,14 +263,14 @@ SCHEMA: Json = {
 
 
 @dataclass(frozen=True)
-class Verdict:
+class EpisodeVerdict:
     """`reason` is the judge's, and says so when an uncertain case was taken as a failure."""
 
     success: bool
     reason: str
 
 
-class Judge:
+class EpisodeJudge:
     """tokens: what task and trajectory may take of the prompt. paper: the prompt has the paper's structure.
 
     Of several trajectories of one task, one that succeeded is enough. Ask it at temperature 0.
@@ -285,15 +285,15 @@ class Judge:
         *before, last = self._prompt.render(task=task, trajectory=trajectory)
         return Question((*before, replace(last, images=episodes[0].task.images)), SCHEMA)
 
-    def take(self, episodes: Sequence[Episode], answer: Json) -> Verdict:
+    def take(self, episodes: Sequence[Episode], answer: Json) -> EpisodeVerdict:
         table = object_of(answer, "The verdict")
         reason = text_of(table, "reasoning", 50 * CONTENT, "The verdict")[:CONTENT]
         verdict = table.get("verdict")
         if not isinstance(verdict, str) or verdict not in VERDICTS:
             raise BadAnswer(f'"verdict" must be {", ".join(VERDICTS[:2])} or {VERDICTS[2]}, not {verdict!r:.80}.')
         if verdict == "uncertain":
-            return Verdict(False, f"Uncertain, and so taken as a failure: {reason}")
-        return Verdict(verdict == "success", reason)
+            return EpisodeVerdict(False, f"Uncertain, and so taken as a failure: {reason}")
+        return EpisodeVerdict(verdict == "success", reason)
 
 
 # --- a lesson in a model's answer -------------------------------------------------------------------------------------

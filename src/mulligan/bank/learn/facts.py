@@ -48,7 +48,7 @@ _PLAIN = re.compile(r"(True|False|None|-?\d|\[\]|\{\}|\(\)|''|\"\")\Z")
 
 
 @dataclass(frozen=True)
-class Check:
+class ValueCheck:
     """A check that failed in a trial: what it asked, the value that it expects, and what came back."""
 
     asked: str
@@ -73,7 +73,7 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
     """
     task = " ".join(episode.task.prompt.split())
     checks = sorted(_checks(episode, also), key=lambda check: _named_by_task(check, task))
-    by_subject: dict[str, list[Check]] = {}
+    by_subject: dict[str, list[ValueCheck]] = {}
     for check in checks:
         if not (_named_by_task(check, task) and _PLAIN.match(check.expected)):
             by_subject.setdefault(subject_of_check(check.asked), []).append(check)
@@ -204,7 +204,7 @@ def subject_of_check(asked: str) -> str:
     return next(called, " ".join(asked.split())[:80])
 
 
-def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check], passed: frozenset[str]) -> Lesson:
+def _fact(episode: Episode, project: str, subject: str, checks: Sequence[ValueCheck], passed: frozenset[str]) -> Lesson:
     solved, value = episode.solved, _named(checks[0].expected)
     attempt = _passing(episode, subject, checks)
     shown = [PASSES, attempt] if attempt else []
@@ -225,7 +225,7 @@ def _fact(episode: Episode, project: str, subject: str, checks: Sequence[Check],
     )
 
 
-def _passing(episode: Episode, subject: str, checks: Sequence[Check]) -> str:
+def _passing(episode: Episode, subject: str, checks: Sequence[ValueCheck]) -> str:
     """The newest attempt that passed all these checks, if it is short and has what they are about; else ""."""
     asked = {check.asked for check in checks}
     for trial in reversed(episode.trials):
@@ -323,7 +323,7 @@ def _alike(one: Step, other: Step) -> bool:
     return SequenceMatcher(None, first, second, autojunk=False).ratio() >= ALIKE
 
 
-def _checks(episode: Episode, also: Container[str]) -> Iterator[Check]:
+def _checks(episode: Episode, also: Container[str]) -> Iterator[ValueCheck]:
     """The checks that failed, newest trial first, each once."""
     seen: set[str] = set()
     for trial, finding in _found(episode):
@@ -333,7 +333,7 @@ def _checks(episode: Episode, also: Container[str]) -> Iterator[Check]:
             expected = one.asked and (one.expected or expected_by(one.asked))
             if expected and one.asked not in seen:
                 seen.add(one.asked)
-                yield Check(one.asked, expected, one.got, trial)
+                yield ValueCheck(one.asked, expected, one.got, trial)
 
 
 def _found(episode: Episode) -> Iterator[tuple[int, Finding]]:
@@ -343,7 +343,7 @@ def _found(episode: Episode) -> Iterator[tuple[int, Finding]]:
             yield from ((trial.number, finding) for finding in findings_of(trial.feedback))
 
 
-def _named_by_task(check: Check, task: str) -> bool:
+def _named_by_task(check: ValueCheck, task: str) -> bool:
     """Whether the task itself names the value."""
     return check.expected in task or _named(check.expected).removeprefix("the form ") in task
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mulligan.bank.learn.extraction import Extracted, Extractor, Judge, Verdict
+from mulligan.bank.learn.extraction import EpisodeJudge, EpisodeVerdict, Extracted, Extractor
 from mulligan.bank.learn.facts import (
     actions_of,
     claim_of,
@@ -623,14 +623,14 @@ class Learning:
         shown, _ = self._for_judge.get(work.id, (work.payload["episodes"], None))
         return [from_json(Episode, one) for one in cast(list[Json], shown)]
 
-    def _masked_reason(self, work: Queued, verdict: Verdict) -> str:
+    def _masked_reason(self, work: Queued, verdict: EpisodeVerdict) -> str:
         """The judge's reason, masked as the episodes are."""
         _, masks = self._for_judge.pop(work.id, (None, Masks()))
         return masks.text(verdict.reason)
 
-    def _judge(self) -> Judge:
+    def _judge(self) -> EpisodeJudge:
         settings = self._ports.settings
-        return Judge(self._ports.prompts, tokens=settings.trajectory_tokens, paper=settings.paper)
+        return EpisodeJudge(self._ports.prompts, tokens=settings.trajectory_tokens, paper=settings.paper)
 
     async def _extractor(self, payload: Mapping[str, Any], agent_id: str) -> Thinker[Extracted]:
         """Who draws lessons from these episodes; where the notebook is shown, who keeps it."""

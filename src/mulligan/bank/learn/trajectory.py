@@ -83,7 +83,7 @@ _LABELS = ("thought", "action", "observation")
 
 
 @dataclass(frozen=True)
-class _Line:
+class _TrajectoryLine:
     """A piece of a trial. step: its number within the trial; 0 for a line about the whole trial."""
 
     label: str
@@ -92,23 +92,23 @@ class _Line:
     soft: bool = True
 
 
-def _pieces(trial: Trial) -> tuple[_Line, ...]:
+def _pieces(trial: Trial) -> tuple[_TrajectoryLine, ...]:
     attempt, feedback = trial.attempt, trial.feedback
     lines = [
-        _Line(label, text, number, soft=label == "observation")
+        _TrajectoryLine(label, text, number, soft=label == "observation")
         for number, step in enumerate(attempt.steps, 1)
         for label, text in zip(_LABELS, _parts_of(step), strict=True)
         if text.strip()
     ]
     output = result_text(attempt) or "(empty)"
     if not attempt.steps:
-        lines.append(_Line("output", output, 1))
+        lines.append(_TrajectoryLine("output", output, 1))
     elif output.strip() not in (attempt.steps[-1].action.strip(), attempt.steps[-1].observation.strip()):
-        lines.append(_Line("Output", output))
+        lines.append(_TrajectoryLine("Output", output))
     if feedback and feedback.text.strip():
-        lines.append(_Line("Feedback", feedback.text))
+        lines.append(_TrajectoryLine("Feedback", feedback.text))
     if trial.lesson:
-        lines.append(_Line("Reflection", trial.lesson))
+        lines.append(_TrajectoryLine("Reflection", trial.lesson))
     return tuple(lines)
 
 
@@ -119,7 +119,7 @@ def _parts_of(step: Step) -> tuple[str, str, str]:
     return "\n".join(filter(None, (step.thought, check))), step.action, (step.observation + halted).strip()
 
 
-_Trials: TypeAlias = "list[tuple[_Line, ...]]"
+_Trials: TypeAlias = "list[tuple[_TrajectoryLine, ...]]"
 _HEAD = 6
 """Tokens of a line's label, roughly."""
 
@@ -169,7 +169,7 @@ def _joined(episodes: Sequence[Episode], trials: _Trials, tasks: Sequence[str]) 
     return "\n\n".join(part for part in parts if part)
 
 
-def _trial(trial: Trial, lines: Sequence[_Line], first: int, last: str) -> list[str]:
+def _trial(trial: Trial, lines: Sequence[_TrajectoryLine], first: int, last: str) -> list[str]:
     count = max(len(trial.attempt.steps), 1)
     missing = sorted(set(range(1, count + 1)) - {line.step for line in lines})
     shown = [f"s{first - 1 + line.step} {line.label}:{_quoted(line.text)}" for line in lines if line.step]

@@ -10,8 +10,9 @@ import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
+from operator import attrgetter
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -56,6 +57,10 @@ _PLAIN = {
     "kind": np.int32,
     "tongue": np.int8,
 }
+_OF_ROWS = {name: attrgetter(name) for name in ("n", "success", "uses", "created", "confidence", "fact", "pair")}
+"""The columns that hold what a row says as it is."""
+_OF_COLUMNS = [field.name for field in fields(Columns) if field.name in _PLAIN]
+"""Those that a ranking sees."""
 
 
 class Index:
@@ -173,14 +178,9 @@ class Index:
     def _place(self, rows: Sequence[Row], first: int) -> None:
         """Writes what stands beside the words of these rows into the slots from `first` on."""
         put, last = self._columns, first + len(rows)
-        put["n"][first:last] = [row.n for row in rows]
-        put["success"][first:last] = [row.success for row in rows]
-        put["uses"][first:last] = [row.uses for row in rows]
-        put["created"][first:last] = [row.created for row in rows]
-        put["confidence"][first:last] = [row.confidence for row in rows]
+        for name, value in _OF_ROWS.items():
+            put[name][first:last] = list(map(value, rows))
         put["worth"][first:last] = [np.nan if row.worth is None else row.worth for row in rows]
-        put["fact"][first:last] = [row.fact for row in rows]
-        put["pair"][first:last] = [row.pair for row in rows]
         put["layer"][first:last] = [LAYER_NUMBERS.get(row.layer, 0) for row in rows]
         known = self._projects
         put["project"][first:last] = [known.setdefault(row.project, len(known)) for row in rows]
@@ -334,19 +334,10 @@ class Index:
             experience=self._experience,
             slots=slots,
             whole=ordered and len(slots) == size,
-            success=put["success"][:size],
-            uses=put["uses"][:size],
-            created=put["created"][:size],
-            confidence=put["confidence"][:size],
-            worth=put["worth"][:size],
-            fact=put["fact"][:size],
-            project=put["project"][:size],
-            layer=put["layer"][:size],
-            kind=put["kind"][:size],
             kinds=self._kinds,
-            tongue=put["tongue"][:size],
             vectors={part: (v[:size], t[:size]) for part, (v, t) in self._vectors.items()},
             postings=self._postings.held(put["lengths"][:size], alive),
+            **cast(Any, {name: put[name][:size] for name in _OF_COLUMNS}),
         )
         unrelated = {"words": SHIPPED["words"], "meaning": self._null_distribution(columns)}
         if (foreign := shipped(self.embedder, FOREIGN)) is not None:

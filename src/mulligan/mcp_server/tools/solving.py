@@ -38,7 +38,7 @@ async def solve(request: SolveRequest, call: Call) -> Reply:
     Raises:
         MulliganError: what `solve_hosted` raises before the episode starts.
     """
-    watch = Watch()
+    watch = ToolWatch()
     work = asyncio.create_task(
         solve_hosted(call.service, request, on_start=watch.started, observers=(watch.saw,), notice=watch.notes.append)
     )
@@ -72,7 +72,7 @@ def parse(arguments: Mapping[str, Json], call: Call) -> SolveRequest:
     return SolveRequest(given["task"], given.get("tests"), given.get("expected"), trials, agent, remember)
 
 
-async def _follow(work: asyncio.Task[Episode], watch: Watch, call: Call) -> Episode:
+async def _follow(work: asyncio.Task[Episode], watch: ToolWatch, call: Call) -> Episode:
     """Reports progress until the episode ends, and returns it.
 
     The episode has a task of its own, because the scope that cancels a call cancels each further await in it, and the
@@ -92,7 +92,7 @@ async def _follow(work: asyncio.Task[Episode], watch: Watch, call: Call) -> Epis
                 log.warning("a cancelled episode is still not recorded as interrupted after %g s", CANCEL_SECONDS)
 
 
-class Watch:
+class ToolWatch:
     """Observes the episode from its own task, and puts progress into `queue`; None ends it."""
 
     def __init__(self) -> None:

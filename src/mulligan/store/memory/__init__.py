@@ -20,12 +20,12 @@ def open_address(name: str) -> SqliteStore:
 
 
 @dataclass
-class _Shared:
+class _NamedLane:
     lane: Lane
     handles: int = 0
 
 
-_named: dict[str, _Shared] = {}
+_named: dict[str, _NamedLane] = {}
 
 
 class MemoryDatabase(Database):
@@ -54,7 +54,7 @@ class MemoryDatabase(Database):
 
     def _open(self) -> None:
         self._open_lanes()
-        own = _Shared(self._writer)
-        self._shared: _Shared | None = _named.setdefault(self._name, own) if self._name else own
+        own = _NamedLane(self._writer)
+        self._shared: _NamedLane | None = _named.setdefault(self._name, own) if self._name else own
         self._shared.handles += 1
         self._writer = self._readers = self._shared.lane

@@ -421,7 +421,7 @@ def _failure(error: BaseException, path: Path) -> BaseException:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _WriteJob:
     """Work for a thread.
 
     work: None only waits for its turn. whole: run it in one transaction. under_way: see `Database.write`. last: close
@@ -455,7 +455,7 @@ class Lane:
         self._running = 0
         self._closed = False
         self._starting = threading.Lock()
-        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_WriteJob] = queue.SimpleQueue()
 
     async def do(
         self, work: Work[Any] | None, *, whole: bool = True, under_way: bool = False, last: bool = False
@@ -466,7 +466,7 @@ class Lane:
         if not self._running:
             self._start()
         loop = asyncio.get_running_loop()
-        job = _Job(work, whole, under_way, last, loop, loop.create_future())
+        job = _WriteJob(work, whole, under_way, last, loop, loop.create_future())
         self._jobs.put(job)
         return await job.done
 

@@ -161,7 +161,7 @@ def _file_state(db: sqlite3.Connection) -> tuple[int, int, bool, bool]:
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """kinds: the results of `typeof` that its values may have."""
 
     name: str
@@ -175,7 +175,7 @@ class Expected:
     name: str
     kind: str
     sql: str
-    columns: tuple[Column, ...] = ()
+    columns: tuple[TableColumn, ...] = ()
 
 
 _KINDS = {"INTEGER": ("integer",), "REAL": ("real", "integer"), "TEXT": ("text",), "BLOB": ("blob",)}
@@ -205,9 +205,9 @@ def expected() -> Mapping[str, Expected]:
         }
 
 
-def _columns(db: sqlite3.Connection, table: str) -> tuple[Column, ...]:
+def _columns(db: sqlite3.Connection, table: str) -> tuple[TableColumn, ...]:
     return tuple(
-        Column(name, _KINDS[kind] if needed or key else (*_KINDS[kind], "null"))
+        TableColumn(name, _KINDS[kind] if needed or key else (*_KINDS[kind], "null"))
         for _, name, kind, needed, _, key in db.execute(f"PRAGMA table_info({table})").fetchall()
     )
 

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mulligan.bank.bank import Bank
-from mulligan.bank.changes import since
+from mulligan.bank.changes import SINGLE_CHANGES, since
 from mulligan.bank.exchange.lesson_page import around, change_word, existing, facts
 from mulligan.core.codec import digest, to_json
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound
@@ -189,13 +189,12 @@ def _shown(value: Any) -> str:
 
 async def change(request: Request) -> Response:
     """Changes a lesson as `mulligan memory` does, and shows it, or the first of those that an unmerge brought back."""
-    studio, id, form = studio_of(request), str(request.path_params["id"]), form_of(request)
-    do = CHANGES.get(form.get("do", ""))
-    if do is None:
-        raise InvalidInput(f"There is no such change of a lesson. Available: {', '.join(CHANGES)}")
-    bank = await studio.bank_of(id)  # of an agent that is not served: as if there were none
+from mulligan.bank.changes import SINGLE_CHANGES, since
+from mulligan.bank.exchange.lesson_page import around, change_word, existing, facts
     with acting_as("studio"):
-        return RedirectResponse(address(await do(bank, id, form)), 303)
+        if name in SINGLE_CHANGES:
+            return RedirectResponse(address((await SINGLE_CHANGES[name].apply(bank, id)).id), 303)
+        return RedirectResponse(address(await CHANGES[name](bank, id, form)), 303)
 
 
 async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> str:
@@ -225,26 +224,6 @@ async def _retire(bank: Bank, id: str, form: Mapping[str, str]) -> str:
     return (await bank.retire(id, text_of(form, "why"))).id
 
 
-async def _restore(bank: Bank, id: str, form: Mapping[str, str]) -> str:
-    return (await bank.restore(id)).id
-
-
-async def _undo(bank: Bank, id: str, form: Mapping[str, str]) -> str:
-    return (await bank.undo(id)).id
-
-
-async def _release(bank: Bank, id: str, form: Mapping[str, str]) -> str:
-    return (await bank.release(id)).id
-
-
-async def _pin(bank: Bank, id: str, form: Mapping[str, str]) -> str:
-    return (await bank.pin(id)).id
-
-
-async def _unpin(bank: Bank, id: str, form: Mapping[str, str]) -> str:
-    return (await bank.pin(id, False)).id
-
-
 async def _unmerge(bank: Bank, id: str, form: Mapping[str, str]) -> str:
     return [*await bank.unmerge(id), id][0]
 
@@ -252,14 +231,9 @@ async def _unmerge(bank: Bank, id: str, form: Mapping[str, str]) -> str:
 CHANGES: Mapping[str, Callable[[Bank, str, Mapping[str, str]], Awaitable[str]]] = {
     "edit": _edit,
     "retire": _retire,
-    "restore": _restore,
-    "undo": _undo,
-    "release": _release,
-    "pin": _pin,
-    "unpin": _unpin,
     "unmerge": _unmerge,
 }
-"""The changes by the names that forms have for them; each returns the id of the lesson to show next."""
+"""The other changes by the names that forms have for them; each returns the id of the lesson to show next."""
 
 
 async def _receipt(studio: Studio, id: str) -> tuple[Bank, Receipt]:

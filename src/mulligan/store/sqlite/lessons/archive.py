@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mulligan.core.codec import SCHEMA, json_text, record_text, to_json
 from mulligan.core.errors import StoreError
-from mulligan.core.lesson import uncounted
+from mulligan.core.lesson import without_counts
 from mulligan.core.lessons import Account, Added, Addition, Archive, Link, Receipt, Version
 from mulligan.core.records import Json, Lesson
 from mulligan.store.sqlite.engine import Connection
@@ -121,7 +121,7 @@ def _insert(db: Connection, agent: int, entry: Addition, text: str, history: Seq
     n = rows.insert(db, agent, entry, text)
     (seq,) = db.execute("SELECT version FROM lessons WHERE n = ?", (n,)).fetchone()
     records = [version.lesson for version in history if version.lesson is not None]
-    whole = bool(records) and uncounted(records[-1]) == uncounted(lesson)
+    whole = bool(records) and without_counts(records[-1]) == without_counts(lesson)
     if not history:
         return
     db.execute("DELETE FROM log WHERE seq = ?", (seq,))

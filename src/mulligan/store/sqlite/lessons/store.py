@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.errors import LessonChanged, StoreError
-from mulligan.core.lesson import uncounted
+from mulligan.core.lesson import without_counts
 from mulligan.core.lessons import (
     Account,
     Added,
@@ -347,7 +347,7 @@ def _check_unchanged(db: Connection, agent: int | None, before: Sequence[Lesson]
 
 def _uncounted(lesson: Lesson) -> Lesson:
     """The lesson without the fields that change without anybody's doing."""
-    return replace(uncounted(lesson), support=1)
+    return replace(without_counts(lesson), support=1)
 
 
 def _embedded(lesson: Lesson) -> tuple[str, ...]:
