@@ -50,7 +50,7 @@ _OWN = re.compile(
     r"(?<!\s)\s*(?:<|&lt;)mulligan-lessons(?:>|&gt;).*?(?:(?:<|&lt;)/mulligan-lessons(?:>|&gt;)|\Z)", re.DOTALL
 )
 """Gemini CLI and Qwen Code escape the brackets."""
-_FENCES = re.compile(r"(?:<|&lt;)(?=\s*(?:/\s*)?(?:mulligan-lessons|system-reminder|hook_context)\b)", re.IGNORECASE)
+_FENCES = r"(?i)(?:<|&lt;)(?=\s*(?:/\s*)?(?:mulligan-lessons|system-reminder|hook_context)\b)"
 """Begins a tag with which agents and hooks part what they say from what they quote."""
 _LONGEST = 20_000
 """Characters of a text in which words are looked for."""
@@ -68,7 +68,7 @@ _COMMON = frozenset(
 )
 
 
-_RISKY = re.compile(
+_RISKY = (
     r"(?i)\b(?:rm|mv|sudo|chmod|kill\w*|prune|drop|truncate|destroy|delete|reset|restore|checkout|clean|stash|unlink|husky"
     r"|skip\w*|exit|true|curl|verify\w*|ssl\w*|noqa|nosec|ignore|disable\w*|uninstall|xfail|todo)\b"
     r"|--?(?:no-|force|f\b|u\b|n\w?\b)|[=:] ?(?:0|false)\b|>"
@@ -268,7 +268,7 @@ def without_own(text: str) -> str:
 def _entry(lesson: Known, room: int) -> str:
     unproven = "" if lesson.kept else f" (seen once, {_judged(lesson)})"
     body = "\n".join(f"  {line}" for line in lesson.content.strip().splitlines() if line.strip())
-    text = _FENCES.sub("‹", f"- {lesson.title}{unproven}\n{body}")
+    text = re.sub(_FENCES, "‹", f"- {lesson.title}{unproven}\n{body}")
     return (text if len(text) < room else text[: room - 2].rstrip() + "…") + "\n"
 
 
@@ -282,7 +282,7 @@ def _is_harmful(lesson: Known) -> bool:
     """Whether a lesson offers a remedy around a safeguard. An earlier version, or another machine, taught it."""
     mends = lesson.context.get("mends")
     steps = [str(step) for step in cast("dict[str, Any]", mends).values()] if isinstance(mends, dict) else []
-    if not any(_RISKY.search(step) for step in steps):
+    if not any(re.search(_RISKY, step) for step in steps):
         return False
     from mulligan.text.safeguards import going_around  # 45 ms, which most notices need not spend
 

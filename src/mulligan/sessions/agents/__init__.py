@@ -1,4 +1,4 @@
-"""The coding agents that are understood: one file and one class each, which holds all that is particular to the agent.
+"""The coding agents that are understood: one file and one class each, with all that is particular to it: design/130.
 
 A file is imported when its agent is named. `AGENT` in it is the agent.
 """

@@ -189,8 +189,11 @@ def _shown(value: Any) -> str:
 
 async def change(request: Request) -> Response:
     """Changes a lesson as `mulligan memory` does, and shows it, or the first of those that an unmerge brought back."""
-from mulligan.bank.changes import SINGLE_CHANGES, since
-from mulligan.bank.exchange.lesson_page import around, change_word, existing, facts
+    studio, id, form = studio_of(request), str(request.path_params["id"]), form_of(request)
+    name = form.get("do", "")
+    if name not in (*CHANGES, *SINGLE_CHANGES):
+        raise InvalidInput(f"There is no such change of a lesson. Available: {', '.join((*CHANGES, *SINGLE_CHANGES))}")
+    bank = await studio.bank_of(id)  # of an agent that is not served: as if there were none
     with acting_as("studio"):
         if name in SINGLE_CHANGES:
             return RedirectResponse(address((await SINGLE_CHANGES[name].apply(bank, id)).id), 303)
