@@ -393,7 +393,7 @@ def test_what_looks_like_an_attack_is_held_back_and_said(store: Any) -> None:
     try:
         store.put(HERE, "k", a_lesson(attack))
     except InvalidInput as error:
-        assert "held back" in str(error)  # noqa: PT017
+        assert "quarantined" in str(error)  # noqa: PT017
     else:
         assert store.get(HERE, "k") is not None
 

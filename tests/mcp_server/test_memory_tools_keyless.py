@@ -220,7 +220,7 @@ async def test_a_lesson_that_gives_orders_is_held_back_and_never_shown() -> None
     async with a_service() as service, a_client(service) as client:
         done = await good(client, "extract_memory", **TASK, success_signal=True, lessons=[orders])
         assert (done["memories"], done["memory_id"]) == ([], None)
-        assert "held back" in done["management"]["message"]
+        assert "quarantined" in done["management"]["message"]
         for query in ("previous instructions", "the earliest order"):
             found = await good(client, "retrieve_memory", query=query, agent_id="me", top_k=100)
             assert found["memories"] == []

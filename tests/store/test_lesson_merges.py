@@ -225,7 +225,7 @@ async def test_the_parents_of_a_merged_lesson_that_is_held_back_stay_active(stor
     child = entry("m", state="quarantined", origin=Origin("merged", parents=("1", "2", "3")))
     await store.merge("a", child, ["1", "2", "3"])
     assert sorted(await ids(store)) == ["1", "2", "3"]
-    with pytest.raises(StoreError, match="Lesson m is held back, so the lessons that it was merged from are active"):
+    with pytest.raises(StoreError, match="Lesson m is quarantined, so the lessons that it was merged from are active"):
         await store.unmerge("a", "m")
     await store.purge("a", ["3"])
     (held,) = await store.get("a", ["m"])

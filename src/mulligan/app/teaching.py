@@ -117,7 +117,7 @@ def _by_thinking(learned: Learned, agent_id: str | None) -> str:
     parts = [
         _count(learned.lessons, f"learned by {learned.by}" if learned.by else "learned"),
         _count(learned.folded, "known already"),
-        _count(learned.quarantined, f"held back ({memory_command(agent_id, 'list', '--quarantined')})"),
+        _count(learned.quarantined, f"quarantined ({memory_command(agent_id, 'list', '--quarantined')})"),
         _count(learned.retired, f"retired, so not recalled ({restore_command(agent_id, learned)})"),
     ]
     nothing = learned.nothing_because and f"no strategy was learned: {learned.nothing_because}"

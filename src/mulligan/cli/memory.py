@@ -185,7 +185,7 @@ def announce(change: str, project: Path | None) -> None:
 @click.option(
     "--quarantined",
     is_flag=True,
-    help="Only lessons that the filter holds back; the same as --state quarantined.",
+    help="Only quarantined lessons; the same as --state quarantined.",
 )
 @click.option("--outcome", type=click.Choice(["success", "failure"]), help="Learned from a success, or a failure.")
 @click.option("--nature", type=click.Choice(["fact", "strategy", "query_pair"]), help="Lessons of this nature.")
@@ -484,7 +484,7 @@ async def release(bank: Bank, id: str) -> None:
 
 def say_changed(lesson: Lesson, done: str) -> None:
     emit(lesson.id)
-    held = f"; it is held back: {', '.join(lesson.flags)}" if lesson.state == "quarantined" else ""
+    held = f"; it is quarantined: {', '.join(lesson.flags)}" if lesson.state == "quarantined" else ""
     say(f"{done}: {one_line(lesson.title, 80)}{held}")
 
 
@@ -603,7 +603,10 @@ def import_(file: str) -> None:
         say(clean(note))
     if done.lessons:
         emit("\n".join(done.lessons))
-    for n, what in ((done.known, "known already"), (done.quarantined, "held back: mulligan memory list --quarantined")):
+    for n, what in (
+        (done.known, "known already"),
+        (done.quarantined, "quarantined: mulligan memory list --quarantined"),
+    ):
         if n:
             say(f"{count(n, 'lesson')} {what}")
     if done.accounts:

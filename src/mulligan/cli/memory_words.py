@@ -214,7 +214,7 @@ def learned_lines(learned: Learned, agent_id: str | None) -> list[str]:
     parts = (
         (learned.lessons, "new"),
         (learned.folded, "known already"),
-        (learned.quarantined, "held back: mulligan memory list --quarantined"),
+        (learned.quarantined, "quarantined: mulligan memory list --quarantined"),
         (learned.retired, f"retired, so not recalled. To bring back: {restore_command(agent_id, learned)}"),
     )
     lines = [f"{count(len(ids), 'lesson')} {what}" for ids, what in parts if ids]

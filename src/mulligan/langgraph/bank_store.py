@@ -143,7 +143,7 @@ class BankStore(BaseStore):
             lesson = await self._banks.do(bank.edit(lesson.id, **fields))
         if lesson.state != "active":
             raise InvalidInput(
-                f"Lesson {lesson.id} was held back as it was read, and is {lesson.state}: "
+                f"Lesson {lesson.id} was quarantined as it was read, and is {lesson.state}: "
                 f"mulligan memory show {lesson.id[:8]}"
             )
 

@@ -85,7 +85,7 @@ def _page(lesson: Lesson, its: RelatedLessons) -> Iterator[str]:
     known = {name: text for name, text in facts(lesson).items() if not held or name in _OURS}
     yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in known.items())
     if held:
-        yield f"Its text is held back, as it may be an order in disguise: mulligan memory show {inline(lesson.id)}"
+        yield f"Quarantined, as its text may be an instruction in disguise: mulligan memory show {inline(lesson.id)}"
         return
     for text in (lesson.title, lesson.description, lesson.content):
         if text.strip():
@@ -99,7 +99,7 @@ def _page(lesson: Lesson, its: RelatedLessons) -> Iterator[str]:
 
 
 def _named(lesson: Lesson) -> str:
-    title = "(held back)" if lesson.state == "quarantined" else lesson.title
+    title = "(quarantined)" if lesson.state == "quarantined" else lesson.title
     return f"`{inline(lesson.id)}` {lesson.state}, from a {lesson.outcome}: {inline(title)}"
 
 

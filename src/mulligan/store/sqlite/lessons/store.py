@@ -401,7 +401,7 @@ def _unmerge(db: Connection, agent: int | None, id: str, by: Mapping[str, str]) 
         raise StoreError(f"Lesson {id} was merged into {merged.superseded_by} in turn: unmerge that one first.")
     if merged.state == "quarantined":
         raise StoreError(
-            f"Lesson {id} is held back, so the lessons that it was merged from are active: there is nothing to bring "
+            f"Lesson {id} is quarantined, so the lessons that it was merged from are active: there is nothing to bring "
             "back. Release it, and it takes their place; purge it to be rid of it."
         )
     ids = rows.reactivate_parents(db, agent, id, by)
