@@ -25,7 +25,7 @@ from urllib.request import urlopen
 
 from captures import COLOURS, ROOT, coloured
 
-COLUMNS, ROWS = 104, 24
+COLUMNS, ROWS = 104, 28
 PROGRAM = f"{shlex.quote(sys.executable)} -m mulligan"
 COMMAND = (
     'mulligan solve "Make the tests pass." --actor "command:sh agent.sh" --check "pytest -q --tb=no" --workspace .'

@@ -48,7 +48,7 @@ def test_a_run_its_progress_and_its_end(mulligan: Run, here: Path) -> None:
     assert how == "Method simple: one attempt of each case."
     run = head.split()[1].rstrip(":")
     assert head == f"run {run}: {HERE}, 3 cases"
-    assert [line.partition("trial, ")[0] for line in lines[:3]] == [
+    assert [line.partition("try, ")[0] for line in lines[:3]] == [
         "1 of 3: c1: solved, 1 ",
         "2 of 3: c2: failed, 1 ",
         "3 of 3: c3: unjudged, 1 ",
@@ -117,7 +117,7 @@ def test_what_goes_wrong_everywhere_is_reported_at_once(mulligan: Run, here: Pat
     ended = mulligan(*toy(here, *["a"] * 5), "--method", "simple")
     lines = ended.err.splitlines()
     assert ended.status == 3
-    assert "c2: error, 0 trials" in lines[3]
+    assert "c2: error, 0 tries" in lines[3]
     assert "said.jsonl has 1 answers and was asked for number 2" in lines[3]
     assert not any("same error" in line for line in lines)  # the first was solved
     said(here, "judging breaks", *["judging breaks"] * 4)
@@ -140,8 +140,8 @@ def test_the_time_left_is_reported(capsys: pytest.CaptureFixture[str], monkeypat
     progress.case(run, CaseResult(6, "c6", "solved"))
     assert capsys.readouterr().err.splitlines() == [
         "run b1: toy, 10 cases, 4 of them ended before",
-        "5 of 10: c5: failed, 0 trials, 0.0 s",
-        "6 of 10: c6: solved, 0 trials, 0.0 s (5 solved so far, 2.0 cases/min, about 2 min left)",
+        "5 of 10: c5: failed, 0 tries, 0.0 s",
+        "6 of 10: c6: solved, 0 tries, 0.0 s (5 solved so far, 2.0 cases/min, about 2 min left)",
     ]
 
 
@@ -154,10 +154,10 @@ def test_on_a_terminal_a_last_line_says_what_is_under_way(here: Path) -> None:
     text = without_controls(shown)
     parts = [
         "run b",
-        "0 of 1 ended; c1: trial 1: judging",
-        "c1: trial 1: reflecting",
-        "c1: trial 2: trying",
-        "✓ 1 of 1: c1: solved, 2 trials (failed, passed)",
+        "0 of 1 ended; c1: try 1: judging",
+        "c1: try 1: reflecting",
+        "c1: try 2: trying",
+        "✓ 1 of 1: c1: solved, 2 tries (failed, passed)",
         "· report:",
     ]
     assert sorted(parts, key=text.index) == parts
@@ -203,7 +203,7 @@ def test_an_agent_of_files_plays(mulligan: Run, here: Path) -> None:
     assert (ended.status, ended.out.partition(": ")[2]) == (0, "1 of 1 solved, 0 failed, 0 unjudged, 0 errors\n")
     run = mulligan("bench", "runs").out.split()[0]
     shown = mulligan("runs", "show", f"{run}.1.1").out
-    parts = ["actor agent", "Trial 1: failed", "feedback of judge", "It says wrong: say right.", "Trial 2: passed"]
+    parts = ["actor agent", "Try 1: failed", "feedback of judge", "It says wrong: say right.", "Try 2: passed"]
     assert sorted(parts, key=shown.index) == parts
     assert mulligan("bench", "run", "--resume", run, "-q").status == 0
     (folder / "act.md").write_text(ACT + "Briefly.\n")

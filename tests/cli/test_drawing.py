@@ -80,9 +80,9 @@ def test_colours_say_nothing_that_a_word_does_not_say(
 
 def test_a_page_is_wrapped_with_its_indentation(terminal: Widths) -> None:
     terminal(60)
-    page = drawn(["Trial 1: failed", "    " + "several words " * 12], [("Trial", "red")])
+    page = drawn(["Try 1: failed", "    " + "several words " * 12], [("Try", "red")])
     first, *rest = page.splitlines()
-    assert first == "\x1b[31mTrial 1: failed\x1b[0m"
+    assert first == "\x1b[31mTry 1: failed\x1b[0m"
     assert len(rest) > 2
     assert all(line.startswith(("    several", "    words")) for line in rest)
     assert drawn([page, "x"]).splitlines() == [*page.splitlines(), "x"]

@@ -138,9 +138,9 @@ def test_identical_0_never_stops(mulligan: Run, here: Path) -> None:
     (here / "same.txt").write_text("\n---\n".join(["wrong"] * 5))
     solve = ("solve", "say it", "--evaluator", "./judge.py", "--strategy", "none", "--trials", "5")
     assert "attempts are identical" in mulligan(*solve, "--model", "scripted:same.txt").err
-    assert "5 of 5 trials used" in mulligan(*solve, "--model", "scripted:same.txt", "--identical", "0").err
+    assert "5 of 5 tries used" in mulligan(*solve, "--model", "scripted:same.txt", "--identical", "0").err
     (here / "mulligan.toml").write_text("[limits]\nidentical = 0\n")
-    assert "5 of 5 trials used" in mulligan(*solve, "--model", "scripted:same.txt").err
+    assert "5 of 5 tries used" in mulligan(*solve, "--model", "scripted:same.txt").err
     assert mulligan("lint").status == 0
 
 

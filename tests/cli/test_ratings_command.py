@@ -33,7 +33,7 @@ def record(mulligan: Run, run: str) -> dict[str, Any]:
 
 def test_a_changed_lesson_is_what_a_fork_is_shown_and_the_original_is_kept(mulligan: Run, failed: str) -> None:
     told = mulligan("runs", "reflect", failed, "--trial", "1", "--text", "It says tea: say water.", "--by", "Ann")
-    assert (told.status, told.err) == (0, "The lesson of trial 1 was written.\n")
+    assert (told.status, told.err) == (0, "The lesson of try 1 was written.\n")
     (reflection, *_) = [trial["reflection"] for trial in record(mulligan, failed)["trials"]]
     (edit,) = reflection["edits"]
     assert reflection["text"] == "It says tea: say water."
@@ -77,14 +77,14 @@ def test_what_cannot_be_changed_is_refused(mulligan: Run, failed: str, given: tu
 
 def test_ratings_are_kept_shown_exported_and_removed_with_the_run(mulligan: Run, failed: str) -> None:
     rated = mulligan("runs", "rate", failed, "0.25", "--trial", "1", "--by", "Ann", "--comment", "too vague")
-    assert (rated.status, rated.err) == (0, "The lesson of trial 1 was rated 0.25.\n")
+    assert (rated.status, rated.err) == (0, "The lesson of try 1 was rated 0.25.\n")
     assert mulligan("runs", "rate", failed, "--bad", "--by", "Bob").err == "The result was rated 0.\n"
     first, second = record(mulligan, failed)["ratings"]
     assert (first["score"], first["by"], first["trial"], first["comment"]) == (0.25, "Ann", 1, "too vague")
     assert (second["score"], second["trial"]) == (0.0, None)
     listed = mulligan("runs", "ratings")
     assert listed.out.replace(failed, "RUN") == snapshot("""\
-RUN.1  lesson of trial 1 rated 0.25 by Ann: too vague
+RUN.1  lesson of try 1 rated 0.25 by Ann: too vague
 RUN.1  result rated 0 by Bob
 """)
     assert listed.err == snapshot("""\

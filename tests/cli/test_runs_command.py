@@ -19,13 +19,13 @@ def test_a_run_is_listed_shown_exported_and_replayed(mulligan: Run, here: Path, 
     (row,) = json.loads(mulligan("runs", "list", "--json").out)
     assert (row["state"], row["trials"], row["task"]) == ("solved", 2, "say it")
     head, line = mulligan("runs", "list").out.splitlines()
-    assert head.split() == ["run", "when", "state", "trials", "model", "task"]
+    assert head.split() == ["run", "when", "state", "tries", "model", "task"]
     assert line.split()[0] == row["run"]
     assert line.endswith("say it")
 
     shown = mulligan("runs", "show", row["run"][:5]).out
-    assert shown.startswith(f"Episode {row['run']}.1: solved: trial 2 passed\n2 trials, ")
-    parts = ["Trial 1: failed", "    wrong", "feedback of judge", "lesson", "    Say right.", "Trial 2: passed"]
+    assert shown.startswith(f"Episode {row['run']}.1: solved: trial 2 passed\n2 tries, ")
+    parts = ["Try 1: failed", "    wrong", "feedback of judge", "lesson", "    Say right.", "Try 2: passed"]
     assert sorted(parts, key=shown.index) == parts
 
     assert mulligan("runs", "export", row["run"], "-o", "run.json") == (0, "", "run.json written\n")
@@ -46,7 +46,7 @@ def test_a_call_of_a_function_is_shown_and_is_resumed_by_its_program_alone(mulli
     answer_right("say it")
     assert answer_right.episode is not None
     shown = mulligan("runs", "show", answer_right.episode.run).out
-    assert "\n1 trial, 0 tokens" in shown
+    assert "\n1 try, 0 tokens" in shown
     assert "\na call of " in shown
     assert "answer_right, judged by is_right\n" in shown
     refused = mulligan("runs", "resume", answer_right.episode.run)
@@ -64,7 +64,7 @@ def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, seco
     assert "  lesson, withheld: It names nothing of this trial" in shown
     assert "    Try harder." in shown
     assert "  quality 0.00 (specific 0" in shown
-    assert "; the next trial: passed\n  missing: It names too little of this trial" in shown
+    assert "; the next try: passed\n  missing: It names too little of this trial" in shown
     page = mulligan("runs", "export", run, "--format", "md").out
     assert "withheld from later tries It names nothing of this trial" in page
     assert "Quality 0.00 (specific 0" in page
@@ -119,10 +119,10 @@ def test_a_run_that_is_over_is_forked_with_another_strategy_and_more_trials(mull
     assert "--fork" in mulligan("runs", "resume", run, "--trials", "2").err
     refused = mulligan(*fork)
     assert refused.status == 2
-    assert "1 of 1 trials used" in refused.err
+    assert "1 of 1 tries used" in refused.err
     ended = mulligan(*fork, "--trials", "2", "--set", "strategy.window=1", "--set", "reflector.check=false")
     assert (ended.status, ended.out) == (1, "longer, but wrong\n")
-    said = ["resuming after 1 trial", "try 1 of 2: lesson: wrong", "try 2 of 2: failed"]
+    said = ["resuming after 1 try", "try 1 of 2: lesson: wrong", "try 2 of 2: failed"]
     assert [line for line in said if line in ended.err] == said
     newest, old = json.loads(mulligan("runs", "list", "--json").out)
     assert (newest["trials"], old["trials"], old["run"]) == (2, 1, run)

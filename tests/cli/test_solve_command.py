@@ -30,13 +30,13 @@ def test_the_result_is_all_that_stands_on_stdout(mulligan: Run, second: tuple[st
 def test_unsolved_prints_the_best_attempt(mulligan: Run) -> None:
     ended = mulligan(*NEVER, "--model", "scripted:never.txt")
     assert (ended.status, ended.out) == (1, "longer, but wrong\n")
-    assert "not solved: 3 of 3 trials used; printing the best attempt, trial 2, score 17.00" in ended.err
+    assert "not solved: 3 of 3 tries used; printing the best attempt, try 2, score 17.00" in ended.err
 
 
 def test_never_judged_is_4(mulligan: Run) -> None:
     ended = mulligan(*NEVER, "--model", "scripted:unclear.txt", "--trials", "2")
     assert (ended.status, ended.out) == (4, "as unclear\n")
-    assert "could not be judged: 2 of 2 trials used" in ended.err
+    assert "could not be judged: 2 of 2 tries used" in ended.err
     assert "no verdict: there is nothing to judge" in ended.err
 
 
@@ -46,7 +46,7 @@ def test_equal_attempts_are_stuck_unless_that_is_turned_off(mulligan: Run, here:
     assert ended.status == 1
     assert "the last 2 attempts are identical" in ended.err
     ended = mulligan(*NEVER, "--model", "scripted:same.txt", "--identical", "0")
-    assert "3 of 3 trials used" in ended.err
+    assert "3 of 3 tries used" in ended.err
 
 
 def test_an_error_of_the_model_is_3_and_resumable(mulligan: Run) -> None:
@@ -64,7 +64,7 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
     run = ended.err.split()[-1]
     ended = mulligan("runs", "resume", run[:6], "--max-tokens", "100000")
     assert (ended.status, ended.out) == (0, "Say right.\n")  # the script begins anew
-    assert "resuming after 1 trial" in ended.err
+    assert "resuming after 1 try" in ended.err
     assert mulligan("runs", "resume", run).status == 2
 
 

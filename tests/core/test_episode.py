@@ -313,7 +313,7 @@ def test_the_stop_says_which_limit() -> None:
     trial = Trial(1, Attempt("a", usage=Usage(6, 4, 1, 0.25)), Feedback(None))
     two = replace(new(), trials=(trial, replace(trial, number=2)), seconds=1.5)
     stops: list[tuple[Limits, StopReason, str]] = [
-        (Limits(trials=2), "exhausted", "2 of 2 trials used"),
+        (Limits(trials=2), "exhausted", "2 of 2 tries used"),
         (Limits(identical=2), "stuck", "the last 2 attempts are identical"),
         (Limits(tokens=20), "over_budget", "20 of 20 tokens used"),
         (Limits(cost=0.5), "over_budget", "$0.5000 of $0.5000 spent"),

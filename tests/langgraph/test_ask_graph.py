@@ -204,7 +204,7 @@ def test_what_is_printed_is_what_is_said_to_be_printed(asking: Asking) -> None:
     script = said(draft(EMPTY), revision(1, "MATCH (g:Gen) RETURN g.name"), revision(0, reflection="No such label."))
     ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--max-steps", "3")
     assert ended.out == "MATCH (g:Gen) RETURN g.name\n"
-    assert "printing the last query, trial 2, score 0.00" in ended.err
+    assert "printing the last query, try 2, score 0.00" in ended.err
     assert "No such label." in ended.err
 
 
@@ -527,8 +527,7 @@ def test_an_unsure_answer_is_printed_and_has_a_status_of_its_own(asking: Asking)
     ended = asking([*said(draft(GOOD)), doubt], *JUDGED, "--max-steps", "1")
     assert (ended.status, ended.out.splitlines()) == (5, TABLE)
     assert (
-        "unsure: 1 of 1 steps used; Perhaps the other direction.; printing the best query, trial 1, score 3"
-        in ended.err
+        "unsure: 1 of 1 steps used; Perhaps the other direction.; printing the best query, try 1, score 3" in ended.err
     )
     assert "unsure" in asking(None, "runs", "list").out
 

@@ -45,7 +45,7 @@ async def test_it_is_listed_shown_and_exported_and_resumed_by_nobody_else(tmp_pa
     ]
     assert rows[0]["used"]["cost"] is None
     shown = mulligan("runs", "show", solved).stdout
-    for said in ("led by a client, 4 trials planned", TASK, "3 divides it.", "Divide first.", "Trial 2: passed"):
+    for said in ("led by a client, 4 tries planned", TASK, "3 divides it.", "Divide first.", "Try 2: passed"):
         assert said in shown
     assert f"Episode {going}: open" in mulligan("runs", "show", going).stdout
     (exported,) = json.loads(mulligan("runs", "export", solved).stdout)["episodes"]

@@ -47,7 +47,7 @@ async def test_a_client_of_the_seed_is_recorded_like_any_other() -> None:
         assert course(episode) == [("9", False, "r1"), ("10", False, "r2"), ("12", False, "r3")]
         assert (episode.task.prompt, episode.agent) == (TASK, "")
         assert episode.stop
-        assert (episode.stop.reason, episode.stop.detail) == ("exhausted", "3 of 3 trials used")
+        assert (episode.stop.reason, episode.stop.detail) == ("exhausted", "3 of 3 tries used")
         assert episode.head.settings["led_by"] == "client"
         after = await good(client, act(1))
         assert after["current_memory"] == ["r3", "r2", "r1"]

@@ -48,7 +48,7 @@ def is_trusted(folder: Path | None = None) -> bool:
 
 
 def held(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if "held back" in record.getMessage()]
+    return [record.getMessage() for record in caplog.records if "is not used" in record.getMessage()]
 
 
 def command(*arguments: str) -> int:
@@ -103,7 +103,7 @@ def test_what_narrows_applies_while_the_rest_waits(project: Path, caplog: pytest
         assert load().table("memory") == {"top_k": 7}
     os.chdir(project.parent)
     assert held(caplog) == [
-        f"{project} is not trusted yet, so this is held back: model, prompts, memory.retrieval, .env. To see and allow "
+        f"{project} is not trusted yet, so this is not used: model, prompts, memory.retrieval, .env. To see and allow "
         "it: mulligan trust"
     ]
 

@@ -284,13 +284,13 @@ _said: set[tuple[str, str]] = set()
 
 
 def say_held(found: Contents, *, bank: bool) -> None:
-    """One line about what is held back, once in this process."""
+    """One line about what is not used, once in this process."""
     names = _names(found) if not found.trusted else []
     names += [f"the bank {BANK}/"] if bank else []
     key = (str(found.folder), f"{found.hash} {bank}")
     if names and key not in _said:
         _said.add(key)
-        log.warning("%s", f"{_state(found)}, so this is held back: {one_line(', '.join(names), 300)}.{_remedy(found)}")
+        log.warning("%s", f"{_state(found)}, so this is not used: {one_line(', '.join(names), 300)}.{_remedy(found)}")
 
 
 def untrusted(found: Contents) -> str:

@@ -76,7 +76,7 @@ class Settings:
     auto_merge: Annotated[bool, "Whether similar lessons are merged in the background."] = True
     quarantine: Annotated[
         bool,
-        "Whether a lesson that tries to instruct its reader is held back until it is released.",
+        "Whether a lesson that tries to instruct its reader is quarantined until it is released.",
     ] = True
     withhold: Annotated[
         float,

@@ -215,7 +215,7 @@ def announce(change: str, project: Path | None) -> None:
 @click.option(
     "--quarantined",
     is_flag=True,
-    help="Only lessons that the filter holds back; the same as --state quarantined.",
+    help="Only quarantined lessons; the same as --state quarantined.",
 )
 @field_options(Selection)
 @click.option(

@@ -95,7 +95,7 @@ def _page(lesson: Lesson, its: RelatedLessons) -> Iterator[str]:
     known = {name: text for name, text in facts(lesson).items() if not held or name in _OURS}
     yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in known.items())
     if held:
-        yield f"It is quarantined: it may be an order in disguise. To read it: mulligan memory show {inline(lesson.id)}"
+        yield f"Quarantined, as its text may be an instruction in disguise: mulligan memory show {inline(lesson.id)}"
         return
     for text in (lesson.title, lesson.description, lesson.content):
         if text.strip():

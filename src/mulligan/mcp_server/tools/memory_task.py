@@ -161,7 +161,9 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
     to_read = memory_command(bank.agent_id, "list", "--quarantined")
     parts = [
         f"{len(learned.folded)} known already, and counted there." if learned.folded else "",
-        f"{len(learned.quarantined)} held back until somebody has read it ({to_read})." if learned.quarantined else "",
+        f"{len(learned.quarantined)} quarantined until a person has read it ({to_read})."
+        if learned.quarantined
+        else "",
         f"{len(learned.retired)} retired, so not recalled, until somebody brings it back "
         f"({restore_command(bank.agent_id, learned)})."
         if learned.retired
