@@ -34,6 +34,7 @@ async def lane(database: Path, seed: int, revision: str, count: int) -> None:
     await intact(database, known, said)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("revision", [pytest.param("2025-06-18", marks=pytest.mark.slow), "2026-07-28"])
 async def test_hostile_lines_among_good_ones(database: Path, revision: str) -> None:
     await lane(database, 1, revision, 300)

@@ -37,6 +37,7 @@ def sample(everything: bool) -> list[Program]:
     return rows if everything else random.Random(118).sample(rows, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everything", [False, pytest.param(True, marks=SLOW)])
 def test_the_tests_of_each_program_pass_in_plain_python_and_catch_its_mistake(everything: bool) -> None:
     rows = sample(everything)
@@ -77,6 +78,7 @@ def benchmark(name: str, step: int) -> list[tuple[str, str, str]]:
     ]
 
 
+@pytest.mark.light_cases(1)
 @needs_data
 @pytest.mark.parametrize("step", [90, pytest.param(1, marks=SLOW)])
 @pytest.mark.parametrize("name", ["HumanEvalPlus", "MbppPlus"])
