@@ -29,7 +29,6 @@ CHECKS = 5
 DEFAULT = "premortem"
 
 _YES = frozenset({"y", "yes", "ok", "go on", "go"})
-_NO = frozenset({"", "n", "no"})
 
 Person: TypeAlias = Callable[[str], Awaitable[str]]
 """Shows a text to a person and returns the answer. Raises `EOFError` if there is none."""
