@@ -88,7 +88,6 @@ async def test_lines_that_are_too_long_too_deep_or_too_wide(database: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [11, 12])
-@pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2026-07-28"])
+@pytest.mark.parametrize(("revision", "seed"), [("2024-11-05", 11), ("2025-06-18", 12), ("2026-07-28", 11)])
 async def test_many_hostile_lines(database: Path, revision: str, seed: int) -> None:
     await lane(database, seed, revision, 10_000)
