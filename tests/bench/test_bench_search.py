@@ -82,7 +82,6 @@ def tree(episode: Episode) -> list[Any]:
     return [(t.number, t.parent, t.attempt.output, t.feedback, t.reflection) for t in episode.trials]
 
 
-@pytest.mark.slow
 async def test_fail_reflect_solve(tmp_path: Path, data: Path) -> None:
     store, model = SqliteStore(tmp_path / "m.db"), Coder()
     finished = await ran(store, data, model)

@@ -40,7 +40,6 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
         yield wire
 
 
-@pytest.mark.slow
 def test_the_seeds_example_runs_after_changing_the_import(access: Any, provider: Wire, tmp_path: Path) -> None:
     code = re.sub(r"from biochatter\.\w+ import", "from mulligan.langgraph import", SEED)
     assert "biochatter" not in code
