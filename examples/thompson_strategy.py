@@ -13,9 +13,18 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from mulligan.core.records import Choice
-from mulligan.plugins import Decision, Episode, InvalidInput, LessonBudget, Past, Trial, findings_of, gathered
-from mulligan.text.evidence import recalled_beside
+from mulligan.plugins import (
+    ArmChoice,
+    Decision,
+    Episode,
+    InvalidInput,
+    LessonBudget,
+    Past,
+    Trial,
+    findings_of,
+    gathered,
+    recalled_beside,
+)
 
 Counts = tuple[float, float]
 """How much an arm has won and lost."""
@@ -92,7 +101,7 @@ class Adaptive:
             evidence=evidence,
         )
 
-    def _choice(self, episode: Episode) -> Choice | None:
+    def _choice(self, episode: Episode) -> ArmChoice | None:
         """The arm for the next trial, by a draw that the episode and its newest trial fix; None before the first."""
         if not episode.trials:
             return None
@@ -101,7 +110,7 @@ class Adaptive:
         posteriors = {arm: self._posterior(arm, episode) for arm in _left(FIT[signal], episode)}
         known = sum(sum(counts) for counts in self._seen.values())  # so that a task that comes again is drawn for anew
         rng = random.Random(f"{episode.head.seed}/{newest.number}/{known}/{episode.task.prompt}")
-        return Choice(drawn(posteriors, rng), odds(posteriors, rng), signal)
+        return ArmChoice(drawn(posteriors, rng), odds(posteriors, rng), signal)
 
     def _posterior(self, arm: str, episode: Episode) -> Counts:
         """What is known of the arm before this episode, and its failures in it."""

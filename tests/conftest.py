@@ -49,10 +49,11 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with the mark `light_cases(n)`, the first n cases stay in the fast lane, and the others are slow."""
+    """Of a test with the mark `light_cases(n)`, the first n that are not slow by themselves stay in the fast lane."""
     seen = Counter[str]()
     for item in items:
-        if mark := item.get_closest_marker("light_cases"):
+        mark = item.get_closest_marker("light_cases")
+        if mark and item.get_closest_marker("slow") is None:
             test = item.nodeid.partition("[")[0]
             seen[test] += 1
             if seen[test] > mark.args[0]:

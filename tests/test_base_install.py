@@ -78,6 +78,7 @@ def test_the_commands_that_need_no_model_run(bare: BareEnvironment, tmp_path: Pa
         assert ran.returncode == 0 or command == "doctor", (command, ran)
 
 
+@pytest.mark.slow
 def test_a_coding_agent_works_until_a_command_is_satisfied(bare: BareEnvironment, tmp_path: Path) -> None:
     repository = lay(
         tmp_path / "repo", {"agent.sh": "grep -q EUR total.txt 2>&1 && echo '7 EUR' > ok; echo EUR > total.txt\n"}

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from rooms import SRC, statements
+from rooms import SRC, parsed, statements
 
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 _SMALL = 40
@@ -47,7 +47,7 @@ def inner_imports(package: Path) -> Mapping[str, int]:
     """How many imports stand inside functions: of the package's own modules, and of others."""
     found = Counter({"own": 0, "other": 0})
     for file in sources(package).values():
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        tree = parsed(file)
         functions = [node for node in statements(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         inside = {id(node): node for function in functions for node in statements(function)}
         for node in inside.values():
@@ -62,7 +62,7 @@ def in_circles(package: Path) -> list[str]:
     modules = sources(package)
     uses: dict[str, set[str]] = {}
     for name, file in modules.items():
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        tree = parsed(file)
         blocks = [
             node for node in statements(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         ]

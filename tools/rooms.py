@@ -34,6 +34,12 @@ SIDEWAYS = {
 """The imports within a layer that are allowed: from the first room to the second."""
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    """The syntax tree of a file. Several measures look at each."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def statements(tree: ast.AST) -> Iterator[ast.AST]:
     """The statements below a node, at any depth. `ast.walk` also gives the expressions, which are ten times as many."""
     within = [tree]
@@ -46,13 +52,13 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
                 within += cast(list[ast.AST], found)
 
 
-def imports(text: str) -> Iterator[tuple[str, int]]:
+def imports(file: Path) -> Iterator[tuple[str, int]]:
     """Each module and name that is imported anywhere in a file, such as `mulligan.core.loop.run`, with its line.
 
     Names handed to `import_module` count, where they are written out.
     """
-    tree = ast.parse(text)
-    for node in ast.walk(tree) if "import_module" in text else statements(tree):
+    tree = parsed(file)
+    for node in ast.walk(tree) if "import_module" in file.read_text(encoding="utf-8") else statements(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -89,7 +95,7 @@ def crossings() -> Sequence[tuple[Path, int, str, str, str]]:
     return [
         (file, line, room_of(file), there, dotted)
         for file in sorted(SRC.rglob("*.py"))
-        for dotted, line in imports(file.read_text(encoding="utf-8"))
+        for dotted, line in imports(file)
         if (there := room_named(dotted)) not in (None, room_of(file))
     ]
 

@@ -72,9 +72,10 @@ from mulligan.core.records import (
     Trial,
     Usage,
 )
+from mulligan.core.records import Choice as ArmChoice
 from mulligan.reflectors._condensing import Condensing
 from mulligan.reflectors._editing import Choice, Decide, Edited
-from mulligan.text.evidence import TaskFeedback, evidence_of, findings_of, gathered
+from mulligan.text.evidence import TaskFeedback, evidence_of, findings_of, gathered, recalled_beside
 from mulligan.text.formatting import (
     attempt_text,
     evidence_text,
@@ -95,6 +96,7 @@ __all__ = [
     "Agent",
     "Ahead",
     "Answer",
+    "ArmChoice",
     "Artifact",
     "Attempt",
     "BadAnswer",
@@ -183,6 +185,7 @@ __all__ = [
     "past_text",
     "program",
     "quality_of",
+    "recalled_beside",
     "reflections_text",
     "task_text",
     "think",

@@ -54,6 +54,7 @@ async def kept_by(bank: Bank) -> str:
     return json.dumps([repr(lessons), repr(await bank.pending())], ensure_ascii=False)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("passed", [False, None])
 async def test_a_model_is_asked_and_keeps_without_secrets(tmp_path: Path, passed: bool | None) -> None:
     model = ScriptedModel(copying)

@@ -190,6 +190,7 @@ async def test_a_lesson_that_does_harm_is_retired_and_it_is_said_once(tmp_path: 
         assert await until_retired(bank, harmful, 60) == 60
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", ""]), st.sampled_from(["a", "b", "", None]), st.booleans())))
 async def test_outcomes_of_one_agent_never_touch_the_figures_of_another(
     tmp_path_factory: pytest.TempPathFactory, told: Sequence[tuple[str, str | None, bool]]

@@ -37,6 +37,7 @@ def points(svg: bytes, curve: int) -> list[tuple[float, float]]:
     return []
 
 
+@pytest.mark.slow
 def test_the_curve_is_that_of_the_figures() -> None:
     a = recorded(case(0, 0, 1), case(0, 1), case(1), case(0, 0, 0), id="a")
     b = recorded(case(0, 0, 1), case(0, 0, 0), case(0, 0, 0), case(0, 0, 0), id="b")

@@ -44,7 +44,6 @@ def data(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.slow
 async def test_only_what_is_new_is_asked(tmp_path: Path, data: Path) -> None:
     store, model = SqliteStore(tmp_path / "m.db"), Counting()
     try:

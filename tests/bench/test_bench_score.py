@@ -115,6 +115,7 @@ async def test_a_solution_may_define_what_the_tests_use_for_themselves(tmp_path:
     assert [one.value for one in result.judged] == [1.0, 0.0]
 
 
+@pytest.mark.slow
 async def test_an_entry_point_named_like_a_builtin_is_the_solutions(tmp_path: Path) -> None:
     prompt = 'def reversed(xs):\n    """ The list from its end.\n    """\n'
     checked = "def check(candidate):\n    assert candidate([1, 2]) == [2, 1]\n"

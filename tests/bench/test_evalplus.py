@@ -77,6 +77,7 @@ async def scored(benchmark: Any, case: Case, code: str) -> Score:
     return await benchmark.score(case, Episode("e", case.task, trials=(Trial(1, Attempt(code)),)))
 
 
+@pytest.mark.light_cases(5)
 @pytest.mark.parametrize(
     ("code", "base", "plus", "said"),
     [
@@ -105,6 +106,7 @@ async def test_base_and_plus_are_scored_apart(tmp_path: Path, code: str, base: i
     assert said in score.text
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("code", ["    while True: pass", "    import time; time.sleep(60)"])
 async def test_a_call_that_never_returns_is_not_waited_for(tmp_path: Path, code: str) -> None:
     benchmark, [case] = loaded(tmp_path, "humaneval+", ROW, seconds=0.1)
@@ -129,6 +131,7 @@ async def test_the_form_of_the_originals_has_no_base_score(tmp_path: Path) -> No
     assert (await scored(benchmark, case, code)).value == 1
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize(
     ("number", "given", "seen"),
     [

@@ -104,6 +104,7 @@ async def test_a_declared_oracle_stops_the_loop_and_is_marked(here: Path) -> Non
     await store.close()
 
 
+@pytest.mark.slow
 async def test_tests_drive_the_loop_and_count_where_nothing_is_hidden(here: Path) -> None:
     (here / "t.py").write_text("def test_it() -> None:\n    assert two() == 2\n")
     (here / "hidden.py").write_text("def test_type() -> None:\n    assert isinstance(two(), int)\n")

@@ -138,6 +138,7 @@ async def test_resampling_is_shown_nothing_and_has_as_many_tries(store: SqliteSt
     assert set(model.acts) == {PROMPT.strip()}
 
 
+@pytest.mark.slow
 async def test_simple_restarts_until_the_target_says_solved(store: SqliteStore, tmp_path: Path) -> None:
     model = Coder(WRONG, WRONG, RIGHT)
     finished = await ran(store, model, mbpp(tmp_path), method="simple", restarts=5)

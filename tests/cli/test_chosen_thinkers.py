@@ -114,6 +114,7 @@ def test_a_coding_agent_is_shown_what_the_check_printed_and_nobody_reflects(mull
     assert f"\n{EVIDENCE}:\n" in page, "the page shows the prompt as it is worded"
 
 
+@pytest.mark.slow
 def test_the_end_of_a_long_output_is_kept(mulligan: Run, repository: Path) -> None:
     says = "print('the head', 'word ' * 30_000, '3 failed in 0.01s', sep='\\n'); sys.exit('warn ' * 30_000)"
     check = f"{quote(sys.executable)} -c {quote(f'import sys; {says}')}"

@@ -117,7 +117,10 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("import", "none.json"), "none.json cannot be read"),
         (("import", "."), "is a folder"),
         (("import-config", "none.yaml"), "It was removed: write [memory] by hand"),
-        (("kinds", "--keep"), "It was removed: lessons and runs keep the kinds that they have"),
+        (
+            ("kinds", "--keep"),
+            "It was removed: tasks are not clustered any more. Lessons and runs keep the kinds that they have",
+        ),
         (("export", "-o", "no/such/x"), "cannot be written"),
         (("purge",), "Name the lessons to remove"),
         (("purge", "x", "--all"), "but not both"),

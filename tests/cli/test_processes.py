@@ -112,6 +112,7 @@ def test_a_terminal_without_a_block(here: Path, second: tuple[str, ...], how: st
     assert ("try 1 of 4: failed" in shown) == (how == "dumb")
 
 
+@pytest.mark.slow
 def test_a_reader_that_hangs_up_is_no_error(here: Path, second: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)

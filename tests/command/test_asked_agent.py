@@ -207,6 +207,7 @@ async def test_what_a_kill_left_of_the_copy_goes_with_the_run(tmp_path: Path, mo
     assert git(folder, "worktree", "list").count("\n") == 1
 
 
+@pytest.mark.slow
 async def test_a_cancelled_question_leaves_nothing_behind(tmp_path: Path) -> None:
     folder = project(tmp_path / "user")
     os.mkfifo(tmp_path / "pipe")

@@ -137,6 +137,7 @@ async def test_a_branch_has_commits_of_the_submodules_that_changed(user: Path, t
         git(user / path, "fsck", "--strict")
 
 
+@pytest.mark.slow
 async def test_a_branch_leaves_submodules_alone_that_did_not_change(user: Path, tmp_path: Path) -> None:
     (user / "lib" / "calc.py").write_text("uncommitted\n")
     workspace = workspace_of(user, tmp_path)

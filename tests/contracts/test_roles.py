@@ -145,6 +145,7 @@ async def test_an_actor_makes_one_attempt_that_can_be_recorded(name: str, tmp_pa
     assert trial.feedback.passed is False
 
 
+@pytest.mark.light_cases(5)
 @pytest.mark.parametrize("name", names("evaluators"))
 async def test_an_evaluator_judges_whatever_an_attempt_says_and_names_itself(name: str) -> None:
     objects: dict[str, Any] = {"actor": Says(*HOSTILE)}

@@ -9,9 +9,9 @@ from PIL import Image as pillow
 from PIL.PngImagePlugin import PngInfo
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Attempt, Feedback, Image, Outcome, Step
+from mulligan.core.records import Feedback, Image, Outcome, Step
 from mulligan.text import images
-from mulligan.text.images import checked, checked_attempt, format_of, image_text, once
+from mulligan.text.images import checked, checked_images, format_of, image_text, once
 
 SECRET = b"taken at home"
 TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif"}
@@ -101,14 +101,13 @@ def test_a_bomb_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch
         checked(Image("image/png", drawn("PNG")))
 
 
-def test_an_attempt_and_the_feedback_in_it() -> None:
+def test_a_step_and_the_feedback_in_it() -> None:
     raw = Image("image/jpeg", drawn("PNG"))
     said = Feedback(False, "no", images=(raw,))
-    attempt = Attempt(
-        "a", (Step(images=(raw,), outcome=Outcome(feedback=said)), Step(action="x")), Outcome(feedback=said)
-    )
-    kept = checked_attempt(attempt)
-    outcomes = [kept.outcome, kept.steps[0].outcome]
-    assert {kept.steps[0].images, *(o.feedback.images for o in outcomes if o and o.feedback)} == {(checked(raw),)}
-    assert checked_attempt(kept) is kept
-    assert once([raw, *kept.steps[0].images, raw]) == (raw, checked(raw))
+    kept = checked_images(Step(images=(raw,), outcome=Outcome(feedback=said)))
+    assert kept.outcome is not None
+    assert kept.outcome.feedback is not None
+    assert kept.images == kept.outcome.feedback.images == (checked(raw),)
+    bare = Step(action="x")
+    assert checked_images(bare) is bare
+    assert once([raw, *kept.images, raw]) == (raw, checked(raw))

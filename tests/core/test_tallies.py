@@ -34,6 +34,7 @@ def test_nothing_is_said_before_both_sides_were_seen() -> None:
     assert str(both).endswith("shown 1, withheld 1 times")
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(("rate", "effect"), [(0.5, 0.0), (0.3, 0.3), (0.8, -0.3), (0.9, 0.05)])
 def test_intervals_hold_the_truth_at_about_their_rate(rate: float, effect: float) -> None:
     held = list[bool]()

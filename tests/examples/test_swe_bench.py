@@ -10,8 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 EXAMPLE: Any = SimpleNamespace(
     **runpy.run_path(str(Path(__file__).parents[2] / "examples" / "swe_bench" / "predict.py"))
 )
@@ -36,7 +34,6 @@ def repository(folder: Path) -> str:
     return EXAMPLE.git(folder, "rev-parse", "HEAD~1").strip()
 
 
-@pytest.mark.slow
 async def test_each_instance_is_predicted_once_and_its_patch_applies(tmp_path: Path) -> None:
     base = repository(tmp_path / "repos" / "acme__count")
     (tmp_path / "agent.py").write_text(AGENT)

@@ -49,6 +49,7 @@ def gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_graph_belongs_to_no_loop(kg: Path) -> None:
     with opened(kg) as graph:
         first, second = (asyncio.run(graph.run(GOOD)) for _ in range(2))
@@ -106,6 +107,7 @@ async def test_a_killed_process_is_an_error_once_and_then_a_new_one(kg: Path) ->
     await graph.close()
 
 
+@pytest.mark.slow
 async def test_a_process_that_dies_over_a_query_says_so(kg: Path) -> None:
     graph = LadybugGraph(kg)
     await graph.run(GOOD)
@@ -175,6 +177,7 @@ async def test_the_worker_can_open_no_file_and_write_none(kg: Path) -> None:
         worker.stop()
 
 
+@pytest.mark.slow
 async def test_a_database_is_opened_twice(kg: Path) -> None:
     one, two = LadybugGraph(kg), LadybugGraph(kg)
     found = await asyncio.gather(one.run(GOOD), two.run(GOOD))

@@ -1,4 +1,4 @@
-"""`mulligan hooks prove`, with an agent that is a script: it does what a lesson says if its hooks show one."""
+"""`mulligan bench prove`, with an agent that is a script: it does what a lesson says if its hooks show one."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def prove(here: Path, capsys: pytest.CaptureFixture[str]) -> Prove:
     def run(*arguments: str) -> tuple[object, str, str]:
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            main(["hooks", "prove", *arguments])
+            main(["bench", "prove", *arguments])
         printed = capsys.readouterr()
         return ended.value.code, printed.out, printed.err
 
@@ -199,7 +199,7 @@ def test_what_has_ended_is_not_run_again_after_a_kill(here: Path) -> None:
     assert ran.returncode == -signal.SIGKILL
     with (here / "into" / "runs.jsonl").open("a") as kept:
         kept.write('{"n": 3, "task"')  # as if the kill had come a little earlier
-    resume = [sys.executable, "-m", "mulligan", "hooks", "prove", "--resume", "into"]
+    resume = [sys.executable, "-m", "mulligan", "bench", "prove", "--resume", "into"]
     done = subprocess.run(resume, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     asked = (here / ".cache" / "asked").read_text()
@@ -350,7 +350,7 @@ async def test_claude_code_itself_is_run_with_the_bank_and_without(tmp_path: Pat
         program = at.node.folder / "node_modules" / at.agent.program
         command = f"command:{program} {' '.join(CLAUDE.options)} --output-format json"
         into = tmp_path / "into"
-        await at.mulligan("hooks", "prove", str(tmp_path / "tasks.toml"), "--agent", command, "--into", str(into))
+        await at.mulligan("bench", "prove", str(tmp_path / "tasks.toml"), "--agent", command, "--into", str(into))
         by = {one["arm"]: one for one in rows(into)}
         measured = {arm: [one[name] for name in ("solved", "calls", "failed", "shown")] for arm, one in by.items()}
         assert measured == {"treatment": ["True", "3", "1", "1"], "control": ["False", "1", "1", "0"]}

@@ -131,6 +131,7 @@ def test_each_step_is_reported_before_it_is_done(asking: Asking) -> None:
     assert [line for line in told if line.startswith("looking")] == ["looking at what came back"] * 2
 
 
+@pytest.mark.slow
 def test_the_database_is_reached_before_the_model_is_asked(asking: Asking, unused_port: int, tmp_path: Path) -> None:
     (tmp_path / "script.json").write_text('["unused"]')
     address = f"bolt://127.0.0.1:{unused_port}"
@@ -156,6 +157,7 @@ def test_quiet_is_quiet(asking: Asking) -> None:
     assert (ended.status, ended.out.splitlines(), ended.err) == (0, TABLE, "")
 
 
+@pytest.mark.slow
 def test_where_nothing_is_found_the_last_query_is_the_result(asking: Asking) -> None:
     script = said(draft(EMPTY), revision(1, "MATCH (g:Gen) RETURN g.name"), revision(0))
     ended = asking(script, "ask-graph", QUESTION, "--no-prompt-engine", "--max-steps", "3", "-q")
@@ -215,6 +217,7 @@ def test_a_score_that_is_good_enough_is_a_setting(asking: Asking) -> None:
     assert (ended.status, ended.out) == (0, f"{EMPTY}\n")
 
 
+@pytest.mark.slow
 def test_a_model_that_gives_nothing_to_run(asking: Asking) -> None:
     ended = asking(["no", "no", "no"], "ask-graph", QUESTION, "--no-prompt-engine")
     assert (ended.status, ended.out) == (4, "")
@@ -404,6 +407,7 @@ async def test_a_run_that_asked_no_graph_says_how_to_resume_it(tmp_path: Path) -
         await resume_graph(solved.run)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(("given", "most"), [({}, 400), ({"max_tokens": 90}, 90)])
 async def test_drafts_of_an_embedded_model_are_limited(
     kg: Path, tmp_path: Path, given: dict[str, Any], most: int
@@ -486,6 +490,7 @@ async def test_a_password_in_an_address_is_not_recorded(tmp_path: Path, unused_p
     assert "secret-word" not in str(recorded)
 
 
+@pytest.mark.slow
 async def test_the_same_in_python(kg: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps(said(draft(GOOD), revision(8))))
@@ -532,6 +537,7 @@ def test_an_unsure_answer_is_printed_and_has_a_status_of_its_own(asking: Asking)
     assert "unsure" in asking(None, "runs", "list").out
 
 
+@pytest.mark.slow
 def test_what_is_not_in_the_graph_is_said_and_no_value_printed(asking: Asking) -> None:
     ended = asking(said(draft(UNKNOWN)), "ask-graph", "On which chromosome is FOOBAR1?", *JUDGED[2:], "--answer")
     assert ended.status == 6
@@ -543,6 +549,7 @@ def test_what_is_not_in_the_graph_is_said_and_no_value_printed(asking: Asking) -
     ]
 
 
+@pytest.mark.slow
 def test_objections_are_reported(asking: Asking) -> None:
     short = f"{GOOD} LIMIT 2"
     ended = asking([*said(draft(short), draft(GOOD)), GOOD_ROWS], *JUDGED)
@@ -566,6 +573,7 @@ def test_rows_are_printed_alone_in_a_form_for_programs(asking: Asking, form: str
     assert "answer: EOMES regulates 5 genes." in ended.err
 
 
+@pytest.mark.slow
 def test_no_cell_of_a_csv_is_a_formula(asking: Asking) -> None:
     query = "RETURN '=1+1' AS a, 'b,\"c' AS b, -1 AS c, null AS d"
     ended = asking(said(draft(query), revision(9)), "ask-graph", QUESTION, "--no-prompt-engine", "--format", "csv")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -160,6 +161,7 @@ async def played(story: Story, world: World, store: SqliteStore) -> tuple[dict[s
     return graph.get_state(on_thread()).values, episode
 
 
+@pytest.mark.slow
 @given(story=STORIES)
 def test_the_record_is_what_the_state_machine_gives(story: Story) -> None:
     async def main() -> None:

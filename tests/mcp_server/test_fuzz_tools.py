@@ -92,6 +92,7 @@ def fuzzed(tool: Tool, service: Service, runner: asyncio.Runner, examples: int) 
 NAMES = ("reflexion-thinking", "retrieve_memory", "extract_memory", "memory_task", "memory_group")
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_whatever_a_tool_is_given_it_answers(name: str, caplog: pytest.LogCaptureFixture) -> None:
     fuzz(name, 40)

@@ -218,6 +218,7 @@ def test_a_call_whose_client_has_hung_up_still_counts(model: Wire) -> None:
         until(lambda: asks.status(ping(2)) == 200)
 
 
+@pytest.mark.slow
 def test_an_id_in_flight_is_not_taken_twice_in_a_session(model: Wire) -> None:
     with served(*MODEL) as server, ThreadPoolExecutor(1) as pool:
         model.plays({"when": "", "answer": "42", "held": True})

@@ -35,7 +35,6 @@ async def led(*, passed: bool) -> str:
         return id
 
 
-@pytest.mark.slow
 async def test_it_is_listed_shown_and_exported_and_resumed_by_nobody_else(tmp_path: Path) -> None:
     solved, going = await led(passed=True), await led(passed=False)
     rows = json.loads(mulligan("runs", "list", "--json").stdout)

@@ -216,6 +216,7 @@ async def very_long(client: Client, service: Any) -> str:
     return told
 
 
+@pytest.mark.slow
 async def test_a_long_episode_is_cut_and_its_length_named() -> None:
     async with surface() as (client, service):
         told = await very_long(client, service)

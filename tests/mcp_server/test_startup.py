@@ -106,6 +106,7 @@ print(mcp.server.Server is Server, "mcp.client.client" in sys.modules)
     assert ran(script) == "True True"
 
 
+@pytest.mark.slow
 def test_models_whose_building_was_put_off_are_built_when_they_are_used() -> None:
     script = """
 from mulligan.mcp_server.sdk import import_server

@@ -167,6 +167,7 @@ def test_more_requests_than_there_is_room_for_are_refused_at_once(model: Wire) -
         server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
 
 
+@pytest.mark.slow
 def test_an_answer_outlives_the_end_of_the_input(model: Wire) -> None:
     with piped(*MODEL) as server:
         begin_to_solve(server, model, {"answer": "42", "held": True})

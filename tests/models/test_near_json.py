@@ -119,6 +119,7 @@ def test_without_a_value_that_fits_the_one_with_the_most_keys_counts() -> None:
     assert parse('{"passed": false} as {"x": 1}', VERDICT) == {"passed": False}
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize(
     "unit", ["{", "[", "\\", '{"a":', "{'a':", '"', '{"\\', "{a:[", "// ", "```", "``` ", "[1,", "{'"]
 )

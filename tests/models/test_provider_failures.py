@@ -55,6 +55,7 @@ def opened(name: str, naps: Naps, settings: CallSettings = PATIENT) -> Model:
     return open_model(name, settings=settings, sleep=naps.sleep, chance=naps.chance)
 
 
+@pytest.mark.light_cases(12)
 @pytest.mark.parametrize("trouble", PASSING)
 @pytest.mark.parametrize("name", FORMATS)
 async def test_passing_trouble_is_survived(wire: Wire, naps: Naps, name: str, trouble: str) -> None:

@@ -202,6 +202,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(JSON | st.sampled_from([json.dumps(LAYERS_OF_IT)[:n] for n in (1, 60, 130)]), min_size=6, max_size=6))
 def test_whatever_the_model_answers_the_text_is_that_of_the_layers(answers: list[Any]) -> None:
     left = iter(answers * 2)

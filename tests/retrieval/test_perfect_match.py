@@ -38,6 +38,7 @@ TEXT = st.one_of(
 FIELDS = ("title", "description", "content")
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("embedder", [None, HashEmbedder(384)], ids=["words", "vectors"])
 @given(lessons=st.lists(st.tuples(TEXT, TEXT, TEXT), min_size=1, max_size=6), data=st.data())
 def test_the_text_of_a_lesson_finds_it(embedder: Any, lessons: list[tuple[str, str, str]], data: st.DataObject) -> None:

@@ -148,6 +148,7 @@ def in_a_store(open: Callable[[Path], Memory], does: Callable[[Memory], Any]) ->
 quick = settings(print_blob=True)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("open", OPENERS)
 @quick
 @given(done=steps)

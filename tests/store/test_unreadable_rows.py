@@ -182,6 +182,7 @@ OF_THE_BANK = (
 )
 
 
+@pytest.mark.light_cases(8)
 @pytest.mark.parametrize("table", [name for name, one in expected().items() if one.kind == "table"])
 async def test_a_table_that_is_gone(tmp_path: Path, memory: Memory, table: str) -> None:
     sql(tmp_path / "m.db", f"DROP TABLE {table}")
@@ -208,6 +209,7 @@ async def test_a_purge_does_without_a_table(tmp_path: Path, memory: Memory, tabl
     assert await memory.lessons.verify() == []
 
 
+@pytest.mark.light_cases(8)
 @pytest.mark.parametrize("index", [name for name, one in expected().items() if one.kind == "index"])
 async def test_an_index_that_is_gone_is_made_again(tmp_path: Path, memory: Memory, index: str) -> None:
     sql(tmp_path / "m.db", f"DROP INDEX {index}")

@@ -15,6 +15,7 @@ from forked import forked
 from mulligan.cli.main import cli
 
 
+@pytest.mark.slow
 def test_it_says_where_it_is_and_ends_at_a_signal() -> None:
     command = [sys.executable, "-m", "mulligan", "studio", "--port", "0", "--agent-id", "books"]
     with forked(command, stderr=subprocess.PIPE, text=True) as process:

@@ -12,6 +12,7 @@ import pytest
 from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.tools.http_get import HttpGet
 
+BOMB = gzip.compress(b"0" * 1_000_000) * 50
 HTML = "<html><body>Grüße</body></html>"
 
 
@@ -33,7 +34,7 @@ class Pages(BaseHTTPRequestHandler):
             "/picture": (200, "image/png", b"\x89PNG", ""),
             "/long": (200, "text/plain", b"x" * 5_000, ""),
             "/gzip": (200, "text/plain", gzip.compress(b"packed"), "gzip"),
-            "/bomb": (200, "text/plain", gzip.compress(b"0" * 50_000_000), "gzip"),
+            "/bomb": (200, "text/plain", BOMB, "gzip"),
             "/brotli": (200, "text/plain", b"??", "br"),
             "/empty": (200, "text/plain", b"", ""),
             "/gone": (410, "text/plain", b"It is\n  no more.", ""),

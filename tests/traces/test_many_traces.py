@@ -201,6 +201,7 @@ def _torn(raw: bytes) -> bytes:
     return gzip.compress(raw)[:-3]
 
 
+@pytest.mark.slow
 @given(st.lists(any_requests(), min_size=1, max_size=3))
 def test_spans_of_any_content_give_runs(requests: list[Any]) -> None:
     for run in runs_of(requests):

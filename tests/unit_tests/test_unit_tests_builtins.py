@@ -31,6 +31,7 @@ SORTED = (
 )
 
 
+@pytest.mark.light_cases(10)
 @pytest.mark.parametrize("how", MEANT)
 @pytest.mark.parametrize(
     ("code", "passed"),

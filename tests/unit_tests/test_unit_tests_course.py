@@ -37,6 +37,7 @@ def sample(everything: bool) -> list[Program]:
     return rows if everything else random.Random(118).sample(rows, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everything", [False, pytest.param(True, marks=SLOW)])
 def test_the_tests_of_each_program_pass_in_plain_python_and_catch_its_mistake(everything: bool) -> None:
     rows = sample(everything)
@@ -61,10 +62,10 @@ def test_there_are_a_hundred_and_fifty_programs() -> None:
     assert len({row.name for row in programs()}) == len(programs()) >= 150
 
 
-def benchmark(name: str, step: int) -> list[tuple[str, str, str]]:
-    """Code, code that returns nothing, and tests, of each task or of each `step`th."""
+def benchmark(name: str) -> list[tuple[str, str, str]]:
+    """Code, code that returns nothing, and tests, of each task."""
     with gzip.open(DATA / f"{name}-OriginFmt.jsonl.gz", "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file][::step]
+        rows = [json.loads(line) for line in file]
     if name == "HumanEvalPlus":
         calls = [f"{row['test']}\n\ncheck({row['entry_point']})\n" for row in rows]
         texts = [(row["prompt"] + row["canonical_solution"], row["prompt"] + "    pass\n") for row in rows]
@@ -77,13 +78,13 @@ def benchmark(name: str, step: int) -> list[tuple[str, str, str]]:
     ]
 
 
+@pytest.mark.slow
 @needs_data
-@pytest.mark.parametrize("step", [90, pytest.param(1, marks=SLOW)])
 @pytest.mark.parametrize("name", ["HumanEvalPlus", "MbppPlus"])
-async def test_no_task_of_a_benchmark_is_judged_false_and_no_empty_answer_passes(name: str, step: int) -> None:
+async def test_no_task_of_a_benchmark_is_judged_false_and_no_empty_answer_passes(name: str) -> None:
     """Left out: `find_zero`, whose tests raise a TypeError whatever the code does, and `combinations_colors`, whose
     results take more than the memory of an attempt."""
-    rows = [row for row in benchmark(name, step) if "assertion(combinations_colors(" not in row[2]]
+    rows = [row for row in benchmark(name) if "assertion(combinations_colors(" not in row[2]]
     right = await judged(((code, tests) for code, _, tests in rows), 60.0)
     assert [one.text for one in right if one.passed is False] == []
     assert sum(one.passed is None for one in right) <= 0.02 * len(rows)

@@ -52,6 +52,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.light_cases(5)
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_the_value_is_given_whatever_the_shape(judge: Judge, shape: str) -> None:
     tests, said = SHAPES[shape]
@@ -158,6 +159,7 @@ LOADING = {
 }
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize("first", ["", "import inspect\n"])
 @pytest.mark.parametrize("how", LOADING)
 async def test_code_that_cannot_be_loaded_is_reported_once(judge: Judge, how: str, first: str) -> None:

@@ -22,6 +22,7 @@ async def test_no_attack_passes_when_the_verdict_is_computed_outside(judge: Judg
     assert (feedback.passed, feedback.score) == (False, 0.0), feedback.text
 
 
+@pytest.mark.light_cases(10)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name == "recursion" else name for name in ATTACKS]
 )
@@ -43,6 +44,7 @@ CHOOSING = {
 }
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize("how", CHOOSING)
 async def test_the_candidate_cannot_choose_the_path_that_can_be_forged(judge: Judge, how: str) -> None:
     """Whatever it returns, even what the tests hand on, does not move them into its process."""

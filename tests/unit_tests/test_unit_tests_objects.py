@@ -27,6 +27,7 @@ async def test_what_passes_in_plain_python_passes(everything: bool) -> None:
     assert [(n, one.passed, one.text) for n, one in zip(names, verdicts, strict=True) if one.passed is not True] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everything", [False, pytest.param(True, marks=SLOW)])
 async def test_no_lying_object_passes_and_none_chooses_the_path(everything: bool) -> None:
     names = sample(list(LIES), everything, 40)
@@ -34,6 +35,7 @@ async def test_no_lying_object_passes_and_none_chooses_the_path(everything: bool
     assert [(n, one.notes) for n, one in zip(names, verdicts, strict=True) if one.passed or one.notes] == []
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("beside", ["", "import inspect\n"])
 async def test_no_exception_of_the_attempt_is_taken_for_one_of_python(beside: str) -> None:
     """On both paths, except that in one process the attempt can replace the builtin itself."""

@@ -63,6 +63,7 @@ CATCHING = {
 COMMON = ("too large", "raises AssertionError")
 
 
+@pytest.mark.light_cases(5)
 @pytest.mark.parametrize(
     ("why", "how"),
     [

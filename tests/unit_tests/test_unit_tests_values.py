@@ -88,6 +88,7 @@ OUTSIDE = {
 }
 
 
+@pytest.mark.light_cases(12)
 @pytest.mark.parametrize("name", OUTSIDE)
 async def test_passes_on_the_outside_path(judge: Judge, name: str) -> None:
     feedback = await judge(*OUTSIDE[name])

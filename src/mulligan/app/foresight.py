@@ -29,7 +29,6 @@ from mulligan.text.formatting import refusal_text
 DEFAULT = "premortem"
 
 _YES = frozenset({"y", "yes", "ok", "go on", "go"})
-_NO = frozenset({"", "n", "no"})
 
 Person: TypeAlias = Callable[[str], Awaitable[str]]
 """Shows a text to a person and returns the answer. Raises `EOFError` if there is none."""

@@ -128,13 +128,6 @@ class HasData(Protocol):
 
 
 @runtime_checkable
-class ReadsFiles(Protocol):
-    """A benchmark whose name may be replaced by a file of the user's: `endings` are those of such files (".toml")."""
-
-    endings: Sequence[str]
-
-
-@runtime_checkable
 class HasFormerNames(Protocol):
     """A benchmark some of whose methods had other names before 0.2: `former` has today's name by the older one."""
 

@@ -134,11 +134,11 @@ class UnknownName(InvalidInput):
         more = f" and {len(known) - self.MOST} more" if len(known) > self.MOST else ""
         there = f" Available: {', '.join(known[: self.MOST])}{more}." if known else ""
         if name in REMOVED.get(kind, {}):
-            meant, hint = f" It was removed: {REMOVED[kind][name]}", ""
+            meant, there, hint = f" It was removed: {REMOVED[kind][name]}", "", ""
         super().__init__(f"No {kind} is called {name!r}.{meant}{there}{' ' + hint if hint else ''}")
 
 
-_KINDS_BY_CLUSTER = "lessons and runs keep the kinds that they have. For new tasks, write rules under [kinds]"
+_KINDS_BY_CLUSTER = "Lessons and runs keep the kinds that they have. For new tasks, write rules under [kinds]"
 REMOVED = {
     "strategy": {
         "adaptive": "it was not better than evidence_and_reflexion, the default. examples/thompson_strategy.py in the "
@@ -146,7 +146,7 @@ REMOVED = {
     },
     "setting in [memory]": {"kinds_by_cluster": f"take the line out. {_KINDS_BY_CLUSTER} in mulligan.toml."},
     "command of mulligan memory": {
-        "kinds": f"{_KINDS_BY_CLUSTER} in mulligan.toml, or name a kind with --kind.",
+        "kinds": f"tasks are not clustered any more. {_KINDS_BY_CLUSTER} in mulligan.toml, or name a kind with --kind.",
         "import-config": 'write [memory] by hand. "Coming from ReasoningBank-MCP" in docs/memory.md has a line '
         "for each key. `mulligan memory import` still reads the lessons.",
     },

@@ -254,8 +254,8 @@ def denial(lesson: Known, pattern: str = "") -> str:
     """Why a tool call does not take place. pattern: of the guard; "": it is said once."""
     once = "The user wants this said before the call. It is said once: make the call again if it is right all the same."
     guard = (
-        f"The user set a guard: `{re.sub(_FENCES, '‹', pattern)}` is not to be used here. Find a way without it. If there "
-        "is none, say so to the user, who can lift the guard."
+        f"The user set a guard: `{re.sub(_FENCES, '‹', pattern)}` is not to be used here. Find a way without it. If "
+        "there is none, say so to the user, who can lift the guard."
     )
     return f"{shown_text([lesson], 800)}\n{guard if pattern else once}"
 

@@ -29,7 +29,7 @@ def report() -> list[DoctorRow]:
     except SandboxError as error:
         return [DoctorRow("sandbox", False, str(error), "run Mulligan on Linux 5.13 or newer")]
     rows = [_in_force(level)]
-    rows += [_stronger(above) for above in usable(level)[1:]]
+    rows += [DoctorRow(f"level {above.name}", False, problem(above), _remedy(above)) for above in usable(level)[1:]]
     if sys.platform == "linux":
         rows += [_landlock(), _seccomp(), _user()]
     else:
@@ -44,10 +44,6 @@ def _in_force(level: Level) -> DoctorRow:
     lacking = f"; --sandbox strict refuses to run below {STRICT.name}" if STRICT.fits(sys.platform) else ""
     remedy = "" if enough else f"see the rows below{lacking}"
     return DoctorRow("sandbox", enough, f"{level.name}: {level.holds}", remedy)
-
-
-def _stronger(level: Level) -> DoctorRow:
-    return DoctorRow(f"level {level.name}", False, problem(level), _remedy(level))
 
 
 def _remedy(level: Level) -> str:

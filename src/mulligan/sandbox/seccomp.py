@@ -19,7 +19,6 @@ Program: TypeAlias = list[tuple[int, int, int, int]]
 Numbers: TypeAlias = tuple[int | None, int | None]
 
 _NEWER = 451
-_X32 = 0x40000000
 
 
 def _read(file: str) -> dict[str, list[Numbers]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import require
 from mulligan.core.questions import Message
-from mulligan.core.records import Attempt, Episode, Feedback, Image, Outcome, Step, Task
+from mulligan.core.records import Episode, Feedback, Image, Outcome, Step, Task
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -94,17 +94,6 @@ def checked_images(record: R) -> R:
     if isinstance(record, Step) and record.outcome is not None:
         record = replace(record, outcome=_outcome(record.outcome))
     return replace(record, images=tuple(map(checked, record.images))) if record.images else record
-
-
-def checked_attempt(attempt: Attempt) -> Attempt:
-    """An attempt with the images of its steps and its outcome checked. Raises as `checked` does."""
-    steps = tuple(map(checked_images, attempt.steps))
-    outcome = None if attempt.outcome is None else _outcome(attempt.outcome)
-    return (
-        attempt
-        if (steps, outcome) == (attempt.steps, attempt.outcome)
-        else replace(attempt, steps=steps, outcome=outcome)
-    )
 
 
 def with_images(messages: Sequence[Message], episode: Episode, most: int) -> tuple[Message, ...]:

@@ -82,7 +82,7 @@ def quality_of(
         "specific": _specific(reflection, about),
         "causal": _causal(reflection),
         "actionable": _actionable(reflection),
-        "new": _new(reflection, tuple(earlier)),
+        "new": min((_newness(reflection, each) for each in earlier), default=None),
         "original": _original(reflection, tuple(filter(None, examples)), about),
         "no_leak": _no_leak(reflection, tuple(answers), about),
     }
@@ -325,10 +325,6 @@ def _actionable(reflection: str) -> float | None:
     if _TO_DO.search(reflection) or _ORDER.search(reflection):
         return 1.0
     return 0.5 if re.search(r"\b(instead|rather)\b", reflection, re.IGNORECASE) else 0.0
-
-
-def _new(reflection: str, earlier: Sequence[str]) -> float | None:
-    return min((_newness(reflection, each) for each in earlier), default=None)
 
 
 def _newness(reflection: str, earlier: str) -> float:

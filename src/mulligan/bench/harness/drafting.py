@@ -22,7 +22,7 @@ from mulligan.sessions.pairs import CORRECTION, TAG
 from mulligan.text.secrets import mask
 
 _HEAD = """\
-# Tasks for `mulligan hooks prove`, drafted from what hooks have learned in this project. Complete each: the prompt is
+# Tasks for `mulligan bench prove`, drafted from what hooks have learned in this project. Complete each: the prompt is
 # what a user said when the command failed, the check is what was green afterwards. A check that passes before the agent
 # has done anything proves nothing: let `setup` bring the copy of the project into the state of that time, or drop it.
 """

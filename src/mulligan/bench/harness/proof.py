@@ -160,7 +160,7 @@ def read_proof(file: Path) -> tuple[tuple[ProofTask, ...], Literal["", "worktree
     if not tables:
         raise InvalidInput(
             f"{file} has no task: begin one with [[task]], then name, prompt and check; or let "
-            "`mulligan hooks prove --draft FILE` write some from the lessons of this project."
+            "`mulligan bench prove --draft FILE` write some from the lessons of this project."
         )
     found = dict[str, ProofTask]()
     banks = _Banks(top.text("bank") if "bank" in top.values else "")
@@ -274,7 +274,7 @@ class Proof:
         if inside := next((task for task in plan.tasks if into.is_relative_to(_top(task.folder))), None):
             raise InvalidInput(f"{into} lies in the project of the task {inside.name!r}: choose another folder.")
         if (into / PLAN).exists():
-            raise InvalidInput(f"{into} holds a proof already. To go on with it: mulligan hooks prove --resume {into}")
+            raise InvalidInput(f"{into} holds a proof already. To go on with it: mulligan bench prove --resume {into}")
         try:
             _freeze(store_file(), into)
             for task in plan.tasks:
@@ -316,7 +316,7 @@ class Proof:
                 raise InvalidInput(
                     f"The agent called no hook of Mulligan's, so no lesson reaches it. {row.halted or 'It ended well'};"
                     f" what it said: {self._output(run)}. Look with `mulligan hooks doctor` whether the hooks are "
-                    f"there for all projects of this user, then: mulligan hooks prove --resume {self.into}"
+                    f"there for all projects of this user, then: mulligan bench prove --resume {self.into}"
                 )
             on_row(run, row)
 

@@ -297,7 +297,8 @@ def _strategy_cost(recorded: Recorded) -> StrategyCost:
     firsts, laters, pasts = list[float](), list[float](), list[float]()
     episodes = [episode for result, episode in recorded.firsts() if result.status != "error"]
     for episode in episodes:
-        inputs = [_per_call(trial.attempt.usage) for trial in episode.trials]
+        usages = [trial.attempt.usage for trial in episode.trials]
+        inputs = [usage.input_tokens / usage.calls if usage.calls else None for usage in usages]
         known = [tokens for tokens in inputs[1:] if tokens is not None]
         laters += known
         if inputs and (begin := inputs[0]) is not None:
@@ -321,10 +322,6 @@ def strategy_of(episode: Episode) -> str:
     """The name of the strategy of an episode."""
     spec = episode.head.settings.get("strategy")
     return str(cast(dict[str, Any], spec).get("name", "")) if isinstance(spec, dict) else ""
-
-
-def _per_call(usage: Usage) -> float | None:
-    return usage.input_tokens / usage.calls if usage.calls else None
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -257,12 +257,11 @@ def _figures(rows: Sequence[Row], arm: str) -> ArmFigures:
         _mean(ours, lambda row: row.recalled),
         _mean(ours, lambda row: row.steps),
         None if None in costs else sum(cost or 0.0 for cost in costs),
-        [_mean([row for row in ours if _stretch(row, last) == n], lambda row: row.score) for n in range(STRETCHES)],
+        [
+            _mean([row for row in ours if (row.position - 1) * STRETCHES // last == n], lambda row: row.score)
+            for n in range(STRETCHES)
+        ],
     )
-
-
-def _stretch(row: Row, last: int) -> int:
-    return (row.position - 1) * STRETCHES // last
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ COMMANDS = {
     "fetch": "Fetch the data of the benchmark NAME.",
     "list": "List the benchmarks, their cuts and methods, and whether their data is here.",
     "plan": "Say how many cases and samples show a difference.",
+    "prove": "Compare a coding agent with this project's lessons and without.",
     "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",
     "report": "Report the figures of one RUN or several, and compare each further run with the first.",
     "run": "Run the cases of the benchmark NAME, or of a file of tasks (mine.toml).",

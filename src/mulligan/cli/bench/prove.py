@@ -1,4 +1,4 @@
-"""`mulligan hooks prove`."""
+"""`mulligan bench prove`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _run(tasks: str | None, folder: Path | None, **given: Any) -> Proof | None:
             return run(work(), lambda: shown.say("Interrupting: the run that goes on is not kept."))
     except asyncio.CancelledError:
         begun = (into / PLAN).exists()
-        say(f"Interrupted. Go on with it: mulligan hooks prove --resume {into}" if begun else "Nothing was begun.")
+        say(f"Interrupted. Go on with it: mulligan bench prove --resume {into}" if begun else "Nothing was begun.")
         return None
 
 
@@ -145,4 +145,4 @@ def _write(figures: ProofReport, folder: Path) -> None:
 def _draft(file: Path) -> None:
     written = draft_tasks(Path.cwd(), file)
     say(f"Drafted {count(written, 'task')} in {file}: see what each says above it, and complete it. Then, for example:")
-    say(f"  mulligan hooks prove {shlex.quote(str(file))} --agent 'command:claude -p'")
+    say(f"  mulligan bench prove {shlex.quote(str(file))} --agent 'command:claude -p'")
