@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache
 from os import PathLike
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def options_in(record: type[Any]) -> tuple[Option, ...]:
 def _option(one: Field[Any], description: str) -> Option:
     known = dict(one.metadata)
     flags: tuple[str, ...] = known.pop("flags", ())
-    if known and not any(flag.startswith("--") for flag in flags):
+    if "metavar" in known and not any(flag.startswith("--") for flag in flags):
         flags = ("--" + one.name.replace("_", "-"), *flags)
     kind = str(one.type).removesuffix(" | None")
     return Option(one.name, kind, one.default, " ".join(description.split()), flags, **known)
@@ -96,11 +97,13 @@ def taken_by(record: Callable[P, Any]) -> Callable[[Callable[..., T]], Callable[
 
     def decorate(function: Callable[..., T]) -> Callable[P, T]:
         made: Any = record
-        returns = inspect.signature(function).return_annotation
-        function.__signature__ = inspect.signature(made).replace(return_annotation=returns)  # pyright: ignore[reportFunctionMemberAccess]
+        own, taken = inspect.signature(function), inspect.signature(made).parameters.values()
+        first = [one for one in own.parameters.values() if one.kind is one.POSITIONAL_ONLY]
+        function.__signature__ = own.replace(parameters=[*first, *taken])  # pyright: ignore[reportFunctionMemberAccess]
         intro, mark, rest = (function.__doc__ or "").partition("\n    Returns:")
-        listed = "".join(f"        {it.name}: {it.help}\n" for it in options_in(made) if not it.same_as)
-        function.__doc__ = f"{intro}\n    Args:\n{listed}{mark}{rest}"
+        listed = [f"{it.name}: {it.help}" for it in options_in(made) if not it.same_as]
+        args = "\n".join(fill(text, 120, initial_indent=" " * 8, subsequent_indent=" " * 12) for text in listed)
+        function.__doc__ = f"{intro}\n    Args:\n{args}\n{mark}{rest}"
         return function
 
     return decorate
@@ -174,7 +177,15 @@ def _invalid(message: str) -> Exception:
     return InvalidInput(message)
 
 
-_CLASSES = {"str": str, "int": int, "float": float, "bool": bool, "Mapping": Mapping, "PathLike": PathLike}
+_CLASSES = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "Mapping": Mapping,
+    "PathLike": PathLike,
+    "Callable": Callable,
+}
 _WORDS: Mapping[str, tuple[str, str]] = {
     "str": ("a text", "str"),
     "str | PathLike[str]": ("a path", "str PathLike"),
@@ -186,6 +197,12 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "Mapping[str, Mapping[str, Any]]": ("a mapping of roles, such as {'strategy': {'window': 2}}", "Mapping"),
     "Bank | str": ("the name of an agent, or a bank", "str Bank"),
     "Store": ("a store", "Store"),
+    "Callable[..., Any]": ("a function", "Callable"),
+    "str | Callable[..., str]": ("a function or a text", "str Callable"),
+    "str | Model | ReflectFunction | Reflector": (
+        "a function or a text or a model or a reflector",
+        "str Callable Model Reflector",
+    ),
 }
 """What a value of a type has to be, in words, and the classes that it is compared with."""
 
