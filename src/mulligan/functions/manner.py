@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import platform
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import version
 from os import PathLike
@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from mulligan.app.compose import Composition, Drive, Parts, compose, object_name
 from mulligan.app.config import load
 from mulligan.app.model_roles import Models, vision_role
-from mulligan.app.options import Options, options
+from mulligan.app.options import Options, options, value
 from mulligan.app.plugins import find
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import with_limits
@@ -80,7 +80,7 @@ class RetryOptions(Options):
     """
 
     judge: JudgeFunction | Evaluator | str | PathLike[str] | None = None
-    tries: int = field(default=3, metadata={"least": 1})
+    tries: int = value(default=3, least=1)
     wait: Wait = None
     notes: str | None = "notes"
     task: str | Callable[..., str] | None = None
