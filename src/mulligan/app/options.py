@@ -209,7 +209,7 @@ class Options:
             if it.same_as or it.into:
                 name, *keys = (it.same_as or it.into).split(".")
                 put = value if it.same_as else _with(getattr(self, name), keys, _plain(it, value))
-                self.__dict__ |= {name: put, it.name: it.default}
+                self.__dict__.update({name: put, it.name: it.default})
 
 
 def _with(whole: Any, keys: Sequence[str], value: Any) -> Any:
