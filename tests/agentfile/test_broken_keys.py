@@ -75,7 +75,10 @@ KEYS: list[tuple[str, list[str]]] = [
         ["AGENT.md:8: evaluate takes one of tests, check and judge, not tests and check. Keep one."],
     ),
     ("evaluate: {tests: ''}", ["AGENT.md:6: evaluate.tests is empty. It must be text."]),
-    ("evaluate: [tests]", ["AGENT.md:6: evaluate must be text, or a table (tests, check, judge, evaluator), not a list."]),
+    (
+        "evaluate: [tests]",
+        ["AGENT.md:6: evaluate must be text, or a table (tests, check, judge, evaluator), not a list."],
+    ),
     ("evaluate: {check: 3}", ["AGENT.md:6: evaluate.check must be text, not 3. Write it in quotes."]),
     ("limits: {tokens: 0}", ["AGENT.md:6: limits.tokens must be a whole number of at least 1, not 0."]),
     ("limits: {cost: free}", ["AGENT.md:6: limits.cost must be a number above 0, not 'free'."]),

@@ -39,7 +39,7 @@ def test_its_keys_are_those_that_are_read() -> None:
 
 
 def test_every_key_is_described_and_has_an_example_that_fits() -> None:
-    root = schema_of(ProjectFile)
+    root = schema_of(ProjectFile)  # pyright: ignore[reportArgumentType]
     for name, schema in properties(root, root).items():
         tables = [(name, schema), *properties(schema, root).items()]
         for key, inner in tables:

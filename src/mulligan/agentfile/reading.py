@@ -300,7 +300,7 @@ class _Reading:
         )
 
 
-def _renamed(table: Any, **names: str) -> dict[str, Json]:
+def _renamed(table: Mapping[str, Any], **names: str) -> dict[str, Json]:
     """The table with the names that a record has, in place of those that people write."""
     return {names.get(key, key): value for key, value in table.items()}
 
