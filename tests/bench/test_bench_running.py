@@ -223,7 +223,7 @@ async def test_restarts_end_with_the_first_solved_and_samples_are_all_taken(stor
         ({"method": "evidence"}, "write --strategy evidence"),
         ({"method": "simple", "strategy": "evidence"}, "makes one attempt, so a strategy has no effect.*: reflexion, "),
         ({"settings": {"actr": {}}}, "actor"),
-        ({"trials": 0}, "trials must be at least 1"),
+        ({"trials": 0}, "tries must be at least 1"),
         ({"method": "simple", "trials": 2}, "'simple' makes one attempt, not 2. .* another method: reflexion, "),
     ],
 )

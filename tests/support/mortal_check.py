@@ -20,6 +20,7 @@ import mulligan
 from mulligan import Limits, ScriptedModel
 from mulligan.app.config import Config
 from mulligan.app.model_roles import Models
+from mulligan.app.options import Watched
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import Session
 from mulligan.app.trusting import trust
@@ -109,7 +110,7 @@ async def main(folder: Path, kind: str, die: str) -> Episode:
             environment=Spec(str(Path(shelf_world.__file__)), {"log": str(folder / "done")}),
             foresight=Spec("premortem"),
         )
-        async with Session(Config(), models, on_step=on_step).runner(store, recipe) as runner:
+        async with Session(Config(), models, watched=Watched(on_step=on_step)).runner(store, recipe) as runner:
             return await (runner.resume(known) if known else runner.run(Task("Tidy up.")))
 
 

@@ -154,22 +154,25 @@ def _conflicts(document: Document, known: Mapping[str, Schema]) -> list[Problem]
             why = f"{above} takes a role or a name, not both. Keep one."
             found.append(source.problem(f"{above}.name", why))
     if isinstance(evaluate, Mapping):
-        judges = ("tests", "check", "evaluator")
+        judges = ("tests", "check", "judge", "evaluator")
         given = [key for key in judges if key in evaluate]
         if len(given) > 1:
-            why = f"evaluate takes one of tests, check and evaluator, not {' and '.join(given)}. Keep one."
+            why = f"evaluate takes one of tests, check and judge, not {' and '.join(given)}. Keep one."
             found.append(source.problem(f"evaluate.{given[1]}", why))
         elif not given:
             near = next((said for key in cast(Mapping[str, Json], evaluate) if (said := meant(key, judges))), "")
-            found.append(source.problem("evaluate", f"evaluate needs one of tests, check and evaluator.{near}"))
+            found.append(source.problem("evaluate", f"evaluate needs one of tests, check and judge.{near}"))
     if "reflect" in values and values.get("pattern") == "reflexion":
         found.append(source.problem("reflect", "reflect.md reflects in a reflexion agent. Take this key away."))
     elif "reflect" in values and evaluate is None:
         why = "reflect needs evaluate: there is nothing to reflect on where nobody judges."
         found.append(source.problem("reflect", why))
-    if values.get("pattern") == "reflexion" and "max_iter" in values and "trials" in _table(values, "limits"):
-        why = "limits.trials and max_iter say the same of a reflexion agent. Keep max_iter."
-        found.append(source.problem("limits.trials", why))
+    limits = [key for key in ("tries", "trials") if key in _table(values, "limits")]
+    if len(limits) > 1:
+        found.append(source.problem("limits.trials", "limits.tries and limits.trials mean the same. Keep tries."))
+    if values.get("pattern") == "reflexion" and "max_iter" in values and limits:
+        why = f"limits.{limits[0]} and max_iter say the same of a reflexion agent. Keep max_iter."
+        found.append(source.problem(f"limits.{limits[0]}", why))
     return found
 
 

@@ -261,7 +261,9 @@ class _Reading:
         evaluate: Mapping[str, Json] | None = None
         if values.evaluate is not None:
             alone = not isinstance(values.evaluate, EvaluateTable)
-            evaluate = {"evaluator": values.evaluate} if alone else document.values["evaluate"]
+            evaluate = (
+                {"evaluator": values.evaluate} if alone else _renamed(document.values["evaluate"], judge="evaluator")
+            )
         reflector: Mapping[str, Json] | None = None
         if values.reflect is not None:
             alone = not isinstance(values.reflect, ReflectTable)
@@ -289,13 +291,18 @@ class _Reading:
             memory=memory,
             evaluate=evaluate,
             reflector=reflector,
-            limits=values.limits.model_dump(exclude_unset=True) if values.limits else {},
+            limits=_renamed(values.limits.model_dump(exclude_unset=True), tries="trials") if values.limits else {},
             foresight=foresight,
             judge_last=values.judge_last is not False,
             kind=values.kind or "",
             skills=self._skills.found,
             skill_sources=self._skills.sources,
         )
+
+
+def _renamed(table: Mapping[str, Any], **names: str) -> dict[str, Json]:
+    """The table with the names that a record has, in place of those that people write."""
+    return {names.get(key, key): value for key, value in table.items()}
 
 
 def _picked(values: AgentFile | StepKeys, key: Literal["model", "uses", "max_iter"]) -> tuple[Any, str]:

@@ -133,11 +133,12 @@ class EvaluateTable(Table):
 
     model_config = ConfigDict(
         extra="allow",
-        json_schema_extra={"oneOf": [{"required": [key]} for key in ("tests", "check", "evaluator")]},
+        json_schema_extra={"oneOf": [{"required": [key]} for key in ("tests", "check", "judge", "evaluator")]},
     )
 
     tests: Maybe[Text] = None
     check: Maybe[Text] = None
+    judge: Maybe[Text] = None
     evaluator: Maybe[Text] = None
 
 
@@ -169,6 +170,7 @@ class LimitsTable(Table):
     cost: Maybe[Annotated[float, Field(gt=0)]] = None
     seconds: Maybe[Annotated[float, Field(gt=0)]] = None
     identical: Maybe[Identical] = None
+    tries: Maybe[Count] = None
     trials: Maybe[Count] = None
 
 

@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 from typing import cast
 
+from mulligan.app.options import SolveOptions, options_in
 from mulligan.app.plugin_files import real_path
 from mulligan.app.trust import Contents, allowed, has_own_bank, risky, say_held, settings_contents, without
 from mulligan.core import trusted
@@ -27,11 +28,10 @@ OLD_NAME = "MULLIGAN_DATABASE"
 """The name that `MULLIGAN_STORE` had."""
 TAMA = "tama.toml"
 """The project file of tama. Its models are read under their names where no mulligan.toml is beside it."""
-MODELS = ("model", "reflect_model", "judge_model")
-KEYS = (
-    *MODELS,
-    *("sandbox", "prompts", "limits", "calls", "project", "models", "foresight", "memory", "tools", "mcp", "kinds"),
-)
+OPTIONS = tuple(it.name for it in options_in(SolveOptions) if it.project)
+"""The options of a run that the file may set as texts."""
+MODELS = tuple(name for name in OPTIONS if name.endswith("model"))
+KEYS = (*OPTIONS, "limits", "calls", "project", "models", "foresight", "memory", "tools", "mcp", "kinds")
 """What may stand at the top of the file; a test compares it with `app.project_schema`."""
 
 _LARGEST = 4 << 20

@@ -247,4 +247,4 @@ class _Checks:
 
 
 def _limit(key: str, value: Json) -> None:
-    Limits(**{key: value})
+    Limits(**{"trials" if key == "tries" else key: value})

@@ -14,6 +14,7 @@ from typing import Any, cast, get_type_hints
 from pydantic import Field, create_model
 
 from mulligan.agentfile.schema import ForesightTable, LimitsTable, Maybe, Name, Table, Text
+from mulligan.app.config import OPTIONS
 from mulligan.app.memory_config import OF_BANK, STRATEGIES, MemorySettings
 from mulligan.app.model_roles import RoleSettings
 from mulligan.app.plugins import find, names, settings_of
@@ -113,14 +114,14 @@ class McpTable(Table):
     seconds: Maybe[float] = None
 
 
-class ProjectFile(Table):
+RunTable: Any = create_model(
+    "RunTable", __base__=Table, **cast(dict[str, Any], dict.fromkeys(OPTIONS, (Maybe[Text], None)))
+)
+
+
+class ProjectFile(RunTable):
     """mulligan.toml: what holds in its folder and below."""
 
-    model: Maybe[Text] = None
-    reflect_model: Maybe[Text] = None
-    judge_model: Maybe[Text] = None
-    sandbox: Maybe[Text] = None
-    prompts: Maybe[Text] = None
     project: Maybe[ProjectTable] = None
     models: Maybe[dict[str, Text | RoleTable]] = None  # pyright: ignore[reportInvalidTypeForm]
     limits: Maybe[ProjectLimits] = None

@@ -108,10 +108,12 @@ class Call:
         self._config = None
         try:
             self._config = load()
-            name = str(self._config.store) if manner.store is None else object_name(manner.store)
+            name = str(self._config.store) if manner.options.store is None else object_name(manner.options.store)
         except Exception as error:  # raised again where it is needed
             name = str(error)
-        self._record = CallRecord(name, self._store if manner.record else None, required=manner.record == "required")
+        self._record = CallRecord(
+            name, self._store if manner.options.record else None, required=manner.options.record == "required"
+        )
 
     @property
     def episode(self) -> Episode | None:
@@ -120,7 +122,7 @@ class Call:
 
     async def run(self) -> Result[Any]:
         """Raises `NotSolved`, and what the function or the judge raised that is no failed try."""
-        key = self._key if self._manner.record else None
+        key = self._key if self._manner.options.record else None
         _ = self._task  # what the user's functions of the arguments raise is raised here
         bank = self._bank()
         try:
@@ -136,7 +138,7 @@ class Call:
         return self._result(self.episode)
 
     def _bank(self) -> Forgiving | None:
-        bank = self._manner.bank
+        bank = self._manner.options.bank
         if isinstance(bank, str):
             return Forgiving(
                 f"bank {bank}", lambda: Placed(shared_bank(bank, self._config or load()), shared=True), teach
@@ -144,7 +146,7 @@ class Call:
         return None if bank is None else Forgiving(object_name(bank), lambda: Placed(bank), tell_outcome)
 
     def _store(self) -> Store:
-        return self._manner.store or shared_store((self._config or load()).store)
+        return self._manner.options.store or shared_store((self._config or load()).store)
 
     # --- the roles ----------------------------------------------------------------------------------------------
 
@@ -154,8 +156,10 @@ class Call:
         notes = notes_of(episode, self._bugs.left_out(past))
         if number > 1:
             self._inputs.warn(manner.name)
-            if manner.before_retry is not None:
-                await self._fatally(manner.before_retry, *((notes,) if takes_argument(manner.before_retry) else ()))
+            if manner.options.before_retry is not None:
+                await self._fatally(
+                    manner.options.before_retry, *((notes,) if takes_argument(manner.options.before_retry) else ())
+                )
             await self._wait(episode)
         given = dict(self._given.arguments)
         if manner.into and notes:
@@ -207,7 +211,7 @@ class Call:
 
     def _attempt(self, value: Any) -> Attempt:
         """What the record keeps of a result. An error here is not the function's, and does not lose the result."""
-        reads, returns = self._manner.reads, self._manner.returns
+        reads, returns = self._manner.options.reads, self._manner.returns
         try:
             return reads.attempt(value) if reads else attempt_of(value, returns)
         except Exception as error:
@@ -218,7 +222,7 @@ class Call:
     def _read(self, result: Any) -> Any:
         """What the judge is shown of a result; the result itself where it cannot be read."""
         try:
-            return self._manner.reads.answer(result) if self._manner.reads else result
+            return self._manner.options.reads.answer(result) if self._manner.options.reads else result
         except Exception as error:
             warn_once(self._manner.name, "the judge is shown a result as it is", error_text(error))
             return result
@@ -228,7 +232,7 @@ class Call:
         error, self._pause = self._pause, None
         if error is None:
             return
-        seconds = seconds_to_wait(self._manner.wait, len(episode.trials), error)
+        seconds = seconds_to_wait(self._manner.options.wait, len(episode.trials), error)
         left = None if self._seconds is None else max(self._seconds - episode.seconds, 0.0)
         if left is not None and seconds >= left > 0:
             raise OverBudget(f"the next try has to wait {seconds:.3g} seconds, and {left:.3g} are left")
@@ -258,14 +262,14 @@ class Call:
         finally:
             back()
         try:
-            return feedback_of(verdict, judge, answer, self._manner.threshold)
+            return feedback_of(verdict, judge, answer, self._manner.options.threshold)
         except InvalidInput as error:
             self._fatal = error
             raise
 
     async def reflect(self, episode: Episode) -> Reflection | None:
         """The lesson that the user's own function writes."""
-        said = await self._fatally(self._manner.reflect, episode)
+        said = await self._fatally(cast(Any, self._manner.options.reflect), episode)
         return Reflection(said) if isinstance(said, str) else said
 
     async def _fatally(self, function: Callable[..., Any], *given: Any) -> Any:
@@ -301,10 +305,14 @@ class Call:
     def _key(self) -> str | None:
         """What is the same in each call that is equal to this one; None if nothing says so."""
         manner = self._manner
-        if manner.key is not None:
-            named = manner.key(*self._given.args, **self._given.kwargs) if callable(manner.key) else manner.key
+        if manner.options.key is not None:
+            named = (
+                manner.options.key(*self._given.args, **self._given.kwargs)
+                if callable(manner.options.key)
+                else manner.options.key
+            )
             same = [identity(named)]
-        elif manner.reads is not None:  # what a framework returns is not read back
+        elif manner.options.reads is not None:  # what a framework returns is not read back
             return None
         else:
             try:
@@ -342,7 +350,7 @@ class Call:
     def _roles(self, journal: Journal, meter: Meter) -> Roles:
         manner = self._manner
         if not manner.composes:
-            reflector = None if manner.reflect is None else self
+            reflector = None if manner.options.reflect is None else self
             strategy = Evidence() if reflector is None else EvidenceAndReflexion()
             return Roles(self, _Judge(self), reflector, strategy)
         assert self.episode is not None
@@ -370,7 +378,7 @@ class Call:
 
     def _given_of(self, trial: Trial) -> Any:
         """What the caller gets of this try."""
-        return with_defaults(self._manner.reads, GivingReading).given(self._value(trial))
+        return with_defaults(self._manner.options.reads, GivingReading).given(self._value(trial))
 
     def _result(self, episode: Episode) -> Result[Any]:
         stop = episode.stop
@@ -387,7 +395,7 @@ class Call:
         newest = episode.trials[-1].feedback if episode.trials else None
         why = f"{self._manner.name} was not solved in {len(episode.trials)} tries ({_named(stop)})"
         said = f"{why}: {one_line(newest.text, 500)}" if newest and newest.text else why
-        if self._manner.unsolved == "raise" or best is None:
+        if self._manner.options.unsolved == "raise" or best is None:
             raise NotSolved(said, episode, value) from self._raised
         log.warning("%s; the best result is returned", said)
         return Result(value, episode)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import inspect
 import platform
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, Literal, Protocol
+from os import PathLike
+from typing import Any, Literal, Protocol, TypeAlias
 
 from mulligan.app.compose import Composition, Drive, Parts, compose, object_name
 from mulligan.app.config import load
 from mulligan.app.model_roles import Models, vision_role
+from mulligan.app.options import Options, options, value
 from mulligan.app.plugins import find
 from mulligan.app.recipe import Recipe
 from mulligan.app.session import with_limits
@@ -21,17 +23,11 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.failures import Wait, check_wait
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
-from mulligan.core.records import Attempt, Head, Json, Plan, Spec
-from mulligan.evaluators._judging import check_judge, judge_name
+from mulligan.core.records import Attempt, Episode, Head, Json, Plan, Reflection, Spec
+from mulligan.evaluators._judging import JudgeFunction, check_judge, judge_name
 from mulligan.sandbox.local import LocalSandbox
 
-_WORDS: Mapping[type, str] = {
-    str: "a text",
-    Model: "a model",
-    Reflector: "a reflector",
-    Bank: "a bank",
-    Store: "a store",
-}
+ReflectFunction: TypeAlias = Callable[[Episode], "str | Reflection | Awaitable[str | Reflection | None] | None"]
 
 
 class Reading(Protocol):
@@ -53,12 +49,66 @@ class GivingReading(Reading, Protocol):
         return result
 
 
+@options
+class RetryOptions(Options):
+    """The options of `mulligan.retry`.
+
+    Attributes:
+        judge: a function of the answer, and of arguments of the decorated one that it names before it (`task` is
+            always known). It returns a bool, a score, (score, "why"), a `Feedback`, or None for no objection; or it
+            raises, which is a no with that message. Or an evaluator, by name ("exact_match:42", "command:pytest -q") or
+            as an object; or the `Path` of a file of tests for the code that the function returns.
+        tries: calls of the function at most.
+        wait: before each further try: the seconds of the first wait, or these and the most, between which they double,
+            or a function of the failed try.
+        notes: the parameter that gets the notes (`Notes`, a text; empty at first). The one annotated as `Notes` is
+            found by itself. If it names another parameter, its text gets the notes appended. None: no notes.
+        task: the parameter that says what the task is, or a function of the arguments that says it. None: one named
+            task, prompt, question, …; else the first text.
+        threshold: the score from which a try is right.
+        failures: exceptions of the function that are a failed try. Any other is raised at once, as is `InvalidInput`.
+        unsolved: if no try was right, the "best" result is returned, or `NotSolved` is raised ("raise"). It is always
+            raised if no try returned anything.
+        before_retry: called before each try after the first, with the notes if it takes an argument.
+        bank: the agent whose lessons the notes bring and who learns from the call; or a bank.
+        reflect: writes a lesson after each failed try: a model by name or object, or a function of the episode.
+        judge_model: of an evaluator that asks one.
+        key: of a call, or a function of its arguments. A call that was cut off (killed, over budget) and is made again
+            with the same key repeats no finished try. None: of function, judge and arguments, if these have a JSON
+            form.
+        record: whether a file keeps the tries. A store that fails is a warning, and the call goes on; "required"
+            raises its error.
+        limits: besides the tries, such as {"seconds": 60}.
+        store: where the tries are kept; by default the configured one.
+        reads: what the judge is shown of a result, and what the record keeps of it. None: the result itself.
+    """
+
+    judge: JudgeFunction | Evaluator | str | PathLike[str] | None = None
+    tries: int = value(default=3, least=1)
+    wait: Wait = None
+    notes: str | None = "notes"
+    task: str | Callable[..., str] | None = None
+    threshold: float = 1.0
+    failures: type[Exception] | Sequence[type[Exception]] = Exception
+    unsolved: Literal["best", "raise"] = "best"
+    before_retry: Callable[..., Any] | None = None
+    bank: Bank | str | None = None
+    reflect: str | Model | ReflectFunction | Reflector | None = None
+    judge_model: str | Model | None = None
+    key: str | Callable[..., str] | None = None
+    record: bool | Literal["required"] = True
+    limits: Limits | Mapping[str, float | None] | None = None
+    store: Store | None = None
+    reads: Reading | None = None
+
+
 @dataclass(frozen=True)
 class Manner:
-    """How a function is retried: what `retry` was given, and what it found out about the function.
+    """How a function is retried: the options of `retry`, and what they come to with this function.
 
     signature: that of the function. notes: the parameter for the notes; into: the one whose text they are appended to.
-    returns: the type that the function says it returns, if that says something. The rest is as in `retry`.
+    task: the parameter that says what the task is, or a function that says it. returns: the type that the function says
+    it returns, if that says something.
     """
 
     name: str
@@ -68,29 +118,18 @@ class Manner:
     task: str | Callable[..., str] | None
     returns: Any
     judge: Any
-    threshold: float
-    failures: type[Exception] | tuple[type[Exception], ...]
-    unsolved: Literal["best", "raise"]
-    before_retry: Callable[..., Any] | None
-    bank: str | Bank | None
-    reflect: Any
-    judge_model: str | Model | None
-    key: str | Callable[..., str] | None
-    record: bool | Literal["required"]
-    wait: Wait
-    tries: int
-    limits: Limits | Mapping[str, float | None] | None
-    store: Store | None
-    reads: Reading | None = None
+    failures: Any
+    options: RetryOptions
 
     def check(self) -> None:
         """Raises `InvalidInput` for what cannot work, so that no call has to find it out."""
+        options = self.options
         names = [name for name in self.signature.parameters if name != self.notes]
         if isinstance(self.task, str) and self.task not in names:
             has = ", ".join(names) or "none"
             raise InvalidInput(f"{self.name} has no parameter {self.task!r} for the task; it has {has}.")
-        if self.unsolved not in ("best", "raise"):
-            raise InvalidInput(f"unsolved must be 'best' or 'raise', not {self.unsolved!r}.")
+        if options.unsolved not in ("best", "raise"):
+            raise InvalidInput(f"unsolved must be 'best' or 'raise', not {options.unsolved!r}.")
         if self.evaluator is not None:
             find("evaluators", self.evaluator.name)
         elif self.judged_by_function:
@@ -100,41 +139,21 @@ class Manner:
                 "judge must be a function, an evaluator or the name of one, or the Path of a tests file, not "
                 f"{self.judge!r}."
             )
-        kinds = self.failures if isinstance(self.failures, tuple) else (self.failures,)
-        for kind in kinds:
+        failures: Any = self.failures
+        for kind in failures if isinstance(failures, tuple) else (failures,):  # pyright: ignore[reportUnknownVariableType]
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
                 raise InvalidInput(f"failures must be classes of exceptions, not {kind!r}.")
-        check_wait(self.wait)
-        self._check_types()
+        check_wait(options.wait)
+        if options.record not in (True, False, "required"):
+            raise InvalidInput(f"record must be True, False or 'required', not {options.record!r}.")
+        if options.reads is not None and not (hasattr(options.reads, "answer") and hasattr(options.reads, "attempt")):
+            raise InvalidInput(f"reads must have answer and attempt, not {options.reads!r}.")
+        if options.threshold != options.threshold:
+            raise InvalidInput(f"threshold must be a number, not {options.threshold!r}.")
+        if isinstance(options.limits, Mapping) and (named := {"trials", "tries"}.intersection(options.limits)):
+            name = named.pop()
+            raise InvalidInput(f"limits has {name!r}: write tries={options.limits[name]!r} instead.")
         _ = self.bounds
-
-    def _check_types(self) -> None:
-        given: Mapping[str, tuple[Any, tuple[type, ...]]] = {
-            "before_retry": (self.before_retry, ()),
-            "key": (self.key, (str,)),
-            "task": (self.task, (str,)),
-            "reflect": (self.reflect, (str, Model, Reflector)),
-            "judge_model": (self.judge_model, (str, Model)),
-            "bank": (self.bank, (str, Bank)),
-            "store": (self.store, (Store,)),
-        }
-        for name, (value, kinds) in given.items():
-            may_be_function = name in ("before_retry", "key", "task", "reflect")
-            if value is None or isinstance(value, kinds) or (may_be_function and callable(value)):
-                continue
-            words = ["a function"] * may_be_function + [_WORDS[kind] for kind in kinds]
-            raise InvalidInput(f"{name} must be {' or '.join(words)}, not {value!r}.")
-        if self.record not in (True, False, "required"):
-            raise InvalidInput(f"record must be True, False or 'required', not {self.record!r}.")
-        if self.reads is not None and not (hasattr(self.reads, "answer") and hasattr(self.reads, "attempt")):
-            raise InvalidInput(f"reads must have answer and attempt, not {self.reads!r}.")
-        number = isinstance(self.threshold, (int, float)) and not isinstance(self.threshold, bool)
-        if not number or self.threshold != self.threshold:
-            raise InvalidInput(f"threshold must be a number, not {self.threshold!r}.")
-        if isinstance(self.tries, bool) or not isinstance(self.tries, int) or self.tries < 1:
-            raise InvalidInput(f"tries must be a whole number from 1 on, not {self.tries!r}.")
-        if isinstance(self.limits, Mapping) and "trials" in self.limits:
-            raise InvalidInput(f"limits has 'trials': write tries={self.limits['trials']!r} instead.")
 
     @cached_property
     def asked(self) -> inspect.Signature:
@@ -145,11 +164,11 @@ class Manner:
     @cached_property
     def bounds(self) -> Limits:
         """The limits of a call. Equal results are no reason to stop, as the world may have changed meanwhile."""
-        return replace(with_limits(Limits(identical=None), self.limits), trials=self.tries)
+        return with_limits(Limits(identical=None), self.options.limits, self.options.tries)
 
     @cached_property
     def plan(self) -> Plan:
-        return Plan(self.bank is not None, self.reflect is not None)
+        return Plan(self.options.bank is not None, self.options.reflect is not None)
 
     @cached_property
     def head(self) -> Head:
@@ -175,27 +194,27 @@ class Manner:
 
     @property
     def reflects_by_function(self) -> bool:
-        return callable(self.reflect) and not hasattr(self.reflect, "ask")
+        return callable(self.options.reflect) and not hasattr(self.options.reflect, "ask")
 
     @property
     def composes(self) -> bool:
         """Whether a role is made by name or given as an object, so that it may need a model or a sandbox."""
-        return not (self.judged_by_function and (self.reflect is None or self.reflects_by_function))
+        return not (self.judged_by_function and (self.options.reflect is None or self.reflects_by_function))
 
 
 def composed(manner: Manner, objects: Mapping[str, Any], drive: Drive) -> Composition:
     """The roles that are named, and those given as objects. Raises `InvalidInput` for what cannot work."""
     config = load()
     models = Models(config)
-    model = None if manner.reflect is None or manner.reflects_by_function else models.name(manner.reflect)
+    reflect: Any = None if manner.reflects_by_function else manner.options.reflect
     recipe = Recipe(
         actor=Spec(object_name(objects["actor"])),
         evaluator=manner.evaluator or Spec(object_name(objects["evaluator"])),
         reflector=Spec(object_name(objects["reflector"])) if "reflector" in objects else Spec("verbal"),
-        strategy=Spec("evidence" if manner.reflect is None else "evidence_and_reflexion"),
+        strategy=Spec("evidence" if manner.options.reflect is None else "evidence_and_reflexion"),
         limits=manner.bounds,
-        model=model,
-        judge_model=models.name(manner.judge_model) or config.text("judge_model"),
+        model=models.name(reflect),
+        judge_model=models.name(manner.options.judge_model) or config.text("judge_model"),
         vision_model=vision_role(config),
     )
     return compose(recipe, Parts(models.open, LocalSandbox(), objects), drive)

@@ -13,20 +13,17 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextvars import ContextVar
-from os import PathLike
 from types import UnionType
 from typing import (
     Annotated,
     Any,
     Concatenate,
     Generic,
-    Literal,
     ParamSpec,
     Protocol,
     Self,
-    TypeAlias,
     TypeVar,
     Union,
     cast,
@@ -35,14 +32,12 @@ from typing import (
     overload,
 )
 
+from mulligan.app.options import taken_by
 from mulligan.core.errors import InvalidInput
-from mulligan.core.failures import Wait
-from mulligan.core.limits import Limits
-from mulligan.core.protocols import Bank, Evaluator, Model, Reflector, Store
-from mulligan.core.records import Episode, Reflection
-from mulligan.evaluators._judging import JudgeFunction, returned
+from mulligan.core.records import Episode
+from mulligan.evaluators._judging import returned
 from mulligan.functions.calls import Call, Result
-from mulligan.functions.manner import Manner, Reading
+from mulligan.functions.manner import Manner, RetryOptions
 from mulligan.functions.notes import Notes
 from mulligan.functions.results import declared_type
 from mulligan.recording.bridge import finish, is_asynchronous
@@ -56,8 +51,6 @@ B = TypeVar("B")
 TASKS = ("task", "prompt", "question", "query", "message", "input", "text")
 """Names of an argument that is taken for the task, if `retry` is told none."""
 STREAMS = "it yields its result piece by piece, and what a caller has seen of a failed try cannot be taken back"
-
-ReflectFunction: TypeAlias = Callable[[Episode], "str | Reflection | Awaitable[str | Reflection | None] | None"]
 
 
 class _Newest:
@@ -172,84 +165,27 @@ class Retry(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Retrying[P, R]: ...
 
 
-@overload
-def retry(function: Callable[..., Coroutine[Any, Any, R]], /) -> AsyncRetrying[..., R]: ...
-@overload
-def retry(function: Callable[..., R], /) -> Retrying[..., R]: ...
-@overload
-def retry(
-    *,
-    judge: JudgeFunction | Evaluator | str | PathLike[str] | None = ...,
-    tries: int = ...,
-    wait: Wait = ...,
-    notes: str | None = ...,
-    task: str | Callable[..., str] | None = ...,
-    threshold: float = ...,
-    failures: type[Exception] | Sequence[type[Exception]] = ...,
-    unsolved: Literal["best", "raise"] = ...,
-    before_retry: Callable[..., Any] | None = ...,
-    bank: str | Bank | None = ...,
-    reflect: str | Model | ReflectFunction | Reflector | None = ...,
-    judge_model: str | Model | None = ...,
-    key: str | Callable[..., str] | None = ...,
-    record: bool | Literal["required"] = ...,
-    limits: Limits | Mapping[str, float | None] | None = ...,
-    store: Store | None = ...,
-    reads: Reading | None = ...,
-) -> Retry: ...
-def retry(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    judge: JudgeFunction | Evaluator | str | PathLike[str] | None = None,
-    tries: int = 3,
-    wait: Wait = None,
-    notes: str | None = "notes",
-    task: str | Callable[..., str] | None = None,
-    threshold: float = 1.0,
-    failures: type[Exception] | Sequence[type[Exception]] = Exception,
-    unsolved: Literal["best", "raise"] = "best",
-    before_retry: Callable[..., Any] | None = None,
-    bank: str | Bank | None = None,
-    reflect: str | Model | ReflectFunction | Reflector | None = None,
-    judge_model: str | Model | None = None,
-    key: str | Callable[..., str] | None = None,
-    record: bool | Literal["required"] = True,
-    limits: Limits | Mapping[str, float | None] | None = None,
-    store: Store | None = None,
-    reads: Reading | None = None,
-) -> Any:
+class _Retry(Protocol[Q]):
+    """What a type checker sees of `retry`."""
+
+    @overload
+    def __call__(self, function: Callable[..., Coroutine[Any, Any, R]], /) -> AsyncRetrying[..., R]: ...
+    @overload
+    def __call__(self, function: Callable[..., R], /) -> Retrying[..., R]: ...
+    @overload
+    def __call__(self, *args: Q.args, **options: Q.kwargs) -> Retry: ...
+
+
+def _taking(record: Callable[Q, RetryOptions]) -> Callable[[Callable[..., Any]], _Retry[Q]]:
+    return cast(Any, taken_by(record))
+
+
+@_taking(RetryOptions)
+def retry(function: Callable[..., Any] | None = None, /, **named: Any) -> Any:
     """A decorator: the function is called again with what failed, until the judge has nothing to object.
 
     Retrying repeats what the function does: let `before_retry` undo it. No model is needed. Without options, as
     `@mulligan.retry`, it needs no parentheses.
-
-    Args:
-        judge: a function of the answer, and of arguments of the decorated one that it names before it (`task` is
-            always known). It returns a bool, a score, (score, "why"), a `Feedback`, or None for no objection; or it
-            raises, which is a no with that message. Or an evaluator, by name ("exact_match:42", "command:pytest -q") or
-            as an object; or the `Path` of a file of tests for the code that the function returns.
-        tries: calls of the function at most.
-        notes: the parameter that gets the notes (`Notes`, a text; empty at first). The one annotated as `Notes` is
-            found by itself. If it names another parameter, its text gets the notes appended. None: no notes.
-        task: the parameter that says what the task is, or a function of the arguments that says it. None: one named
-            task, prompt, question, …; else the first text.
-        threshold: the score from which a try is right.
-        failures: exceptions of the function that are a failed try. Any other is raised at once, as is `InvalidInput`.
-        unsolved: if no try was right, the "best" result is returned, or `NotSolved` is raised ("raise"). It is always
-            raised if no try returned anything.
-        before_retry: called before each try after the first, with the notes if it takes an argument.
-        bank: the agent whose lessons the notes bring and who learns from the call; or a bank.
-        reflect: writes a lesson after each failed try: a model by name or object, or a function of the episode.
-        judge_model: of an evaluator that asks one.
-        key: of a call, or a function of its arguments. A call that was cut off (killed, over budget) and is made again
-            with the same key repeats no finished try. None: of function, judge and arguments, if these have a JSON
-            form.
-        record: whether a file keeps the tries. A store that fails is a warning, and the call goes on; "required"
-            raises its error.
-        limits: besides the tries, such as {"seconds": 60}.
-        store: where the tries are kept; by default the configured one.
-        reads: what the judge is shown of a result, and what the record keeps of it. None: the result itself.
 
     Returns:
         A decorator for a function or method, synchronous or not. What it returns has `run(…)`, which gives a `Result`
@@ -259,6 +195,9 @@ def retry(
         InvalidInput: when the function is decorated, for what cannot work.
     """
 
+    options: RetryOptions = RetryOptions.from_call("retry", (), named)
+    failures: Any = options.failures
+
     def decorate(function: Callable[..., Any]) -> Any:
         if isinstance(function, (classmethod, staticmethod)):
             bare = cast("staticmethod[..., Any]", function)
@@ -266,30 +205,19 @@ def retry(
         name = _checked_name(function)
         inner = inspect.unwrap(function)
         signature = _signature(function, name)
-        noted, into = _where_notes_go(name, signature, _annotations(inner), notes, optional=judge is None)
+        optional = options.judge is None
+        noted, into = _where_notes_go(name, signature, _annotations(inner), options.notes, optional=optional)
         names = [one for one in signature.parameters if one != noted]
         manner = Manner(
-            name=name,
-            signature=signature,
-            notes=noted,
-            into=into,
-            task=task or next((one for one in TASKS if one in names), None),
+            name,
+            signature,
+            noted,
+            into,
+            options.task or next((one for one in TASKS if one in names), None),
             returns=declared_type(inner),
-            judge=returned if judge is None else judge,
-            threshold=threshold,
-            failures=tuple(failures) if isinstance(failures, (list, tuple, set, frozenset)) else failures,  # pyright: ignore[reportArgumentType]
-            wait=wait,
-            unsolved=unsolved,
-            before_retry=before_retry,
-            bank=bank,
-            reflect=reflect,
-            judge_model=judge_model,
-            key=key,
-            record=record,
-            tries=tries,
-            limits=limits,
-            store=store,
-            reads=reads,
+            judge=returned if options.judge is None else options.judge,
+            failures=tuple(failures) if isinstance(failures, (list, tuple, set, frozenset)) else failures,  # pyright: ignore[reportUnknownArgumentType]
+            options=options,
         )
         manner.check()
         kind = cast(Any, AsyncRetrying if is_asynchronous(inner) else Retrying)
@@ -335,8 +263,6 @@ def _where_notes_go(
         return annotated[0], None
     if notes is None:
         return None, None
-    if not isinstance(notes, str):
-        raise InvalidInput(f"notes must name a parameter, not {notes!r}.")
     if notes == "notes" and notes in parameters:
         return notes, None
     if notes in parameters:

@@ -11,6 +11,7 @@ from typing import Any
 
 from mulligan.app.config import load
 from mulligan.app.model_roles import Models
+from mulligan.app.options import fields
 from mulligan.app.runner import Runner, log, restart_seed
 from mulligan.app.session import Session
 from mulligan.bench.harness.banks import with_memory
@@ -64,9 +65,9 @@ class Bench:
         """
         config = self.plan.config
         models = Models(config)
-        choice = replace(self.asked, model=models.name(model), **changes)
+        choice = self.asked.changed(model=models.name(model), **changes)
         if reflects is not None:
-            choice = replace(choice, reflect_model=models.name(reflects))
+            choice = choice.changed(reflect_model=models.name(reflects))
         plan = self._with(choice)
         async with self._alone(choice.memory == "online"), open_store(config.store) as store:
             run = f"i{secrets.token_hex(4)}"
@@ -96,7 +97,7 @@ class Bench:
         chosen = chosen_method(self.plan.name, self.plan.benchmark, choice)
         if chosen.notice and chosen.notice != self.plan.notice:
             log.warning(chosen.notice)
-        choice = replace(choice, method=chosen.name, strategy=chosen.strategy)
+        choice = choice.changed(method=chosen.name, strategy=chosen.strategy)
         return replace(self.plan, choice=choice, method=chosen.method)
 
     @asynccontextmanager
@@ -130,7 +131,7 @@ def open_bench(options: Mapping[str, Json]) -> Bench:
 
 def options_of(benchmark: str, given: Mapping[str, Any]) -> dict[str, Json]:
     """The options as JSON for the metadata of a sample. Raises `InvalidInput` for an unknown one."""
-    unknown = sorted(set(given) - set(BenchOptions.__dataclass_fields__))
+    unknown = sorted(set(given) - set(fields(BenchOptions)))
     if unknown:
         raise InvalidInput(f"A benchmark takes no option {unknown[0]!r}.")
     cases: Any = given.get("cases", ())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 
 from mulligan.app.config import load, located_model
 from mulligan.app.graphs import open_graph
-from mulligan.app.options import taken_by
+from mulligan.app.options import fields, taken_by
 from mulligan.app.session import DEFAULT_MODEL, opened_store
 from mulligan.app.workspaces import Notice
 from mulligan.core.codec import event_from_json, from_json
@@ -76,9 +76,9 @@ async def ask_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
     )
     chat = model if isinstance(model, BaseChatModel) else chat_model(model)
     if options.max_tokens is None:
-        options = replace(options, max_tokens=_of_embedded(chat, "max_tokens", DRAFT_TOKENS))
+        options = options.changed(max_tokens=_of_embedded(chat, "max_tokens", DRAFT_TOKENS))
     if options.temperatures is None:
-        options = replace(options, temperatures=_of_embedded(chat, "temperature", list(TEMPERATURES)))
+        options = options.changed(temperatures=_of_embedded(chat, "temperature", list(TEMPERATURES)))
     located = _located(graph)
     named_all = located is not None and not isinstance(model, BaseChatModel) and isinstance(options.bank, str | None)
     request: dict[str, Json] = {**options.to_json(), "model": cast(Json, model), "graph": located} if named_all else {}
@@ -110,7 +110,7 @@ async def resume_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
             check_resumable(episode)
             raise InvalidInput(f"Run {episode.run} asked no graph. To resume it: mulligan runs resume {episode.run}")
         request: Mapping[str, Any] = episode.head.settings[ASKED]
-        followed: dict[str, Any] = {one.name: getattr(given, one.name) for one in fields(Followed)}
+        followed: dict[str, Any] = {name: getattr(given, name) for name in fields(Followed)}
         values: dict[str, Any] = {**BEFORE, **request, **followed, "store": at}
         options = GraphOptions(episode.task.prompt, **values)
         graph = open_graph(request["graph"], options.user, options.password, options.database)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields
 from typing import TYPE_CHECKING, Any
 
-from mulligan.app.options import Options, option, options
+from mulligan.app.options import Options, fields, option, options, place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +55,7 @@ class ResumeGraphOptions(Followed):
     Attributes:
     """
 
-    run: str = field(kw_only=False)
+    run: str = place(kw_only=False)
 
 
 @options
@@ -83,8 +82,8 @@ class GraphOptions(Followed):
             without one, else the model's own).
     """
 
-    question: str = field(kw_only=False)
-    graph: str | Path | Mapping[str, Any] | Graph = field(kw_only=False)
+    question: str = place(kw_only=False)
+    graph: str | Path | Mapping[str, Any] | Graph = place(kw_only=False)
     user: str | None = option("NAME", default=None)
     database: str | None = option("NAME", default=None)
     model: str | BaseChatModel | None = option("MODEL", "-m", default=None)
@@ -102,5 +101,5 @@ class GraphOptions(Followed):
 
     def to_json(self) -> dict[str, Json]:
         """What a record keeps, so that the run can be resumed: not who follows it, and no password."""
-        followed = {one.name for one in fields(Followed)}
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {*followed, "question"}}
+        kept = fields(GraphOptions).keys() - fields(Followed).keys() - {"question"}
+        return {name: getattr(self, name) for name in fields(GraphOptions) if name in kept}

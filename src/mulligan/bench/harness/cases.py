@@ -127,7 +127,7 @@ class Opener:
                 f"Run {run.id} was started from Python with a strategy of its own ({choice.strategy}): resume it "
                 "there, with mulligan.resume_benchmark(id, strategy=…)."
             )
-        plan = self.plan(choice if parallel is None else replace(choice, parallel=parallel))
+        plan = self.plan(choice if parallel is None else choice.changed(parallel=parallel))
         async with self.cases(plan) as cases:
             if differs := differences(run.rests_on, plan.rests_on(cases.parts)):
                 otherwise = "begin a new run, without --resume"

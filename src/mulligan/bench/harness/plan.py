@@ -6,7 +6,7 @@ import os
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +15,7 @@ from mulligan.app.compose import Drive, Parts, compose
 from mulligan.app.compose import environment as open_environment
 from mulligan.app.config import Config, choose_model, located_model, prompts_folder
 from mulligan.app.foresight import foresight_of
-from mulligan.app.options import Budget, Course, Roles, option, options, options_in
+from mulligan.app.options import Budget, Course, Roles, fields, option, options, options_in, place
 from mulligan.app.plugins import build, find, names, parse_spec
 from mulligan.app.recipe import Recipe
 from mulligan.app.scaling import scaled
@@ -64,7 +64,7 @@ class BenchOptions(Course, Roles, Budget):
         sandbox: auto (default), strict, or a level that `mulligan doctor` names.
     """
 
-    benchmark: str = field(kw_only=False)
+    benchmark: str = place(kw_only=False)
     method: str | None = option("NAME", default=None)
     strategy: str | None = option("NAME", "-s", default=None)
     model: str | None = option("MODEL", "-m", default=None)
@@ -308,7 +308,7 @@ def make_plan(choice: BenchOptions, config: Config, sandbox: Sandbox) -> BenchPl
     files = find_data(benchmark, data or choice.data)
     cases = chosen_cases(in_phases(benchmark.load(files)), choice)
     files = [*files, *(benchmark.beside() if isinstance(benchmark, Rests) else ())]
-    choice = replace(choice, method=chosen.name, strategy=chosen.strategy)  # the record gets the full names
+    choice = choice.changed(method=chosen.name, strategy=chosen.strategy)  # the record gets the full names
     return BenchPlan(choice, name, benchmark, chosen.method, cases, hashed(files), config, chosen.notice)
 
 
@@ -378,8 +378,7 @@ def family_in(id: str) -> str:
 
 def choice_json(choice: BenchOptions) -> dict[str, Any]:
     """The options as JSON, with absolute paths, so that a resume finds files from any folder."""
-    names = [it.name for it in options_in(BenchOptions) if not (it.same_as or it.into)]
-    values = {name: value for name, value in asdict(choice).items() if name in (*names, "benchmark")}
+    values = {it.name: getattr(choice, it.name) for it in options_in(BenchOptions) if not (it.same_as or it.into)}
     models = {name: getattr(choice, name) for name in ("model", "reflect_model", "judge_model")}
     values["trials"] = values.pop("tries")
     return {
@@ -388,7 +387,7 @@ def choice_json(choice: BenchOptions) -> dict[str, Any]:
         "benchmark": absolute(choice.benchmark) if reader_of(choice.benchmark) else choice.benchmark,
         "agent": absolute(choice.agent) if choice.agent and os.sep in choice.agent else choice.agent,
         "data": absolute(choice.data),
-        "limits": values["limits"] or {},
+        "limits": asdict(choice.limits) if isinstance(choice.limits, Limits) else choice.limits or {},
         "settings": values["settings"] or {},
         "cases": list(choice.cases),
     }
@@ -402,7 +401,7 @@ def no_stream(run: BenchRun) -> None:
 
 def choice_of(options: Mapping[str, Any]) -> BenchOptions:
     """Read what `choice_json` wrote, in this version or an older one; options that a newer one added are left out."""
-    known = BenchOptions.__dataclass_fields__
+    known = fields(BenchOptions)
     return BenchOptions(**{name: value for name, value in options_of_today(options).items() if name in known})
 
 

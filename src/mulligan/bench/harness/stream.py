@@ -312,11 +312,10 @@ class _Stream:
         """Of this leg, with the bank of this agent."""
         base = self.choice.base
         ids = [case.id for case in in_order(self.cases, base.seed, leg.order)]
-        choice = replace(base, cases=ids, limit=None, shuffle=False, scale=leg.arm.scale or base.scale)
+        choice = base.changed(cases=ids, limit=None, shuffle=False, scale=leg.arm.scale or base.scale)
         if leg.arm.memory is None:
             return choice
-        return replace(
-            choice,
+        return choice.changed(
             memory="frozen" if leg.arm.control == "unrelated" else "online",
             agent_id=bank,
             taught=self.first_phase if leg.arm.control == "stale" else None,
@@ -327,8 +326,7 @@ class _Stream:
         """Of the run over other tasks that fills the bank of this control."""
         base = self.choice.base
         assert self.choice.unrelated is not None
-        return replace(
-            base,
+        return base.changed(
             benchmark=self.choice.unrelated,
             method=None,
             strategy=None,
