@@ -94,6 +94,27 @@ _server = _Server()
 atexit.register(_server.stop)
 
 
+class Begun:
+    """A job that runs, and this end of its streams."""
+
+    def __init__(self, spec: Spec) -> None:
+        """Start the job. Its standard input is empty."""
+        self.scratch = spec["scratch"]
+        self.stdout, out = os.pipe()
+        self.stderr, err = os.pipe()
+        null = os.open(os.devnull, os.O_RDONLY)
+        try:
+            self.control, first = submit(spec, null, out, err)
+        except BaseException:
+            os.close(self.stdout)
+            os.close(self.stderr)
+            raise
+        finally:
+            for fd in (null, out, err):
+                os.close(fd)
+        self.control.sendall(first)
+
+
 def submit(spec: Spec, stdin: int, stdout: int, stderr: int) -> tuple[socket.socket, bytes]:
     """Ask for a job. Returns its control socket and what to send over it first; the descriptors stay the caller's."""
     control, theirs = socket.socketpair()
