@@ -21,7 +21,7 @@ from mcp_parts.processes import Command, running
 
 from mulligan.app.memory import open_bank
 from mulligan.hooks.project import project_id
-from mulligan.hooks.signature import digest, signature
+from mulligan.sessions.signature import digest, signature
 
 OUTPUT = "Traceback (most recent call last):\n  File \"/a/b.py\", line 3\nModuleNotFoundError: No module named 'yaml'"
 CALL: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "python app.py"}}

@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 LAYERS: Mapping[str, Collection[str]] = {
     "core": ("core",),
     "text": ("text",),
-    "real parts": ("recording", "oracle", "models", "sandbox", "store", "workspace", "web"),
+    "real parts": ("recording", "oracle", "models", "sandbox", "sessions", "store", "workspace", "web"),
     "plug-ins": ("actors", "evaluators", "reflectors", "strategies", "foresights", "tools"),
     "features": ("bank", "graphs", "agentfile", "hooks"),
     "composition": ("app", "bench", "functions", "."),

@@ -8,9 +8,9 @@ import pytest
 
 from conftest import Mulligan
 from mulligan.app.sessions import project_bank
-from mulligan.hooks.events import Notice
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.project import PREFIX, USER, project_id
+from mulligan.sessions.events import Notice
 
 
 @pytest.fixture(params=["one store", "two stores"])

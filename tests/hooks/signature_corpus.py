@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from mulligan.hooks.signature import digest, signature
+from mulligan.sessions.signature import digest, signature
 
 FOLDER = Path(__file__).parent / "outputs"
 HELD_BACK = {"gradle", "systemd", "psql", "mypy"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mulligan.hooks.agents import NAMES, agent
-from mulligan.hooks.events import Notice
+from mulligan.sessions.agents import NAMES, agent
+from mulligan.sessions.events import Notice
 
 OUTPUT = "ls: cannot access '/x': No such file or directory"
 COMMON = {"session_id": "s1", "transcript_path": "/t/s1.jsonl", "cwd": "/p"}
@@ -30,12 +30,17 @@ def read(name: str, payload: Mapping[str, Any], **environ: str) -> Notice | None
 def test_every_agent_is_complete() -> None:
     for name in NAMES:
         one = agent(name)
-        assert name == one.NAME
-        assert {"start", "stop", "end"} <= {hook.moment for hook in one.HOOKS}
-        assert one.SETTINGS.project
-        for hook in one.HOOKS:
+        assert name == one.name
+        assert {"start", "stop", "end"} <= {hook.moment for hook in one.hooks}
+        assert one.settings.project
+        for hook in one.hooks:
             notice = Notice(name, hook.moment, "s", "/p", hook.event)
-            for answer in (one.answer(notice, "text"), one.ask(notice, "why?"), one.deny(notice, "no")):
+            for answer in (
+                one.answer(notice, "text"),
+                one.hold(notice, "why?"),
+                one.ask(notice, "sure?"),
+                one.deny(notice, "no"),
+            ):
                 assert not answer or isinstance(json.loads(answer), dict)
     with pytest.raises(KeyError):
         agent("emacs")
@@ -51,7 +56,7 @@ def test_an_event_that_is_not_known_means_nothing(name: str, payload: dict[str, 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_fields_of_an_odd_kind_break_nothing(name: str) -> None:
-    for hook in agent(name).HOOKS:
+    for hook in agent(name).hooks:
         odd: dict[str, Any] = {
             "hook_event_name": hook.event,
             "event": hook.event,
@@ -114,6 +119,35 @@ def test_claude_names_its_sub_agents() -> None:
     assert main.subagent == ""
 
 
+ALLOWS = {
+    # holds at a stop, says that it was held, asks the user about a call, stops in a row
+    "claude": (True, True, True, 8),
+    "codex": (True, True, False, 0),
+    "gemini": (True, True, False, 0),
+    "opencode": (False, True, False, 0),
+    "qwen": (True, False, False, 0),
+    "cursor": (True, True, False, 5),
+    "copilot": (True, False, True, 0),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_hooks_may_do_with_an_agent(name: str) -> None:
+    one = agent(name)
+    assert (one.holds, one.says_held, one.asks, one.holds_in_row) == ALLOWS[name]
+    stop, call = (Notice(name, "stop", "s", "/p", event) for event in (one.stop, one.before_tool))
+    assert bool(one.hold(stop, "go on")) is one.holds
+    assert bool(one.ask(call, "sure?")) is one.asks
+    assert "never" in one.deny(call, "never")
+    assert (one.hold(call, "x"), one.deny(stop, "x"), one.ask(stop, "x")) == ("", "", "")
+
+
+def test_cursor_says_how_often_it_was_held() -> None:
+    stop = {"hook_event_name": "stop", "conversation_id": "s", "workspace_roots": ["/p"], "status": "completed"}
+    held = [read("cursor", {**stop, "loop_count": count}) for count in (0, 2)]
+    assert [one and one.stop_hook_active for one in held] == [False, True]
+
+
 @pytest.mark.parametrize("name", ["claude", "codex", "qwen"])
 def test_the_answers_of_claude_and_those_who_took_them_over(name: str) -> None:
     one = agent(name)
@@ -131,7 +165,7 @@ def test_the_answers_of_claude_and_those_who_took_them_over(name: str) -> None:
     for silent in ("Stop", "SessionEnd"):
         assert one.answer(Notice(name, "stop", "s", "/p", silent), "text") == ""
     stop = Notice(name, "stop", "s", "/p", "Stop")
-    assert json.loads(one.ask(stop, "what?")) == {"decision": "block", "reason": "what?"}
+    assert json.loads(one.hold(stop, "what?")) == {"decision": "block", "reason": "what?"}
 
 
 # --- Codex CLI
@@ -229,7 +263,7 @@ def test_the_answers_of_gemini() -> None:
     before = Notice("gemini", "before_tool", "s", "/p", "BeforeTool")
     assert one.answer(before, "text") == ""
     assert json.loads(one.deny(before, "why")) == {"decision": "deny", "reason": "why"}
-    assert json.loads(one.ask(Notice("gemini", "stop", "s", "/p", "AfterAgent"), "what?")) == {
+    assert json.loads(one.hold(Notice("gemini", "stop", "s", "/p", "AfterAgent"), "what?")) == {
         "decision": "deny",
         "reason": "what?",
     }

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.hooks.corrections import correction_in, lasts
-from mulligan.hooks.events import QUESTION
+from mulligan.sessions.corrections import correction_in, lasts
+from mulligan.sessions.events import QUESTION
 
 CORPUS: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("corrections.toml").read_text("utf-8"))
 
@@ -21,7 +21,7 @@ def each(kind: str) -> list[str]:
 
 
 def test_every_language_has_examples() -> None:
-    words = files("mulligan.hooks").joinpath("corrections.toml").read_text("utf-8")
+    words = files("mulligan.sessions").joinpath("corrections.toml").read_text("utf-8")
     assert CORPUS.keys() == tomllib.loads(words).keys()
     assert all(len(language[kind]) >= 12 for language in CORPUS.values() for kind in ("corrects", "none"))
 

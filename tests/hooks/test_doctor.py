@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_install import hooks
 
-from mulligan.hooks.agents import agent
+from mulligan.sessions.agents import agent
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_hooks_that_are_paused_or_in_two_files_are_named(home: Path) -> None:
     hooks(home, "resume", str(home))
     hooks(home, "resume")
     hooks(home, "install", "claude", "--project", "--yes")
-    shared = home / "project" / agent("claude").SETTINGS.local
+    shared = home / "project" / agent("claude").settings.local
     assert f"The same hooks stand in {shared}" in doctor(home, status=1)
 
 
@@ -128,7 +128,7 @@ def test_hooks_that_are_paused_or_in_two_files_are_named(home: Path) -> None:
 def test_each_hook_is_tried_or_said_not_to_be(home: Path, name: str, untried: list[str]) -> None:
     hooks(home, "install", name, "--yes")
     lines = [line.split(maxsplit=1) for line in doctor(home).splitlines() if line.startswith("  ")]
-    assert sorted(event for event, _ in lines) == sorted(hook.event for hook in agent(name).HOOKS)
+    assert sorted(event for event, _ in lines) == sorted(hook.event for hook in agent(name).hooks)
     assert [event for event, said in lines if said.startswith("not tried")] == untried
 
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from mulligan.app.sessions import LOCK, project_bank
 from mulligan.cli.hooks.forget import command
 from mulligan.core.lessons import Selection
-from mulligan.hooks.events import Notice
 from mulligan.hooks.journal import Journal
+from mulligan.sessions.events import Notice
 
 BANK = "project:p"
 

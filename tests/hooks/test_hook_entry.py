@@ -16,13 +16,12 @@ import pytest
 from terminals import terminal
 
 from mulligan.app.memory import open_bank
-from mulligan.hooks import agents, status
-from mulligan.hooks.events import Notice
+from mulligan.hooks import status
 from mulligan.hooks.journal import FILE, Journal, fallback_errors
 from mulligan.hooks.project import USER, project_id
 from mulligan.hooks.recall import CHARACTERS, without_own
-from mulligan.hooks.signature import digest, signature
 from mulligan.hooks.status import status_of
+from mulligan.sessions.signature import digest, signature
 
 OUTPUT = "Traceback (most recent call last):\n  File \"/a/app.py\", line 3\nModuleNotFoundError: No module named 'yaml'"
 SAME = OUTPUT.replace("/a/app.py", "/other/place.py").replace("line 3", "line 77")
@@ -505,11 +504,6 @@ def test_nobody_is_asked_unless_a_person_wants_it(place: Place) -> None:
     with Journal() as journal:
         journal.set("why", "openai:gpt-4o-mini")
     assert not asked(place)
-
-
-@pytest.mark.parametrize(("agent", "event"), [("cursor", "stop"), ("copilot", "agentStop"), ("opencode", "stop")])
-def test_an_agent_whose_answer_nobody_reads_is_not_asked(agent: str, event: str) -> None:
-    assert not agents.agent(agent).ask(Notice(agent, "stop", "s", "/p", event), "why?")
 
 
 def test_a_store_that_is_another_file_in_each_folder_is_not_used(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from mulligan.core.worth import is_withheld
 from mulligan.hooks import journal as journals
-from mulligan.hooks.events import Notice
 from mulligan.hooks.journal import FALLBACK, FILE, Journal, fallback_errors, swallow
+from mulligan.sessions.events import Notice
 
 START = Notice("claude", "start", "s1", "/p", source="startup", transcript="/t")
 FAILED = Notice("claude", "failure", "s1", "/p", call="c1", transcript="/t")
@@ -223,7 +223,7 @@ def test_two_processes_at_once_show_a_lesson_once(home: Path) -> None:
     with Journal() as journal:
         journal.seen(START, "p")
     code = (
-        "import sys, time\nfrom mulligan.hooks.journal import Journal\nfrom mulligan.hooks.events import Notice\n"
+        "import sys, time\nfrom mulligan.hooks.journal import Journal\nfrom mulligan.sessions.events import Notice\n"
         "notice = Notice('claude', 'failure', 's1', '/p')\n"
         "with Journal(wait=60) as journal:\n"
         "    print('ready', flush=True)\n    sys.stdin.readline()\n"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from forked import run_forked
 
-from mulligan.hooks.agents import NAMES, agent
+from mulligan.sessions.agents import NAMES, agent
 
 ODD = '{"model": "opus",\n\n   "hooks": {"Stop": [ {"hooks": [{"type": "command", "command": "say done"}]} ],\n\t"Über": []}}'
 
@@ -51,7 +51,7 @@ def commands(file: Path) -> list[str]:
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "copilot"])
 @pytest.mark.parametrize("there", [None, "{}", ODD, '{\n    "a": [\n    ]\n}\n'], ids=["none", "empty", "odd", "other"])
 def test_a_file_is_given_back_byte_for_byte(home: Path, name: str, there: str | None) -> None:
-    settings = agent(name).SETTINGS
+    settings = agent(name).settings
     file = home / settings.folder.removeprefix("~/") / settings.user
     if there is not None and file.suffix == ".json":
         file.parent.mkdir(parents=True)
@@ -104,7 +104,7 @@ def test_a_hook_of_the_user_with_our_name_in_its_path_stays(home: Path, own: str
 def test_limits_are_in_the_unit_of_each_agent(home: Path) -> None:
     hooks(home, "install", "gemini", "codex", "--yes")
     for name, least in (("gemini", 1000), ("codex", 1)):
-        file = home / f".{name}" / agent(name).SETTINGS.user
+        file = home / f".{name}" / agent(name).settings.user
         entries = [h for groups in json.loads(file.read_text())["hooks"].values() for g in groups for h in g["hooks"]]
         assert {least <= hook["timeout"] < least * 60 for hook in entries} == {True}
 

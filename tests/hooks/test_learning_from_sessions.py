@@ -40,12 +40,12 @@ from mulligan.core.operations import acting_as
 from mulligan.core.protocols import TranscriptFormat
 from mulligan.core.records import Lesson, Origin
 from mulligan.hooks.entry import respond
-from mulligan.hooks.events import QUESTION, Call, Notice
 from mulligan.hooks.journal import FILE, Journal
 from mulligan.hooks.learning import events_since, evidence_of
 from mulligan.hooks.project import project_id
-from mulligan.hooks.signature import digest, keys, signature
 from mulligan.hooks.status import status_of
+from mulligan.sessions.events import QUESTION, Call, Notice
+from mulligan.sessions.signature import digest, keys, signature
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"
 FAILS: tuple[Any, ...] = ("sh", "pytest tests", MISSING, 1)

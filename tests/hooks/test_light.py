@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mulligan.hooks.events import Notice
+from mulligan.sessions.events import Notice
 
 
 def test_a_notice_is_a_named_tuple() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mulligan.core.errors import InvalidInput
-from mulligan.hooks.agents import agent
 from mulligan.hooks.packaging import package
 from mulligan.hooks.project import project_id
+from mulligan.sessions.agents import agent
 
 
 def test_each_package_has_the_hooks_the_skill_and_the_server(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_each_package_has_the_hooks_the_skill_and_the_server(tmp_path: Path) -> 
     for name, place in (("claude", "claude/mulligan"), ("codex", "codex/mulligan"), ("gemini", "gemini")):
         folder = tmp_path / "out" / place
         hooks = json.loads((folder / "hooks" / "hooks.json").read_text())["hooks"]
-        assert list(hooks) == [hook.event for hook in agent(name).HOOKS]
+        assert list(hooks) == [hook.event for hook in agent(name).hooks]
         for event, ((group,),) in ((event, (groups,)) for event, groups in hooks.items()):
             served = [hook for hook in group["hooks"] if hook["type"] == "mcp_tool"]
             started = [hook["command"] for hook in group["hooks"] if hook["type"] == "command"]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.app.transcripts import read_transcript
-from mulligan.hooks.events import Call, Said
-from mulligan.hooks.pairs import Found, State, find, happened
-from mulligan.hooks.signature import digest, signature
+from mulligan.sessions.events import Call, Said
+from mulligan.sessions.pairs import Found, State, find, happened
+from mulligan.sessions.signature import digest, signature
 from mulligan.text.safeguards import going_around
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"

@@ -14,9 +14,9 @@ from mulligan.app.config import Config, load, project_here
 from mulligan.app.memory import open_bank
 from mulligan.app.trusting import trust
 from mulligan.core.home import home
-from mulligan.hooks.events import Notice
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.project import FILE, PREFIX, allow, project_id, project_of
+from mulligan.sessions.events import Notice
 
 URL = "https://git.acme.dev/team/shop.git"
 CLAIM = "git.acme.dev/team/shop"

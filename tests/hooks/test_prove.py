@@ -19,10 +19,10 @@ from coding_agents import CLAUDE, FAILS, MENDS, desk
 from mulligan.bench.harness.proof import Plan, ProofTask, Row
 from mulligan.bench.report.proof import proof_report, verdict
 from mulligan.cli.main import main
-from mulligan.hooks.agents import agent as hook_agent
 from mulligan.hooks.entry import answer
-from mulligan.hooks.events import Notice
 from mulligan.hooks.journal import Journal
+from mulligan.sessions.agents import agent as hook_agent
+from mulligan.sessions.events import Notice
 
 STUDY = Path(__file__).parents[2] / "studies" / "hooks"
 AGENT = f"""

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.hooks.commands import only_looks, parts, plain
-from mulligan.hooks.events import Call
-from mulligan.hooks.pairs import State, find
+from mulligan.sessions.commands import only_looks, parts, plain
+from mulligan.sessions.events import Call
+from mulligan.sessions.pairs import State, find
 
 SESSIONS = tomllib.loads(Path(__file__).with_name("remedies.toml").read_text("utf-8"))
 CASES: list[dict[str, Any]] = [*SESSIONS["teaches"], *SESSIONS["more"]["teaches"]]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from signature_corpus import alike, corpus, parts, unlike
 
 from mulligan.bank.learn import facts
-from mulligan.hooks import events
-from mulligan.hooks.signature import LINES, digest, keys, normalised, signature
+from mulligan.sessions import events
+from mulligan.sessions.signature import LINES, digest, keys, normalised, signature
 
 NAMES = st.text(string.ascii_lowercase, min_size=3, max_size=9)
 FOLDERS = st.lists(st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=8), min_size=1, max_size=4)
@@ -129,7 +129,7 @@ LONG = [
 def test_of_a_long_line_only_the_beginning_is_read(line: str) -> None:
     """A pattern keeps all threads waiting, that of the deadline too. Unbounded, some of these take hours."""
     code = (
-        "import sys; from mulligan.hooks.signature import signature; from mulligan.hooks.recall import without_own\n"
+        "import sys; from mulligan.sessions.signature import signature; from mulligan.hooks.recall import without_own\n"
         "text = sys.stdin.read()\nprint(signature(text) == signature(without_own(text)) == ('first',))"
     )
     given = f"error: first\n{line} error: boom"

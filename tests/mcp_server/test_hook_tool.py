@@ -16,12 +16,12 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.project import project_id
-from mulligan.hooks.signature import digest, signature
 from mulligan.mcp_server.http import Listening, serve_http
 from mulligan.mcp_server.server import run_tool
 from mulligan.mcp_server.tool import Call, Reply
 from mulligan.mcp_server.tools import select_tools
 from mulligan.mcp_server.tools.hook import TOOL
+from mulligan.sessions.signature import digest, signature
 
 OUTPUT = "ModuleNotFoundError: No module named 'yaml'"
 

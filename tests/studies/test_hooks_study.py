@@ -17,7 +17,7 @@ from mulligan.app.sessions import project_bank
 from mulligan.bench.harness.proof import Plan, ProofTask, Row
 from mulligan.bench.report.proof import proof_report
 from mulligan.core.lessons import Selection
-from mulligan.hooks.signature import digest, signature
+from mulligan.sessions.signature import digest, signature
 
 STUDY = Path(__file__).parents[2] / "studies" / "hooks"
 TASKS: list[dict[str, str]] = tomllib.loads((STUDY / "tasks.toml").read_text())["task"]

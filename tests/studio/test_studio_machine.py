@@ -12,9 +12,9 @@ from seed_agents import lay
 from studio_kit import HOSTILE, studio_client
 
 from mulligan.app.memory import open_bank
-from mulligan.hooks.events import Notice
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.project import project_id
+from mulligan.sessions.events import Notice
 
 HEAD = "---\nname: tried\ndescription: d <b>\nversion: '1'\npattern: oneshot\n---\nAnswer <script>alert(1)</script>.\n"
 

@@ -16,6 +16,7 @@ from mulligan.core.episode import newest_state
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.protocols import Checkout, Job, Journal, Prompts, Ran, Reply, Sandbox, Workspace
 from mulligan.core.records import Artifact, Attempt, Episode, Json, Outcome, Past, Step, kept_text
+from mulligan.sessions.agents import NAMES, agent
 from mulligan.text.command_lines import split_line
 from mulligan.text.formatting import TOKENS, past_text, task_text
 from mulligan.text.thoughts import answer_of
@@ -40,15 +41,6 @@ HOMES = (
     *("~/.npm", "~/.yarn", "~/.bun", "~/.cargo", "~/go", "~/.gradle", "~/.m2", "~/.nuget"),
 )
 """Where the usual agents keep their sessions and settings, and the tools that they run their caches."""
-
-AGENTS = {
-    "claude": "claude -p --permission-mode acceptEdits",
-    "codex": "codex exec --sandbox workspace-write -",
-    "gemini": "gemini --approval-mode auto_edit",
-    "opencode": "opencode run {prompt}",
-    "qwen": "qwen --approval-mode auto-edit",
-}
-"""Coding agents by their program, and how each is called so that it edits files without a question."""
 
 _SLOT = re.compile(r"\{prompt_file\}|\{prompt\}")
 _STATES = {
@@ -83,7 +75,8 @@ class Command:
     @classmethod
     def installed(cls) -> list[str]:
         """Coding agents of this machine, each as `--actor` takes it."""
-        return [f"command:{command}" for program, command in AGENTS.items() if shutil.which(program)]
+        found = [name for name in NAMES if shutil.which(name)]
+        return [f"command:{command}" for name in found if (command := agent(name).command)]
 
     def __init__(
         self,

@@ -24,14 +24,12 @@ from mulligan.app.config import Config
 from mulligan.app.memory import Bank, open_bank
 from mulligan.app.plugins import build, parse_spec
 from mulligan.app.reasons import Reasons
-from mulligan.bank.learn.transcripts._records import record_in, text_at
 from mulligan.bank.learn.transcripts.opencode import session_time
 from mulligan.core.errors import MulliganError
 from mulligan.core.home import home
 from mulligan.core.lessons import Receipt, Selection
 from mulligan.core.protocols import TranscriptFormat
 from mulligan.core.records import Json
-from mulligan.hooks.events import READABLE, Notice
 from mulligan.hooks.journal import Journal, Session, swallow
 from mulligan.hooks.learning import (
     STATES,
@@ -45,13 +43,16 @@ from mulligan.hooks.learning import (
     resting_on,
     without_old,
 )
-from mulligan.hooks.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import store_file
-from mulligan.hooks.signature import digest, keys
+from mulligan.sessions.agents import readable
+from mulligan.sessions.events import Notice
+from mulligan.sessions.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
+from mulligan.sessions.records import record_in, text_at
+from mulligan.sessions.signature import digest, keys
 from mulligan.store import open_store
 
-AGENTS = READABLE
+AGENTS = readable()
 LOCK = "hooks-learning.lock"
 _DAY = 86400.0
 _SETTLED = _DAY

@@ -17,13 +17,13 @@ from mulligan.app.plugins import build, parse_spec
 from mulligan.app.sessions import Old, project_bank
 from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import TranscriptFormat
-from mulligan.hooks.commands import only_looks, plain
-from mulligan.hooks.events import Call, is_shell
 from mulligan.hooks.learning import events_since, keep
-from mulligan.hooks.pairs import Happened, State, find, mend_key
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import MOST, RULES, Known, Reader
-from mulligan.hooks.signature import command_key, keys
+from mulligan.sessions.commands import only_looks, plain
+from mulligan.sessions.events import Call, is_shell
+from mulligan.sessions.pairs import Happened, State, find, mend_key
+from mulligan.sessions.signature import command_key, keys
 
 AHEAD = 60
 """Calls after a failure in which what a lesson says may be done."""

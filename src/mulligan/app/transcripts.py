@@ -17,13 +17,13 @@ from mulligan.bank.exchange.importing import file_text
 from mulligan.bank.learn.facts import facts_of
 from mulligan.bank.learn.learning import success_of
 from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, episode_of
-from mulligan.bank.learn.transcripts._records import record_in, records, text_at
 from mulligan.core.codec import digest, json_text
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.protocols import Learned, Model, TranscriptFormat, Turn
 from mulligan.core.records import Episode, Finding, Json
 from mulligan.hooks.learning import NEEDED, keep
-from mulligan.hooks.pairs import Found, State, find, happened
+from mulligan.sessions.pairs import Found, State, find, happened
+from mulligan.sessions.records import record_in, records, text_at
 from mulligan.text.evidence import evidence_of, findings_of
 from mulligan.text.json_lines import parsed
 

@@ -40,9 +40,9 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.hooks.learning import add
-from mulligan.hooks.pairs import TAG
 from mulligan.hooks.project import USER
 from mulligan.hooks.recall import DENY, forbidden, store_file
+from mulligan.sessions.pairs import TAG
 from mulligan.store import open_store
 
 __all__ = ["memory"]

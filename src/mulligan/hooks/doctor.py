@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import codex_trust
-from mulligan.hooks.agents import NAMES, Agent, Hook, agent
 from mulligan.hooks.entry import RECALL, SWITCH, is_off
-from mulligan.hooks.install import PROGRAM, installed, settings_file, user_folder
+from mulligan.hooks.install import PROGRAM, installed, settings_file
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.recall import store_file
-from mulligan.hooks.signature import digest, signature
+from mulligan.sessions.agents import NAMES, SCOPES, CodingAgent, Hook, agent
+from mulligan.sessions.signature import digest, signature
 from mulligan.store import shown_address
 
 _ABOUT = "No module named 'orders_schema'"
@@ -46,12 +46,12 @@ class Fired(NamedTuple):
     tried: bool = True
 
 
-def commands(of: Agent, path: Path, text: str) -> dict[str, tuple[str, int]]:
+def commands(of: CodingAgent, path: Path, text: str) -> dict[str, tuple[str, int]]:
     """For each event the command that stands in an agent's settings, and its limit in the agent's unit (0: none)."""
     if path.suffix == ".js":
         found = re.search(r"^const PROGRAM = (\[.*\])$", text, re.MULTILINE)
         words: list[str] = json.loads(found[1]) if found else []
-        return {hook.event: (shlex.join([*words, of.NAME, hook.event]), 0) for hook in of.HOOKS if words}
+        return {hook.event: (shlex.join([*words, of.name, hook.event]), 0) for hook in of.hooks if words}
     given: dict[str, tuple[str, int]] = {}
     for event, groups in installed(path, text).items():
         for group in groups:
@@ -62,17 +62,17 @@ def commands(of: Agent, path: Path, text: str) -> dict[str, tuple[str, int]]:
     return given
 
 
-def fire(of: Agent, given: Mapping[str, tuple[str, int]], home: Path) -> Iterator[Fired]:
+def fire(of: CodingAgent, given: Mapping[str, tuple[str, int]], home: Path) -> Iterator[Fired]:
     """Run each hook that is installed or should be, with the bank and the journal in `home`."""
     recorded: dict[str, Any] = json.loads(files("mulligan.hooks").joinpath("payloads.json").read_text("utf-8"))
-    if of.NAME not in recorded:
+    if of.name not in recorded:
         return
     transcript = home / "transcript.jsonl"
-    lines = recorded[of.NAME].get("transcript", ())
+    lines = recorded[of.name].get("transcript", ())
     transcript.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     kept = {name: value for name, value in os.environ.items() if name != "MULLIGAN_STORE"}
     tried = {**kept, "MULLIGAN_HOME": str(home), SWITCH: RECALL}  # a worker would outlive the folder
-    for payload in recorded[of.NAME]["calls"]:
+    for payload in recorded[of.name]["calls"]:
         event = payload.get("event") or payload["hook_event_name"]
         if event not in given:
             yield Fired(event, 0.0, "", "there is no hook for it")
@@ -89,11 +89,11 @@ def fire(of: Agent, given: Mapping[str, tuple[str, int]], home: Path) -> Iterato
             if not fired.wrong:
                 break
         yield fired
-    sent_for = {payload.get("event") or payload["hook_event_name"] for payload in recorded[of.NAME]["calls"]}
+    sent_for = {payload.get("event") or payload["hook_event_name"] for payload in recorded[of.name]["calls"]}
     yield from (Fired(event, 0.0, "", tried=False) for event in given if event not in sent_for)
 
 
-def _fired(of: Agent, event: str, command: str, sent: str, home: Path, environ: Mapping[str, str]) -> Fired:
+def _fired(of: CodingAgent, event: str, command: str, sent: str, home: Path, environ: Mapping[str, str]) -> Fired:
     began = time.perf_counter()
     try:
         ran = subprocess.run(
@@ -109,8 +109,8 @@ def _fired(of: Agent, event: str, command: str, sent: str, home: Path, environ: 
     return Fired(event, took, _to_model(ran.stdout), wrong)
 
 
-def _hook(of: Agent, event: str) -> Hook | None:
-    return next((hook for hook in of.HOOKS if hook.event == event), None)
+def _hook(of: CodingAgent, event: str) -> Hook | None:
+    return next((hook for hook in of.hooks if hook.event == event), None)
 
 
 def _swallowed(home: Path) -> str:
@@ -130,7 +130,7 @@ def _to_model(answer: str) -> str:
     return str(inner.get("additionalContext") or inner.get("additional_context") or inner.get("text") or "")
 
 
-def troubles(of: Agent, given: Mapping[str, tuple[str, int]], folder: Path) -> Iterator[str]:
+def troubles(of: CodingAgent, given: Mapping[str, tuple[str, int]], folder: Path) -> Iterator[str]:
     """What keeps an agent's hooks from running, or from running as they should."""
     yield from _switched_off(of, folder)
     yield from gone(of, given)
@@ -140,27 +140,27 @@ def troubles(of: Agent, given: Mapping[str, tuple[str, int]], folder: Path) -> I
     for event, (command, limit) in given.items():
         hook = _hook(of, event)
         if hook is None:
-            yield f"{event} is not an event that Mulligan hooks: run `mulligan hooks install {of.NAME}` again."
-        elif hook.timeout >= 1000 and 0 < limit < 1000 and of.NAME == "gemini":
-            yield f"The limit at {event} is {limit}: {of.TITLE} counts milliseconds, not seconds."
+            yield f"{event} is not an event that Mulligan hooks: run `mulligan hooks install {of.name}` again."
+        elif hook.timeout >= 1000 and 0 < limit < 1000:
+            yield f"The limit at {event} is {limit}: {of.title} counts milliseconds, not seconds."
         elif 0 < hook.timeout < 1000 and limit > _MINUTES:
-            yield f"The limit at {event} is {limit}: {of.TITLE} counts seconds, not milliseconds."
+            yield f"The limit at {event} is {limit}: {of.title} counts seconds, not milliseconds."
         elif hook.timeout and not limit:
-            yield f"There is no limit at {event}: run `mulligan hooks install {of.NAME}` again."
-        if not command.endswith(f"{of.NAME} {event}"):
+            yield f"There is no limit at {event}: run `mulligan hooks install {of.name}` again."
+        if not command.endswith(f"{of.name} {event}"):
             yield f"The command at {event} is another one than this Mulligan writes: {command}"
-    if missing := [hook.event for hook in of.HOOKS if hook.event not in given]:
-        yield f"There is no hook for {', '.join(missing)}: run `mulligan hooks install {of.NAME}` again."
-    if of.NAME == "codex":
+    if missing := [hook.event for hook in of.hooks if hook.event not in given]:
+        yield f"There is no hook for {', '.join(missing)}: run `mulligan hooks install {of.name}` again."
+    if of.name == "codex":
         yield from _untrusted(folder)
 
 
-def gone(of: Agent, given: Mapping[str, tuple[str, int]]) -> Iterator[str]:
+def gone(of: CodingAgent, given: Mapping[str, tuple[str, int]]) -> Iterator[str]:
     """The programs of these hooks that are not there: then no hook can note that anything is wrong."""
     for program in sorted({program for command, _ in given.values() if (program := _missing(command))}):
         yield (
-            f"The program {program} is not there, so {of.TITLE} neither shows nor teaches anything. Was its virtual "
-            f"environment moved or removed? Run `mulligan hooks install {of.NAME}` again."
+            f"The program {program} is not there, so {of.title} neither shows nor teaches anything. Was its virtual "
+            f"environment moved or removed? Run `mulligan hooks install {of.name}` again."
         )
 
 
@@ -170,7 +170,7 @@ def _missing(command: str) -> str:
     return program if shutil.which(program) is None else ""
 
 
-def _switched_off(of: Agent, folder: Path) -> Iterator[str]:
+def _switched_off(of: CodingAgent, folder: Path) -> Iterator[str]:
     if is_off(os.environ):
         yield f"{SWITCH} is {os.environ[SWITCH]} here, which stops all hooks."
     with Journal() as journal:
@@ -179,27 +179,21 @@ def _switched_off(of: Agent, folder: Path) -> Iterator[str]:
             yield f"Hooks are paused {f'in {paused}' if paused else 'everywhere'}: `{command}` ends that."
     for file in _settings(of, folder):
         settings = _read(file)
-        if of.NAME in ("claude", "qwen") and settings.get("disableAllHooks"):
-            yield f"{file} turns all hooks off: disableAllHooks."
-        if of.NAME == "gemini" and settings.get("hooksConfig", {}).get("enabled") is False:
-            yield f"{file} turns all hooks off: hooksConfig.enabled."
-        if of.NAME == "gemini" and "mulligan" in settings.get("hooksConfig", {}).get("disabled", ()):
-            yield f"{file} turns these hooks off: hooksConfig.disabled."
-        if of.NAME == "codex" and settings.get("features", {}).get("hooks") is False:
-            yield f"{file} turns all hooks off: features.hooks."
+        if switch := of.switched_off(settings):
+            yield f"{file} turns all hooks off: {switch}."
 
 
-def plug_in(of: Agent, folder: Path) -> str:
+def plug_in(of: CodingAgent, folder: Path) -> str:
     """Where an agent has Mulligan's plug-in or extension, with what takes it out; "" where it has none."""
-    if of.NAME == "gemini" and (place := user_folder(of) / "extensions" / "mulligan").exists():
+    if of.name == "gemini" and (place := Path(of.folder()) / "extensions" / "mulligan").exists():
         return f"{place} (gemini extensions uninstall mulligan)"
-    for file in _settings(of, folder) if of.NAME in ("claude", "codex") else ():
+    for file in _settings(of, folder) if of.name in ("claude", "codex") else ():
         settings = _read(file)
-        listed = settings.get("enabledPlugins") if of.NAME == "claude" else settings.get("plugins")
+        listed = settings.get("enabledPlugins") if of.name == "claude" else settings.get("plugins")
         for name, state in cast(dict[str, Any], listed if isinstance(listed, dict) else {}).items():
             off = state is False or (isinstance(state, dict) and cast(dict[str, Any], state).get("enabled") is False)
             if name.partition("@")[0] == "mulligan" and not off:
-                how = "claude plugin uninstall" if of.NAME == "claude" else "codex plugin remove"
+                how = "claude plugin uninstall" if of.name == "claude" else "codex plugin remove"
                 return f"{file} ({how} {name})"
     return ""
 
@@ -213,12 +207,12 @@ def _read(file: Path) -> dict[str, Any]:
     return cast(dict[str, Any], read if isinstance(read, dict) else {})
 
 
-def _settings(of: Agent, folder: Path) -> Iterator[Path]:
+def _settings(of: CodingAgent, folder: Path) -> Iterator[Path]:
     """The files that may turn an agent's hooks off."""
-    if of.NAME == "codex":
-        yield from (user_folder(of) / "config.toml", folder / ".codex" / "config.toml")
+    if of.name == "codex":
+        yield from (Path(of.folder()) / "config.toml", folder / ".codex" / "config.toml")
         return
-    for scope in ("user", "project", "local"):
+    for scope in SCOPES:
         try:
             yield settings_file(of, scope, folder)
         except InvalidInput:  # it has none
@@ -240,4 +234,4 @@ def _untrusted(folder: Path) -> Iterator[str]:
 def recorded() -> list[str]:
     """The agents whose payloads were recorded."""
     given: dict[str, Any] = json.loads(files("mulligan.hooks").joinpath("payloads.json").read_text("utf-8"))
-    return [name for name in NAMES if name in given and agent(name).TRIED]
+    return [name for name in NAMES if name in given and agent(name).tried]

@@ -13,14 +13,14 @@ import sys
 import time
 from collections.abc import Mapping
 
-from mulligan.hooks.light import TYPE_CHECKING, cast
+from mulligan.core.light import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from mulligan.hooks.agents import Agent
-    from mulligan.hooks.events import Notice
     from mulligan.hooks.journal import Journal
+    from mulligan.sessions.agents import CodingAgent
+    from mulligan.sessions.events import Notice
 
 DEADLINE, WORK = 1.5, 0.25
 """Seconds after which the program ends without an answer: of the clock, and of its own work. A machine that is busy
@@ -41,8 +41,6 @@ agent's own form, or nothing, and always ends with 0. You need not start it your
   mulligan hooks status     says what it has seen, and what went wrong
 """
 """What a person reads who starts the program."""
-WITHOUT_END = ("qwen",)
-"""Coding agents that end a headless session without a word: what a turn has taught is learned when it ends."""
 _MOST = 1 << 24
 _LAST = 0.05
 
@@ -84,7 +82,7 @@ def respond(name: str, event: str, given: bytes) -> str:
     """The answer to a payload; "" for none."""
     import json
 
-    from mulligan.hooks.agents import NAMES, agent
+    from mulligan.sessions.agents import NAMES, agent
 
     if name not in NAMES:
         raise ValueError(f"{name!r} is not a coding agent that is known: {', '.join(NAMES)}")
@@ -113,7 +111,7 @@ def matters(notice: Notice) -> bool:
 
 
 def answer(
-    of: Agent,
+    of: CodingAgent,
     notice: Notice,
     journal: Journal,
     environ: Mapping[str, str],
@@ -148,7 +146,7 @@ def answer(
     session = journal.seen(notice, bank)
     if session.forgotten:
         return ""
-    ends = notice.moment == "end" or (notice.moment == "stop" and notice.agent in WITHOUT_END)
+    ends = notice.moment == "end" or (notice.moment == "stop" and not of.ends)
     learns = environ.get(SWITCH, "").lower() != RECALL
     if learns and notice.moment == "stop" and (question := _question(of, notice, journal)):
         return question
@@ -159,13 +157,13 @@ def answer(
     return of.answer(notice, text) if text else ""
 
 
-def _question(of: Agent, notice: Notice, journal: Journal) -> str:
+def _question(of: CodingAgent, notice: Notice, journal: Journal) -> str:
     """What lets an agent that would stop say why something failed that it has overcome; "" where it is not asked."""
-    if notice.subagent_id or notice.stop_hook_active or journal.setting("why") != "ask":
+    if not of.readable or notice.subagent_id or notice.stop_hook_active or journal.setting("why") != "ask":
         return ""
-    from mulligan.hooks.events import QUESTION
+    from mulligan.sessions.events import QUESTION
 
-    question = of.ask(notice, QUESTION)
+    question = of.hold(notice, QUESTION)
     return question if question and journal.ask(notice.agent, notice.session) else ""
 
 
@@ -176,14 +174,14 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
     """
     if notice.moment not in ("start", "prompt", "failure") or not (hears or notice.moment == "failure"):
         return ""
-    from mulligan.hooks.events import is_shell
     from mulligan.hooks.recall import CHARACTERS, MOST, RULE_CHARACTERS, RULES, Reader, near, shown_text, without_own
+    from mulligan.sessions.events import is_shell
 
     reader = Reader(bank, wait=wait)
     try:
         most, characters = MOST, CHARACTERS
         if notice.moment == "failure":
-            from mulligan.hooks.signature import command_key, keys
+            from mulligan.sessions.signature import command_key, keys
 
             known = keys(without_own(notice.output)) if not notice.tool or is_shell(notice.tool) else ()
             if not known:
@@ -201,7 +199,7 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
         return ""
     receipt = f"h{os.urandom(6).hex()}"
     if notice.moment == "failure" and notice.call:  # where hooks are installed twice, one of them answers
-        from mulligan.hooks.signature import digest
+        from mulligan.sessions.signature import digest
 
         receipt = f"h{digest((notice.agent, notice.session, notice.subagent_id, notice.call))[:12]}"
     about = [(one.id, one.digests) for one in found]
@@ -210,7 +208,7 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
     return shown_text(lessons, characters) if lessons else ""
 
 
-def _denied(of: Agent, notice: Notice, journal: Journal, bank: str, wait: float) -> str:
+def _denied(of: CodingAgent, notice: Notice, journal: Journal, bank: str, wait: float) -> str:
     from mulligan.hooks.recall import Reader, denial
 
     reader = Reader(bank, wait=wait)

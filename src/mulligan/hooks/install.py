@@ -23,12 +23,10 @@ from typing import Any, NamedTuple, cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home
-from mulligan.hooks.agents import NAMES, Agent, Hook, Scope, agent
+from mulligan.sessions.agents import NAMES, SCOPES, CodingAgent, Scope, agent
 from mulligan.text.json_text import add, remove
 
 PROGRAM = "mulligan-hook"
-_TIMEOUT = {"copilot": "timeoutSec"}
-"""What an agent calls the limit of a hook, if not `timeout`."""
 
 
 class Change(NamedTuple):
@@ -56,37 +54,31 @@ class Change(NamedTuple):
 
 def present(environ: Mapping[str, str] = os.environ) -> list[str]:
     """The agents of this machine: those whose program is on the PATH, or that have a folder of settings."""
-    return [name for name in NAMES if shutil.which(name) or user_folder(agent(name), environ).is_dir()]
+    return [name for name in NAMES if shutil.which(name) or Path(agent(name).folder(environ)).is_dir()]
 
 
-def user_folder(of: Agent, environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder of an agent's settings for this user."""
-    chosen = environ.get(of.SETTINGS.variable) if of.SETTINGS.variable else None
-    return Path(chosen or of.SETTINGS.folder).expanduser()
-
-
-def settings_file(of: Agent, scope: Scope, folder: Path) -> Path:
+def settings_file(of: CodingAgent, scope: Scope, folder: Path) -> Path:
     """The file that the agent's hooks stand in. Raises `InvalidInput` where the agent has none of this scope."""
-    settings = of.SETTINGS
+    settings = of.settings
     name = {"user": settings.user, "project": settings.project, "local": settings.local}[scope]
     if name:
-        return (user_folder(of) if scope == "user" else folder) / name
+        return (Path(of.folder()) if scope == "user" else folder) / name
     if scope == "local" and settings.project:
         raise InvalidInput(
-            f"{of.TITLE} has no settings of a project that stay on this machine. Give --shared to write "
+            f"{of.title} has no settings of a project that stay on this machine. Give --shared to write "
             f"{settings.project}, which everybody who has the repository gets"
             + (", or --user for all projects of yours." if settings.user else ".")
         )
     other = "--user" if scope != "user" else "--project --shared"
-    raise InvalidInput(f"{of.TITLE} reads no hooks from settings of a {scope}: give {other}.")
+    raise InvalidInput(f"{of.title} reads no hooks from settings of a {scope}: give {other}.")
 
 
-def installation(of: Agent, scope: Scope, folder: Path) -> Change:
+def installation(of: CodingAgent, scope: Scope, folder: Path) -> Change:
     """What installing changes: nothing if the hooks are there as they should be. Older ones are replaced."""
     path = settings_file(of, scope, folder)
     before = _read(path)
     command = PROGRAM if scope == "project" else shlex.quote(program())
-    if of.NAME == "opencode":
+    if path.suffix == ".js":
         if before is not None and PROGRAM not in before:
             raise InvalidInput(f"{path} is not Mulligan's plug-in: give it another name. Nothing was written.")
         return Change(path, before, plugin(command))
@@ -94,10 +86,8 @@ def installation(of: Agent, scope: Scope, folder: Path) -> Change:
     if before is not None and installed(path, before) == wanted:
         return Change(path, before, before)
     base = None if before is None else removal(path, before).after
-    text = "{}\n" if base is None else base
+    text = of.settings.new if base is None else base
     _parsed(path, text)
-    if base is None and of.NAME in ("cursor", "copilot"):
-        text = '{\n  "version": 1\n}\n'
     for event, groups in wanted.items():
         for group in groups:
             text = add(text, ("hooks", event), group)
@@ -108,17 +98,16 @@ def installations(folder: Path) -> list[tuple[str, Scope, Path, str]]:
     """Each file that Mulligan's hooks stand in, for this user and for the project in a folder: the agent, whose
     settings they are, the file and its text. With Codex's its config.toml, if trust stands in it."""
     found: list[tuple[str, Scope, Path, str]] = []
-    scopes: tuple[Scope, ...] = ("user", "project", "local")
     for of in map(agent, NAMES):
-        for scope in scopes:
+        for scope in SCOPES:
             try:
                 path = settings_file(of, scope, folder)
             except InvalidInput:  # it has none
                 continue
             text = _read(path)
             if text and _holds_hooks(path, text):
-                found.append((of.NAME, scope, path, text))
-    config = user_folder(agent("codex")) / "config.toml"
+                found.append((of.name, scope, path, text))
+    config = Path(agent("codex").folder()) / "config.toml"
     if _MARK in (text := _read(config) or ""):
         found.append(("codex", "user", config, text))
     return found
@@ -198,23 +187,12 @@ def program() -> str:
     return found
 
 
-def entries(of: Agent, command: str) -> dict[str, list[Any]]:
+def entries(of: CodingAgent, command: str) -> dict[str, list[Any]]:
     """What stands in the settings under `hooks`: for each event its groups of hooks, or its hooks."""
     found: dict[str, list[Any]] = {}
-    for hook in of.HOOKS:
-        found.setdefault(hook.event, []).append(_entry(of.NAME, hook, f"{command} {of.NAME} {hook.event}"))
+    for hook in of.hooks:
+        found.setdefault(hook.event, []).append(of.entry(hook, f"{command} {of.name} {hook.event}"))
     return found
-
-
-def _entry(name: str, hook: Hook, command: str) -> dict[str, Any]:
-    limit = {_TIMEOUT.get(name, "timeout"): hook.timeout} if hook.timeout else {}
-    matcher = {"matcher": hook.matcher} if hook.matcher else {}
-    if name == "cursor":
-        return {"command": command, **matcher, **limit}
-    if name == "copilot":
-        return {"type": "command", "bash": command, **matcher, **limit}
-    called = {"name": "mulligan"} if name == "gemini" else {}  # which its /hooks panel lists
-    return {**matcher, "hooks": [{"type": "command", **called, "command": command, **limit}]}
 
 
 def installed(path: Path, text: str) -> dict[str, list[Any]]:

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mulligan.core.home import home_path
-from mulligan.hooks.events import READABLE, Notice
-from mulligan.hooks.light import TYPE_CHECKING, NamedTuple
+from mulligan.core.light import TYPE_CHECKING, NamedTuple
+from mulligan.sessions.agents import agent
+from mulligan.sessions.events import Notice
 
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias, TypeVar
@@ -217,7 +218,7 @@ class Journal:
         """
         now = time.time()
         due = notice.moment not in ("start", "before_tool")  # also what never stops: it may be killed
-        due = due and bool(notice.transcript) and notice.agent in READABLE
+        due = due and bool(notice.transcript) and agent(notice.agent).readable
         compacted = notice.moment == "compact" or (notice.moment == "start" and notice.source in ("compact", "clear"))
         mine = (notice.agent, notice.session, notice.subagent_id)
         told = (project, notice.folder, notice.transcript, notice.subagent)

@@ -21,10 +21,11 @@ from mulligan.core.codec import to_json
 from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Turn
 from mulligan.core.records import Json, Lesson
-from mulligan.hooks.events import Call, Said
 from mulligan.hooks.journal import SETTINGS
-from mulligan.hooks.pairs import TAG, Found, Happened, State, find, happened
-from mulligan.hooks.remedies import lines_of
+from mulligan.sessions.agents import agent as coding_agent
+from mulligan.sessions.events import Call, Said
+from mulligan.sessions.pairs import TAG, Found, Happened, State, find, happened
+from mulligan.sessions.remedies import lines_of
 from mulligan.text.plain import one_line
 from mulligan.text.reflections import quality_of
 from mulligan.text.secrets import Masks, mask
@@ -48,8 +49,6 @@ REASON = 300
 _NONE = re.compile(r"\W*(?:none|unknown|n/a)\b\W*$", re.IGNORECASE)
 _UNANSWERED = 50
 """Turns after which a call that has not come back is not waited for any more."""
-GROWING = ("claude", "codex", "copilot", "qwen")
-"""Coding agents whose transcripts only grow."""
 STATES = ("active", "quarantined", "retired", "superseded")
 
 Read = Callable[[str], Sequence[Turn]]
@@ -119,6 +118,7 @@ def events_since(
 
     The cursor has the offset at which the next reading begins, and the ids of what was given behind it.
     """
+    grows = coding_agent(agent).grows
     offset, given = cursor.get("offset", 0), list(cursor.get("given", ()))
     end = 0
     if agent == "opencode":
@@ -129,7 +129,7 @@ def events_since(
         with open(transcript, "rb") as file:
             file.seek(offset)
             raw = file.read()
-        if agent in GROWING:  # a last line without its end is left to the next reading
+        if grows:  # a last line without its end is left to the next reading
             raw = raw[: raw.rfind(b"\n") + 1]
             end = offset + len(raw)
         text = raw.decode("utf-8", "replace")
@@ -138,7 +138,7 @@ def events_since(
     new = [(id, event) for id, event in happened(turns, subagent=subagent, folder=folder) if id not in known]
     answered = {turn.id for turn in turns if turn.role == "tool"}
     waits = any(turn.role == "assistant" and turn.tool and turn.id not in answered for turn in turns[-_UNANSWERED:])
-    if agent in GROWING and not waits:
+    if grows and not waits:
         offset, given = end, []
     else:
         given += [id for id, _ in new]

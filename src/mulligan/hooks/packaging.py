@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.core.errors import InvalidInput
-from mulligan.hooks.agents import agent
 from mulligan.hooks.install import PROGRAM, entries, plugin
+from mulligan.sessions.agents import agent
 
 NAME = "mulligan"
 DESCRIPTION = "What failed in a session and was overcome is shown when it fails again."

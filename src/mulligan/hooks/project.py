@@ -14,7 +14,7 @@ import os
 import re
 
 from mulligan.core.home import home_path
-from mulligan.hooks.light import TYPE_CHECKING, NamedTuple
+from mulligan.core.light import TYPE_CHECKING, NamedTuple
 from mulligan.workspace.git_files import Repository, repository
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from mulligan.core.home import home_path
-from mulligan.hooks.events import KEY
-from mulligan.hooks.light import TYPE_CHECKING, NamedTuple, cast
+from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
 from mulligan.hooks.project import USER
+from mulligan.sessions.events import KEY, SHOWN
 
 if TYPE_CHECKING:
     from typing import Any
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 MOST, CHARACTERS = 3, 1000
 """Lessons and characters that a session is shown at once."""
-SHOWN = 200
-"""Characters of a command that a lesson keeps."""
 RULES, RULE_CHARACTERS = 3, 1500
 """The same at the start of a session."""
 OFTEN = 3

@@ -16,10 +16,10 @@ from mulligan.bench.harness.proof import transcript_of
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
-from mulligan.hooks.events import Said
 from mulligan.hooks.journal import Journal
-from mulligan.hooks.pairs import CORRECTION, TAG
 from mulligan.hooks.project import project_id
+from mulligan.sessions.events import Said
+from mulligan.sessions.pairs import CORRECTION, TAG
 from mulligan.text.secrets import mask
 
 _HEAD = """\

@@ -29,14 +29,15 @@ from mulligan.core.protocols import Checkout, Sandbox, TranscriptFormat
 from mulligan.core.records import Episode, Task
 from mulligan.evaluators.command import Command
 from mulligan.hooks.entry import RECALL, SWITCH
-from mulligan.hooks.events import READABLE, Call
 from mulligan.hooks.journal import FILE, Journal, Session
 from mulligan.hooks.learning import events_since
-from mulligan.hooks.pairs import Happened, signature_of
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import Reader, store_file
-from mulligan.hooks.signature import digest
 from mulligan.models import weights
+from mulligan.sessions.agents import agent
+from mulligan.sessions.events import Call
+from mulligan.sessions.pairs import Happened, signature_of
+from mulligan.sessions.signature import digest
 from mulligan.text.command_lines import split_line
 from mulligan.text.secrets import mask
 from mulligan.workspace.git_workspace import GitWorkspace
@@ -464,7 +465,7 @@ def _calls(sessions: Sequence[Session]) -> list[Call] | None:
 
 def transcript_of(session: Session) -> list[Happened] | None:
     """What happened in a session; None if its transcript is gone or cannot be read."""
-    if session.agent not in READABLE or not session.transcript:
+    if not agent(session.agent).readable or not session.transcript:
         return None
     reader: TranscriptFormat = build("transcripts", parse_spec("transcripts", session.agent), {})
     try:

@@ -11,8 +11,8 @@ import click
 from mulligan.app.memory import open_bank
 from mulligan.cli.terminal import emit, one_line, say
 from mulligan.hooks import doctor, install
-from mulligan.hooks.agents import NAMES, agent
 from mulligan.hooks.project import project_id
+from mulligan.sessions.agents import NAMES, agent
 from mulligan.store import open_store
 
 
@@ -37,13 +37,13 @@ def command(agents: tuple[str, ...]) -> None:
     if not found:
         for name, place in plug_ins.items():
             if place:
-                emit(f"{agent(name).TITLE} has Mulligan's plug-in: {place}. Its hooks are not tried.")
+                emit(f"{agent(name).title} has Mulligan's plug-in: {place}. Its hooks are not tried.")
         if not any(plug_ins.values()) and not wrong:
             say("No hooks of Mulligan's are installed here: `mulligan hooks install` does it.")
         raise click.exceptions.Exit(1)
     for name, path, text in found:
         of = agent(name)
-        emit(f"{of.TITLE}: {path}")
+        emit(f"{of.title}: {path}")
         given = doctor.commands(of, path, text)
         with tempfile.TemporaryDirectory(prefix="mulligan-doctor-", ignore_cleanup_errors=True) as home:
             asyncio.run(_seeded(Path(home)))

@@ -16,9 +16,9 @@ from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.lessons import Selection
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.learning import STATES, evidence_of, sessions_of
-from mulligan.hooks.pairs import TAG
 from mulligan.hooks.project import USER
 from mulligan.hooks.recall import store_file
+from mulligan.sessions.pairs import TAG
 from mulligan.store import open_store
 
 WAIT = 120.0

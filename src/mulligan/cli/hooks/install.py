@@ -9,8 +9,8 @@ import click
 from mulligan.cli.terminal import emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import codex_trust, install
-from mulligan.hooks.agents import NAMES, Agent, Scope, agent
 from mulligan.hooks.project import allow
+from mulligan.sessions.agents import NAMES, CodingAgent, Scope, agent
 
 
 @click.command(short_help="Put hooks into the settings of coding agents.")
@@ -37,22 +37,22 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
     if not found:
         raise InvalidInput(f"No coding agent was found here. Name one: {', '.join(NAMES)}.")
     folder = Path.cwd()
-    changes: list[tuple[Agent, install.Change]] = []
+    changes: list[tuple[CodingAgent, install.Change]] = []
     for one in found:
         try:
             changes.append((one, install.installation(one, scope, folder)))
         except InvalidInput as error:
             if agents:
                 raise
-            say(f"{one.TITLE} is left out: {error}")
+            say(f"{one.title} is left out: {error}")
     new = [change for _, change in changes if change.diff()]
     for one, change in changes:
         if diff := change.diff():
             emit(diff)
         else:
-            say(f"{one.TITLE}: {change.path} has the hooks already.")
-        if change.diff() and not one.TRIED:
-            say(f"{one.TITLE} was not tried: these hooks follow its documentation.")
+            say(f"{one.title}: {change.path} has the hooks already.")
+        if change.diff() and not one.tried:
+            say(f"{one.title} was not tried: these hooks follow its documentation.")
     if new:
         if not yes:
             click.confirm(f"Write {'this file' if len(new) == 1 else f'these {len(new)} files'}?", abort=True, err=True)
@@ -61,7 +61,7 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
             say(f"Wrote {change.path}.")
         if scope != "user":
             allow(str(folder))
-    if any(one.NAME == "codex" for one in found):
+    if any(one.name == "codex" for one in found):
         _trust_codex(folder, yes=yes, trust=trust)
     if new:
         say("`mulligan hooks doctor` tries the hooks; `mulligan hooks uninstall` takes them out.")
@@ -88,7 +88,7 @@ def _trust_codex(folder: Path, *, yes: bool, trust: bool) -> None:
     say(f"Codex passes over {len(waiting)} of these hooks until you have trusted them: start codex, and type /hooks.")
     if yes and not trust:
         return
-    config = install.user_folder(agent("codex")) / "config.toml"
+    config = Path(agent("codex").folder()) / "config.toml"
     change = install.trust(waiting, config)
     emit(change.diff())
     if not yes and not click.confirm(

@@ -9,6 +9,7 @@ import click
 
 from mulligan.cli.terminal import emit, say
 from mulligan.hooks.packaging import package
+from mulligan.sessions.agents import agent
 
 
 @click.command("package", short_help="Write plug-ins and extensions for coding agents.")
@@ -19,16 +20,13 @@ def command(folder: Path) -> None:
     They start `mulligan-hook` and `mulligan` with the extra `serve`, which the PATH of the agent has to have. Says how
     each is installed. An agent needs either its package or `mulligan hooks install`, not both.
     """
-    for made in package(folder):
-        emit(str(made))
-    place = {name: shlex.quote(str(folder.resolve() / name)) for name in INSTALLING}
+    made = package(folder)
+    for one in made:
+        emit(str(one))
     say('They need mulligan with an extra, in the PATH: uv tool install "mulligan[serve]"')
-    say("\n".join(["To install one:", *(f"  {how.format(place[name])}" for name, how in INSTALLING.items())]))
+    say("\n".join(["To install one:", *(f"  {_installing(one)}" for one in made)]))
 
 
-INSTALLING = {
-    "claude": "claude plugin marketplace add {} && claude plugin install mulligan@mulligan",
-    "codex": "codex plugin marketplace add {} && codex plugin add mulligan@mulligan",
-    "gemini": "gemini extensions link {}",
-    "opencode": "cp {}/mulligan.js ~/.config/opencode/plugins/",
-}
+def _installing(made: Path) -> str:
+    """The command that installs the package in a folder."""
+    return agent(made.name).packaged.format(shlex.quote(str(made.resolve())))

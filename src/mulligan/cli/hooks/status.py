@@ -16,8 +16,8 @@ from mulligan.cli.terminal import clean, columns, emit, one_line
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import doctor, install
-from mulligan.hooks.agents import NAMES, agent
 from mulligan.hooks.status import Status, status_of
+from mulligan.sessions.agents import NAMES, agent
 
 
 @click.command("status", short_help="Say what hooks have seen, shown and learned, and what went wrong.")
@@ -66,7 +66,7 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         ("project", status.project),
         ("bank", status.bank if status.bank != status.project else "the project's own"),
         ("store", status.store),
-        ("hooks in", ", ".join(agent(name).TITLE for name in installed) or "no agent yet: mulligan hooks install"),
+        ("hooks in", ", ".join(agent(name).title for name in installed) or "no agent yet: mulligan hooks install"),
         ("paused", ", ".join(one or "everywhere" for one in status.paused) or "nowhere"),
         ("sessions", ", ".join(f"{number} of {agent}" for agent, number in agents.items()) or "none yet"),
         ("not read yet", count(due, "session") if (due := sum(one.due for one in status.sessions)) else "none"),

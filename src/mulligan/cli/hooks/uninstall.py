@@ -9,7 +9,7 @@ import click
 from mulligan.cli.hooks.install import chosen_scope
 from mulligan.cli.terminal import emit, say
 from mulligan.hooks import doctor, install
-from mulligan.hooks.agents import NAMES, agent
+from mulligan.sessions.agents import NAMES, agent
 
 
 @click.command(short_help="Take the hooks out; each file becomes what it was.")
@@ -36,7 +36,7 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         say("No hooks of Mulligan's were found in settings.")
         for one in map(agent, agents or NAMES):
             if place := doctor.plug_in(one, Path.cwd()):
-                say(f"{one.TITLE} has Mulligan's plug-in: {place}.")
+                say(f"{one.title} has Mulligan's plug-in: {place}.")
         return
     for change in changes:
         emit(change.diff())

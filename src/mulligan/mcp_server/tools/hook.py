@@ -10,10 +10,10 @@ from typing import cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
-from mulligan.hooks.agents import NAMES, Agent, agent
 from mulligan.hooks.entry import WAIT, answer, is_off, matters
 from mulligan.hooks.journal import Journal, swallow
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
+from mulligan.sessions.agents import NAMES, CodingAgent, agent
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
@@ -42,7 +42,7 @@ _HELD: dict[str, Journal] = {}
 """Open as long as the server runs, by their files: what closes a file of SQLite last waits for the disk."""
 
 
-def _answer(of: Agent, payload: Mapping[str, Json], bound: str | None) -> str:
+def _answer(of: CodingAgent, payload: Mapping[str, Json], bound: str | None) -> str:
     notice = of.read(payload, os.environ)
     if notice is None or not matters(notice):
         return ""

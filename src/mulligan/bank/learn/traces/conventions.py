@@ -17,10 +17,10 @@ from typing import Any, Literal, TypeAlias, cast
 from mulligan.bank.learn.traces.otlp import Span, SpanEvent
 from mulligan.bank.learn.transcripts import genai, openai
 from mulligan.bank.learn.transcripts._messages import JsonEntry
-from mulligan.bank.learn.transcripts._records import arguments, as_record
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Turn
 from mulligan.core.records import Json
+from mulligan.sessions.records import arguments, as_record
 from mulligan.text.json_lines import parsed
 from mulligan.text.plain import encodable
 

@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._records import (
+from mulligan.core.protocols import Turn
+from mulligan.sessions.records import (
     Record,
     arguments,
     background_id,
@@ -19,7 +20,6 @@ from mulligan.bank.learn.transcripts._records import (
     text_at,
     texts,
 )
-from mulligan.core.protocols import Turn
 
 _REFUSED = ("The user doesn't want to", "[Request interrupted", "Permission to use", "Claude requested permissions")
 _NOT_SAID = ("Stop hook feedback", "[Request interrupted", "Caveat:", "<command-", "<local-command-", "<task-")

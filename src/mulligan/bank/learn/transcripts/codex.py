@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._records import (
+from mulligan.core.protocols import Turn
+from mulligan.sessions.records import (
     Record,
     arguments,
     background_id,
@@ -19,7 +20,6 @@ from mulligan.bank.learn.transcripts._records import (
     text_at,
     texts,
 )
-from mulligan.core.protocols import Turn
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _NOT_SAID = ("<environment_context", "<user_instructions", "<hook_prompt", "<turn_aborted", "<skill", "# AGENTS.md")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._records import (
+from mulligan.core.protocols import Turn
+from mulligan.sessions.records import (
     Record,
     arguments,
     background_id,
@@ -16,7 +17,6 @@ from mulligan.bank.learn.transcripts._records import (
     seconds,
     text_at,
 )
-from mulligan.core.protocols import Turn
 
 _EXIT = re.compile(r"\n?<(?:exited with exit code|shellId: \S+ completed with exit code) (-?\d+)>\s*\Z")
 _GOES_ON = re.compile(r"<command with shellId: \S+ is still running|<shellId: \S+ is still running")

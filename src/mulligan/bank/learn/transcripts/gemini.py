@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mulligan.bank.learn.transcripts._records import (
+from mulligan.core.protocols import Turn
+from mulligan.sessions.records import (
     Record,
     arguments,
     background_id,
@@ -18,7 +19,6 @@ from mulligan.bank.learn.transcripts._records import (
     text_at,
     texts,
 )
-from mulligan.core.protocols import Turn
 from mulligan.text.exit_codes import exit_code
 
 _STATUS = {"success": False, "error": True, "cancelled": None}

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from mulligan.bank.learn.transcripts._messages import JsonEntry, call_turn, messages, recognised
-from mulligan.bank.learn.transcripts._records import arguments
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Role, Turn
+from mulligan.sessions.records import arguments
 
 _ROLES: dict[str, Role] = {
     "user": "user",

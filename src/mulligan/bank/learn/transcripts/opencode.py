@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from mulligan.bank.learn.transcripts._records import (
+from mulligan.core.protocols import Turn
+from mulligan.sessions.records import (
     Record,
     arguments,
     as_record,
@@ -22,7 +23,6 @@ from mulligan.bank.learn.transcripts._records import (
     whole,
     without_main_agent,
 )
-from mulligan.core.protocols import Turn
 
 
 class Opencode:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
-from mulligan.bank.learn.transcripts._records import arguments, as_record, text_at
 from mulligan.core.protocols import Turn
+from mulligan.sessions.records import arguments, as_record, text_at
 
 
 class PydanticAI:

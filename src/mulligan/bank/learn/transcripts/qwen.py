@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.bank.learn.transcripts._records import (
+from mulligan.core.protocols import Turn
+from mulligan.sessions.records import (
     Record,
     arguments,
     background_id,
@@ -16,7 +17,6 @@ from mulligan.bank.learn.transcripts._records import (
     seconds,
     text_at,
 )
-from mulligan.core.protocols import Turn
 from mulligan.text.exit_codes import exit_code
 
 _SPOKEN = (None, "mid_turn_user_message")

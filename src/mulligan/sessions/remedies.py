@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from mulligan.hooks.commands import changes_nothing, only_looks, parts, written
+from mulligan.sessions.commands import changes_nothing, only_looks, parts, written
 from mulligan.text.plain import one_line
 
 CHANGE = "change "
@@ -55,7 +55,7 @@ def _any(kind: str) -> re.Pattern[str]:
 
 @cache
 def _lists() -> dict[str, list[str]]:
-    return tomllib.loads(files("mulligan.hooks").joinpath("remedies.toml").read_text("utf-8"))
+    return tomllib.loads(files("mulligan.sessions").joinpath("remedies.toml").read_text("utf-8"))
 
 
 def is_transient(error: str) -> bool:

@@ -1,0 +1,69 @@
+"""Find the sentence by which a user corrects a coding agent, in nine languages.
+
+Rules, no model. A correction that is taken for one and is none becomes a lesson, and one that is missed is said again:
+so a question, a new wish and a word of politeness are none. corrections.toml holds the words.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+_QUESTION = re.compile(r"¿|.*[?？]\W*$|.*(?:吗|呢|ですか|ますか|でしょうか)[。.!！]*$", re.DOTALL)
+_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
+_BETWEEN = r"\s*[,.:;!?\u3001\uff0c\u3002\uff01\uff1a\uff1b\u2013\u2014-]+\s*"
+"""Between a no and what is to be done."""
+
+
+def lasts(correction: str) -> bool | None:
+    """Whether a correction holds beyond the task at hand: True where it says so, False where it is for this moment
+    alone, None where it does not say."""
+    lasting, now = _holds()
+    return True if lasting.search(correction) else False if now.search(correction) else None
+
+
+@cache
+def _holds() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    words = _words()
+    both = ("|".join(f"(?:{one[key]})" for one in words) for key in ("lasts", "now"))
+    lasting, now = (re.compile(pattern, re.IGNORECASE) for pattern in both)
+    return lasting, now
+
+
+@cache
+def _words() -> list[dict[str, Any]]:
+    text = files("mulligan.sessions").joinpath("corrections.toml").read_text("utf-8")
+    return list(tomllib.loads(text).values())
+
+
+def correction_in(text: str) -> str:
+    """What a user says against an agent's last action, from the sentence on that corrects; "" for none."""
+    text = text.strip()
+    sentences = [one.strip() for one in _SENTENCES.split(text.replace("’", "'")) if one.strip()]
+    corrects, bare, fine = _patterns()
+    joined = list[str]()
+    for one in sentences:  # "No. Use make." is one sentence here
+        if joined and bare.fullmatch(joined[-1]):
+            joined[-1] += f" {one}"
+        else:
+            joined.append(one)
+    for n, one in enumerate(joined):
+        if corrects.match(one) and not fine.match(one) and not _QUESTION.match(one):
+            return " ".join(joined[n:])
+    return ""
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """What corrects, what is only a no, and what looks like a correction and is none. Read when it is needed."""
+    words = _words()
+    after = [rf"(?:{one['no']}){_BETWEEN}(?:{one['then']})" for one in words]
+    says = [f"(?:(?:{one['no']}){_BETWEEN})?(?:{each})" for one in words for each in one["says"]]
+    no = "|".join(one["no"] for one in words)
+    fine = [f"(?:(?:{no}){_BETWEEN})?(?:{each})" for one in words for each in one["fine"]]
+    patterns = ("|".join([*after, *says]), rf"(?:{no})\W*", "|".join(fine))
+    corrects, bare, is_fine = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+    return corrects, bare, is_fine
