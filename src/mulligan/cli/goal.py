@@ -31,9 +31,13 @@ ACTIONS = ("pause", "resume", "clear", "check")
 @click.option("--sandbox", metavar="LEVEL", default="auto", help="As for solve: auto (default) or none.")
 @click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
 @click.option("--tests", metavar="FILE", help="A file of tests judges in place of a command; a copy of it is run.")
-@click.option("--maximise", metavar="COMMAND", help="The last number that a command prints is a score; needs --at-least.")
+@click.option(
+    "--maximise", metavar="COMMAND", help="The last number that a command prints is a score; needs --at-least."
+)
 @click.option("--at-least", type=float, metavar="X", help="The score that is wanted.")
-@click.option("--run", "agent", metavar="COMMAND", help='Start an agent, such as "claude -p", on a task under the goal.')
+@click.option(
+    "--run", "agent", metavar="COMMAND", help='Start an agent, such as "claude -p", on a task under the goal.'
+)
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.pass_context
 def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json: bool, **given: Any) -> None:
@@ -70,14 +74,16 @@ def goals_in_use() -> Generator[None]:
 
 def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
     from mulligan.app.config import load
-    from mulligan.app.goals import agents_that_hold
     from mulligan.goals.setting import WARNING, Wish, person_only, set_goal
     from mulligan.goals.state import Goals
+    from mulligan.hooks.holding import agents_that_hold
 
     folder = os.getcwd()
     who = person_only("set a goal", folder)
     if len(words) > 1:
-        raise InvalidInput(f"One check is expected. Quote a command of several words: mulligan goal {' '.join(words)!r}")
+        raise InvalidInput(
+            f"One check is expected. Quote a command of several words: mulligan goal {' '.join(words)!r}"
+        )
     if (given["maximise"] is None) != (given["at_least"] is None):
         raise InvalidInput("--maximise and --at-least go together.")
     holding = agents_that_hold(folder, given["trials"])
@@ -140,7 +146,7 @@ def _status(as_json: bool) -> int:
         place, there = _here(goals)
         there = there or goals.newest(place.folder)
         if there is None:
-            emit("{}\n" if as_json else "There is no goal here. Set one: mulligan goal \"pytest -q\"\n")
+            emit("{}\n" if as_json else 'There is no goal here. Set one: mulligan goal "pytest -q"\n')
             return 1
         sync(goals, there.id)
         emit(in_json(goals, there) if as_json else in_words(goals, there))
@@ -152,7 +158,9 @@ def _run(agent: str, words: tuple[str, ...], given: dict[str, Any]) -> int:
     from mulligan.goals.setting import person_only
 
     if len(words) not in (1, 2):
-        raise InvalidInput('--run takes a task, or a check and a task: mulligan goal --run "claude -p" "Fix the tests".')
+        raise InvalidInput(
+            '--run takes a task, or a check and a task: mulligan goal --run "claude -p" "Fix the tests".'
+        )
     person_only("start an agent under a goal", os.getcwd())
     if len(words) == 2:
         from mulligan.app.config import load

@@ -58,7 +58,8 @@ def start(spec: Mapping[str, Any], folder: str, top: str, more: Mapping[str, str
     writable = [path.replace(SCRATCH, scratch) for path in spec["writable"]]
     job: Any = {name: value for name, value in spec.items() if name != "level"}
     job |= {"scratch": scratch, "cwd": folder, "env": {**env, "PWD": folder, **(more or {})}}
-    return client.Begun({**job, "writable": [*writable, top]})
+    job["writable"] = [*writable, top]
+    return client.Begun(job)
 
 
 class Judge:
@@ -98,14 +99,14 @@ class Judge:
         elif feedback.passed and self._settings.get("protect") and start and state:
             feedback = await self._with_protected(own, feedback, before, state)
         elif feedback.passed and self._settings.get("protect"):
-            feedback = self._unknown(feedback, "the protected files cannot be put back: git keeps no state of this tree")
+            feedback = self._unknown(
+                feedback, "the protected files cannot be put back: git keeps no state of this tree"
+            )
         if state:
             states.drop(self._folder, own)
         return replace(feedback, source="goal")
 
-    async def _run(
-        self, begun: client.Begun, folder: str, before: Sequence[Any], diff: str = ""
-    ) -> Feedback:
+    async def _run(self, begun: client.Begun, folder: str, before: Sequence[Any], diff: str = "") -> Feedback:
         """What the check says that runs in this folder."""
         from mulligan.core.codec import from_json
         from mulligan.core.errors import MulliganError
@@ -117,7 +118,9 @@ class Judge:
         told = [from_json(Feedback, one) for one in (self._goal.first, *before) if one]
         trials = [Trial(n, Attempt(""), one) for n, one in enumerate(told, 1)]
         attempt = Attempt(diff, artifacts=(Artifact("folder", "", folder),))
-        episode = Episode(f"{self._goal.id}.1", Task(self._goal.label), trials=(*trials, Trial(len(trials) + 1, attempt)))
+        episode = Episode(
+            f"{self._goal.id}.1", Task(self._goal.label), trials=(*trials, Trial(len(trials) + 1, attempt))
+        )
         try:
             return self._scored(await command.evaluate(episode))
         except MulliganError as error:
@@ -140,7 +143,9 @@ class Judge:
         import re
         from dataclasses import replace
 
-        numbers = re.findall(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])", feedback.text.partition("\n")[2])
+        numbers = re.findall(
+            r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])", feedback.text.partition("\n")[2]
+        )
         if not numbers:
             return self._unknown(feedback, "it printed no number")
         score, least = float(numbers[-1]), self._settings["at_least"]
@@ -157,7 +162,9 @@ class Judge:
     def _unknown(self, feedback: Feedback, why: str) -> Feedback:
         from dataclasses import replace
 
-        return replace(feedback, passed=None, text=f"The check passed, and that does not count: {why}.\n{feedback.text}")
+        return replace(
+            feedback, passed=None, text=f"The check passed, and that does not count: {why}.\n{feedback.text}"
+        )
 
     async def _with_protected(self, own: str, feedback: Feedback, before: Sequence[Any], state: str) -> Feedback:
         """The verdict of a worktree of this state in which what the goal protects is as it was when it was set.
@@ -174,8 +181,8 @@ class Judge:
         from mulligan.workspace.git_workspace import GitWorkspace
 
         steering = changed_test_files(self.diff, split_line(self._settings["check"]))
-        new = [os.path.join(self._top, path) for path in states.added(self._folder, self._settings["start"], state, steering)]
-        protect = (*self._settings["protect"], *(os.path.relpath(path, self._goal.folder) for path in new))
+        new = self._new(states.added(self._folder, self._settings["start"], state, steering))
+        protect = (*self._settings["protect"], *new)
         workspace = GitWorkspace(folder=self._goal.folder, watch=False, protect=protect)
         attempt = Attempt("", artifacts=(Artifact("git", state, ""),))
         episode = Episode(own, Task(""), trials=(Trial(1, attempt),), forked_from=f"{self._goal.id}.1")
@@ -194,6 +201,10 @@ class Judge:
             await workspace.close(episode)
         note = f"judged with these files as they were when the goal was set: {', '.join(changed[:10])}"
         return replace(verdict, notes=(*verdict.notes, note)) if changed else verdict
+
+    def _new(self, paths: Sequence[str]) -> list[str]:
+        """Paths from the top of the tree, as the goal's folder sees them."""
+        return [os.path.relpath(path, self._goal.prefix or ".") for path in paths]
 
     async def _beside(self, place: Any, before: Sequence[Any]) -> Feedback:
         """What the check says in a worktree; unknown where it runs files of the user's own tree there."""

@@ -10,8 +10,8 @@ from mulligan.sessions.signature import causes, signature
 
 _TESTS = re.compile(
     r"^\s*(?:FAILED|ERROR)\s+(?P<pytest>[^\s:]+::\S+|\S+\.py(?=\s|$))|^(?:FAIL|ERROR): (?P<unittest>\S+ \(\S+\))"
-    r"|^\s*--- FAIL: (?P<go>\S+)|^test (?P<cargo>\S+) \.\.\. FAILED|^\s*(?:✕|✗|×|✖) (?P<marked>\S.*?)(?: \(\d+ ?m?s\)| \d+ms)?\s*$"
-    r"|^\s*not ok \d+ - (?P<tap>.+?)\s*$|^\s*● (?P<jest>\S.* › .+?)\s*$",
+    r"|^\s*--- FAIL: (?P<go>\S+)|^test (?P<cargo>\S+) \.\.\. FAILED|^\s*(?:✕|✗|×|✖) (?P<marked>\S.*?)"
+    r"(?: \(\d+ ?m?s\)| \d+ms)?\s*$|^\s*not ok \d+ - (?P<tap>.+?)\s*$|^\s*● (?P<jest>\S.* › .+?)\s*$",
     re.MULTILINE,
 )
 _MOST = 60

@@ -57,10 +57,12 @@ def failed(goal: Row, one: Row, earlier: Sequence[Row], *, late: bool = False) -
     same = before and (one.unchanged or one.keys == before[-1].keys) and one.keys
     if same:
         parts.append(
-            "The same failed at the try before. Before you change anything: what did you expect your last change to do, "
-            "why did it not, and what would you do otherwise?"
+            "The same failed at the try before. Before you change anything: what did you expect your last change to "
+            "do, why did it not, and what would you do otherwise?"
         )
-    parts.append(f"Go on; {left} {'try' if left == 1 else 'tries'} left. What you say about the result is not looked at.")
+    parts.append(
+        f"Go on; {left} {'try' if left == 1 else 'tries'} left. What you say about the result is not looked at."
+    )
     return _with_output(parts, one)
 
 
@@ -83,7 +85,9 @@ def passed(goal: Row, one: Row) -> str:
     if not notes:
         return ""
     said = "\n".join(f"- {note}" for note in notes)
-    return fenced(f"The goal {_named(goal)} is reached. Tell the user in a sentence what this rests on:\n{_plain(said)[:3000]}")
+    return fenced(
+        f"The goal {_named(goal)} is reached. Tell the user in a sentence what this rests on:\n{_plain(said)[:3000]}"
+    )
 
 
 def _named(goal: Row) -> str:
@@ -101,18 +105,19 @@ def in_short(one: Row) -> str:
 
 def _compared(one: Row, before: Row | None) -> list[str]:
     """The failures that are new, still there and gone, and the files that the check rests on and that changed."""
-    now = [key for key in one.keys if not re.fullmatch("[0-9a-f]{64}", key)]
-    then = [] if before is None else before.keys
-    groups = {
+    keys: list[str] = one.keys
+    now = [key for key in keys if not re.fullmatch("[0-9a-f]{64}", key)]
+    then: list[str] = [] if before is None else before.keys
+    groups: dict[str, list[str]] = {
         "Fails now and did not before" if before else "Fails": [key for key in now if key not in then],
         "Still fails": [key for key in now if key in then],
-        "No longer fails": [key for key in then if key not in one.keys and not re.fullmatch("[0-9a-f]{64}", key)],
+        "No longer fails": [key for key in then if key not in keys and not re.fullmatch("[0-9a-f]{64}", key)],
     }
     lines: list[str] = []
-    for title, keys in groups.items():
-        shown = [f"- {_plain(key)[:_CAUSE]}" for key in keys[:_CAUSES]]
-        more = [f"- and {len(keys) - _CAUSES} more"] if len(keys) > _CAUSES else []
-        lines += [f"{title}:", *shown, *more] if keys else []
+    for title, group in groups.items():
+        shown = [f"- {_plain(key)[:_CAUSE]}" for key in group[:_CAUSES]]
+        more = [f"- and {len(group) - _CAUSES} more"] if len(group) > _CAUSES else []
+        lines += [f"{title}:", *shown, *more] if group else []
     return [*lines, *(f"Note: {_plain(note)[:1000]}" for note in one.feedback.get("notes", ())[:3])]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 MARKS = (
     *("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CODEX_THREAD_ID", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED"),
-    *("GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CURSOR_AGENT", "CURSOR_TRACE_ID", "COPILOT_CLI", "AGENT_SESSION"),
+    *("GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CURSOR_AGENT", "COPILOT_CLI"),
 )
 """Variables that agents set for the commands that they run."""
 _PROGRAMS = ("claude", "codex", "gemini", "qwen", "opencode", "cursor-agent", "copilot")
@@ -22,18 +22,27 @@ def agent_above(environ: Mapping[str, str] = os.environ) -> str:
     """What shows that a coding agent has started this process; "" for nothing."""
     if mark := next((name for name in MARKS if environ.get(name)), ""):
         return f"the variable {mark} is set"
-    return next((f"it runs below {program} (process {pid})" for pid, program in _agents_above()), "")
+    return next((f"it runs below {program} (process {pid})" for pid, program in _above() if program), "")
 
 
-def _agents_above() -> Iterator[tuple[int, str]]:
+def nested() -> str:
+    """What shows that the agent whose hook this is was itself started by a coding agent; "" for nothing."""
+    programs = list(_above())
+    own = next((n for n, (_, program) in enumerate(programs) if program), len(programs))
+    beyond = next((n for n in range(own, len(programs)) if not programs[n][1]), len(programs))
+    return next(
+        (f"{program} (process {pid}) has started this session" for pid, program in programs[beyond:] if program), ""
+    )
+
+
+def _above() -> Iterator[tuple[int, str]]:
+    """The processes above this one, each with the name of the coding agent that it is, else ""."""
     pid = os.getppid()
     for _ in range(_DEEPEST):
         if pid <= 1:
             return
-        words = _words(pid)
-        names = {os.path.basename(word).removesuffix(".js").removesuffix(".exe") for word in words[:2]}
-        if found := next((name for name in _PROGRAMS if name in names), ""):
-            yield pid, found
+        names = {os.path.basename(word).removesuffix(".js").removesuffix(".exe") for word in _words(pid)[:2]}
+        yield pid, next((name for name in _PROGRAMS if name in names), "")
         pid = _parent(pid)
 
 

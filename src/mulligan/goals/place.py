@@ -87,7 +87,11 @@ def fingerprint(folder: str) -> str:
     for path in sorted(set(paths)):
         try:
             about = os.lstat(os.path.join(folder, path))
-            found.update(f"{path}\0{about.st_mode} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}\0".encode(errors="surrogateescape"))
+            found.update(
+                f"{path}\0{about.st_mode} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}\0".encode(
+                    errors="surrogateescape"
+                )
+            )
         except OSError:
             found.update(f"{path}\0gone\0".encode(errors="surrogateescape"))
     return found.hexdigest()[:32]
@@ -121,6 +125,8 @@ def _walked(folder: str) -> Iterator[str]:
         for entry in entries:
             left -= 1
             if entry.is_dir(follow_symlinks=False):
-                within += [] if entry.name.startswith(".") or entry.name in ("node_modules", "__pycache__") else [entry.path]
+                within += (
+                    [] if entry.name.startswith(".") or entry.name in ("node_modules", "__pycache__") else [entry.path]
+                )
             else:
                 yield os.path.relpath(entry.path, folder)

@@ -48,7 +48,8 @@ async def _sync(goals: Goals, goal_id: str) -> None:
                     await ledger.begin(_begun(goal, work, tries[0].at))
             async with ledger.hold(id, wait=_WAIT) as entry:
                 for one in tries:
-                    there = entry.episode.trials[one.n - 1] if one.n <= len(entry.episode.trials) else None
+                    n: int = one.n
+                    there = entry.episode.trials[n - 1] if n <= len(entry.episode.trials) else None
                     if there is None:
                         note = f"{UNCHANGED}\n" if one.unchanged else ""
                         await entry.append(Acted(one.n, Attempt(note + one.attempt)))

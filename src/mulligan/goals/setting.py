@@ -61,8 +61,8 @@ def person_only(what: str, folder: str) -> str:
         with Goals() as goals:
             goals.note("", "agent", f"refused in {folder}: {what} ({mark})")
         raise InvalidInput(
-            f"Only a person can {what}, and this is the session of a coding agent: {mark}. Run it in a terminal of your "
-            "own, or write /mulligan-goal in a prompt. It was recorded."
+            f"Only a person can {what}, and this is the session of a coding agent: {mark}. Run it in a terminal of "
+            "your own, or write /mulligan-goal in a prompt. It was recorded."
         )
     return "person"
 
@@ -86,7 +86,9 @@ def set_goal(goals: Goals, wish: Wish, folder: str, store: str, who: str, *, wai
     _check_protected(wish.protect, place)
     start = states.keep(place.folder, f"{id}.1/start", Path(home(), f"goal-{id}.index"))
     if wish.protect and start is None:
-        raise InvalidInput(f"--protect puts files back with git, and no state of {place.folder} can be kept: `git status`.")
+        raise InvalidInput(
+            f"--protect puts files back with git, and no state of {place.folder} can be kept: `git status`."
+        )
     goal = {
         "id": id,
         "folder": place.folder,
@@ -143,7 +145,9 @@ def _check_protected(names: Sequence[str], place: Place) -> None:
     for name in names:
         path = os.path.normpath(os.path.join(place.folder, name))
         if not path.startswith(os.path.join(place.folder, "")):
-            raise InvalidInput(f"--protect takes files and folders inside {place.folder}, such as tests/, not {name!r}.")
+            raise InvalidInput(
+                f"--protect takes files and folders inside {place.folder}, such as tests/, not {name!r}."
+            )
         if not os.path.lexists(path):
             raise InvalidInput(f"--protect names {name!r}, and {place.folder} has no such file.")
 

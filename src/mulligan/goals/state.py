@@ -53,8 +53,8 @@ CREATE TABLE work (
 CREATE TABLE tries (
     goal TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, n INTEGER NOT NULL, turn INTEGER NOT NULL,
     asker TEXT NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL DEFAULT '', commands INTEGER NOT NULL,
-    state TEXT NOT NULL, owner TEXT NOT NULL, passed INTEGER, attempt TEXT NOT NULL DEFAULT '', feedback TEXT, keys TEXT NOT NULL DEFAULT '[]',
-    unchanged INTEGER NOT NULL DEFAULT 0, at REAL NOT NULL, told REAL,
+    state TEXT NOT NULL, owner TEXT NOT NULL, passed INTEGER, attempt TEXT NOT NULL DEFAULT '', feedback TEXT,
+    keys TEXT NOT NULL DEFAULT '[]', unchanged INTEGER NOT NULL DEFAULT 0, at REAL NOT NULL, told REAL,
     PRIMARY KEY (goal, agent, session, n));
 CREATE TABLE log (n INTEGER PRIMARY KEY, at REAL NOT NULL, goal TEXT NOT NULL, who TEXT NOT NULL, what TEXT NOT NULL)
 """
@@ -70,6 +70,7 @@ class Row:
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
 
 class Goals:
@@ -170,7 +171,9 @@ class Goals:
             if state == ACTIVE:
                 self._db.execute("UPDATE goals SET state = ?, seen = ? WHERE id = ?", (state, time.time(), goal))
                 self._db.execute("DELETE FROM work WHERE goal = ?", (goal,))
-                self._db.execute("UPDATE tries SET session = session || ' until ' || ? WHERE goal = ?", (time.time(), goal))
+                self._db.execute(
+                    "UPDATE tries SET session = session || ' until ' || ? WHERE goal = ?", (time.time(), goal)
+                )
             elif state == PAUSED:
                 self._db.execute("UPDATE goals SET state = ? WHERE id = ?", (state, goal))
             else:
@@ -193,7 +196,12 @@ class Goals:
 
     def standing(self) -> list[Row]:
         """The goals that are active or paused. One whose last session was a day ago ends here."""
-        old = [row.id for row in self._rows("SELECT id FROM goals WHERE state IN ('active', 'paused') AND seen < ?", time.time() - DAY)]
+        old = [
+            row.id
+            for row in self._rows(
+                "SELECT id FROM goals WHERE state IN ('active', 'paused') AND seen < ?", time.time() - DAY
+            )
+        ]
         for id in old:
             self.change(id, EXPIRED, "mulligan")
         return self._rows("SELECT * FROM goals WHERE state IN ('active', 'paused')")
@@ -378,7 +386,8 @@ class Goals:
         unchanged: bool = False,
     ) -> None:
         self._db.execute(
-            f"UPDATE tries SET state = 'done', passed = ?, feedback = ?, keys = ?, after = ?, unchanged = ? WHERE {_WHO} AND n = ?",
+            "UPDATE tries SET state = 'done', passed = ?, feedback = ?, keys = ?, after = ?, unchanged = ? "
+            f"WHERE {_WHO} AND n = ?",
             (passed, json.dumps(feedback), json.dumps(list(keys)), state, unchanged, *who, n),
         )
         work = self._rows(f"SELECT * FROM work WHERE {_WHO}", *who)[0]

@@ -51,8 +51,8 @@ def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, to
 
     from mulligan.core.codec import to_json
     from mulligan.core.records import Feedback
-    from mulligan.recording.holders import owner
     from mulligan.goals.failures import failures
+    from mulligan.recording.holders import owner
 
     agent, session, n = which
     one = goals.own(goal.id, agent, session, n, owner()) if n else None
@@ -69,8 +69,9 @@ def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, to
     if one is None:
         goals.keep_first(goal.id, said)
         return
-    why = [] if feedback.passed else failures(feedback.text)
-    if feedback.score is not None and feedback.score > ((goal.best or {}).get("score", float("-inf"))):
+    why: Sequence[str] = [] if feedback.passed else failures(feedback.text)
+    best: float = goal.best["score"] if goal.best else float("-inf")
+    if feedback.score is not None and feedback.score > best:
         _keep_best(goals, goal, folder, n, feedback.score)
     goals.finish(goal, one, feedback.passed, said, why, fingerprint(folder), judge.diff)
 
@@ -86,7 +87,9 @@ def _keep_best(goals: Goals, goal: Row, folder: str, n: int, score: float) -> No
 
     name = f"{goal.id}.1/best"
     state = states.keep(folder, name, Path(home(), f"goal-{goal.id}-{os.getpid()}.index"))
-    goals.keep_best(goal.id, {"score": score, "try": n, "ref": f"refs/mulligan/{name}" if state else "", "commit": state or ""})
+    goals.keep_best(
+        goal.id, {"score": score, "try": n, "ref": f"refs/mulligan/{name}" if state else "", "commit": state or ""}
+    )
 
 
 if __name__ == "__main__":

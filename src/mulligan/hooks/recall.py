@@ -50,7 +50,7 @@ _OWN = re.compile(
     r"(?<!\s)\s*(?:<|&lt;)mulligan-lessons(?:>|&gt;).*?(?:(?:<|&lt;)/mulligan-lessons(?:>|&gt;)|\Z)", re.DOTALL
 )
 """Gemini CLI and Qwen Code escape the brackets."""
-_FENCES = re.compile(r"(?:<|&lt;)(?=\s*(?:/\s*)?(?:mulligan-lessons|system-reminder|hook_context)\b)", re.IGNORECASE)
+_FENCES = re.compile(r"(?:<|&lt;)(?=\s*(?:/\s*)?(?:mulligan-\w+|system-reminder|hook_context)\b)", re.IGNORECASE)
 """Begins a tag with which agents and hooks part what they say from what they quote."""
 _LONGEST = 20_000
 """Characters of a text in which words are looked for."""

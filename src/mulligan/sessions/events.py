@@ -43,6 +43,7 @@ class Notice(NamedTuple):
         output: what a failed call gave.
         subagent: the type of the sub-agent; "" for the main agent.
         subagent_id: which sub-agent of this session.
+        waits: the agent stops only until work of its own in the background has ended.
         stop_hook_active: the agent is in a turn that a stop hook asked for.
     """
 
@@ -61,6 +62,7 @@ class Notice(NamedTuple):
     subagent: str = ""
     subagent_id: str = ""
     stop_hook_active: bool = False
+    waits: bool = False
 
 
 _SHELLS = ("bash", "shell", "exec_command", "run_shell_command", "local_shell", "terminal", "run_terminal_cmd")

@@ -16,7 +16,7 @@ from mulligan.core.protocols import Turn
 Record = Mapping[str, Any]
 
 _INJECTED = re.compile(
-    r"(?:<|&lt;)(hook_context|system-reminder|mulligan-lessons|mulligan-question)\b[^>]*?(?:>|&gt;).*?(?:(?:<|&lt;)/\1(?:>|&gt;)|\Z)",
+    r"(?:<|&lt;)(hook_context|system-reminder|mulligan-lessons|mulligan-question|mulligan-goal)\b[^>]*?(?:>|&gt;).*?(?:(?:<|&lt;)/\1(?:>|&gt;)|\Z)",
     re.DOTALL,
 )
 """What a hook or the agent itself put into a text."""

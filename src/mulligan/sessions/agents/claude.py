@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from mulligan.core.light import TYPE_CHECKING
-from mulligan.sessions.agents import CodingAgent, Hook, Payload, Settings, command_of, fields, text
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, items, text
 from mulligan.sessions.events import Notice
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Claude(CodingAgent):
         Hook("UserPromptSubmit", "prompt", timeout=5),
         Hook("PreToolUse", "before_tool", "Bash", timeout=5),
         Hook("PostToolUseFailure", "failure", timeout=5),
-        Hook("Stop", "stop", timeout=5),
+        Hook("Stop", "stop", timeout=STOP),
         Hook("SubagentStop", "subagent_stop", timeout=5),
         Hook("SessionEnd", "end", timeout=5),
     )
@@ -58,6 +58,7 @@ class Claude(CodingAgent):
             subagent=text(payload, "agent_type") if subagent_id else "",
             subagent_id=subagent_id,
             stop_hook_active=payload.get("stop_hook_active") is True,
+            waits=bool(items(payload, "background_tasks")),
         )
 
     def switched_off(self, settings: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from mulligan.core.light import TYPE_CHECKING
-from mulligan.sessions.agents import CodingAgent, Hook, Payload, Settings, command_of, fields, plain, text
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, plain, text
 from mulligan.sessions.events import Notice
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Codex(CodingAgent):
         Hook("PreToolUse", "before_tool", "Bash", timeout=5),
         Hook("PostToolUse", "success", timeout=5),
         Hook("PostCompact", "compact", timeout=5),
-        Hook("Stop", "stop", timeout=5),
+        Hook("Stop", "stop", timeout=STOP),
         Hook("SubagentStop", "subagent_stop", timeout=5),
         Hook("SessionEnd", "end", timeout=3),
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from mulligan.core.light import TYPE_CHECKING
-from mulligan.sessions.agents import CodingAgent, Hook, Payload, Settings, command_of, fields, text
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, text
 from mulligan.sessions.events import Notice
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class Copilot(CodingAgent):
         Hook("sessionStart", "start", timeout=5),
         Hook("preToolUse", "before_tool", timeout=5),
         Hook("postToolUseFailure", "failure", timeout=5),
-        Hook("agentStop", "stop", timeout=5),
+        Hook("agentStop", "stop", timeout=STOP),
         Hook("sessionEnd", "end", timeout=5),
     )
     settings = Settings("~/.copilot", "COPILOT_HOME", "", ".github/hooks/mulligan.json", new='{\n  "version": 1\n}\n')

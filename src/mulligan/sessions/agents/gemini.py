@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from mulligan.core.light import TYPE_CHECKING
-from mulligan.sessions.agents import CodingAgent, Hook, Payload, Settings, command_of, fields, items, plain, text
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, items, plain, text
 from mulligan.sessions.events import Notice
 from mulligan.text.exit_codes import exit_code
 
@@ -24,7 +24,7 @@ class Gemini(CodingAgent):
         Hook("BeforeAgent", "prompt", timeout=5000),
         Hook("BeforeTool", "before_tool", "run_shell_command", 5000),
         Hook("AfterTool", "success", "run_shell_command", 5000),
-        Hook("AfterAgent", "stop", timeout=5000),
+        Hook("AfterAgent", "stop", timeout=STOP * 1000),
         Hook("SessionEnd", "end", timeout=5000),
     )
     settings = Settings("~/.gemini", "", "settings.json", ".gemini/settings.json")

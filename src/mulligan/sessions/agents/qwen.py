@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mulligan.core.light import TYPE_CHECKING
-from mulligan.sessions.agents import CodingAgent, Hook, Payload, Settings, command_of, fields, plain, text
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, plain, text
 from mulligan.sessions.events import Notice
 from mulligan.text.exit_codes import exit_code
 
@@ -21,7 +21,7 @@ class Qwen(CodingAgent):
         Hook("PreToolUse", "before_tool", "run_shell_command", 5000),
         Hook("PostToolUse", "success", "run_shell_command", 5000),
         Hook("PostToolUseFailure", "failure", timeout=5000),
-        Hook("Stop", "stop", timeout=5000),
+        Hook("Stop", "stop", timeout=STOP * 1000),
         Hook("SessionEnd", "end", timeout=5000),
     )
     settings = Settings("~/.qwen", "", "settings.json", ".qwen/settings.json")
