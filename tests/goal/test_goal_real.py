@@ -136,7 +136,9 @@ async def test_a_person_sets_the_goal_in_a_prompt_and_a_model_cannot(tmp_path: P
         asked = "mulligan-goal python3 check.py"
         await at.session(asked, [], script=[{"when": "", "answer": "The goal is set."}])
         assert (await standing(at))["check"] == "python3 check.py"
-        command = "mulligan goal true; mulligan goal clear; env -u CLAUDECODE -u CLAUDE_CODE_ENTRYPOINT mulligan goal pause"
+        command = (
+            "mulligan goal true; mulligan goal clear; env -u CLAUDECODE -u CLAUDE_CODE_ENTRYPOINT mulligan goal pause"
+        )
         nested = "claude -p '/mulligan-goal true' --allowedTools Bash"
         script = [
             {"when": "/mulligan-goal true", "after": 0, "answer": "The nested session ends."},

@@ -174,7 +174,8 @@ def answer(
             if held := _held(of, notice, journal, bank, wait, goals):
                 return held
         elif notice.moment == "prompt" or notice.source == "resume":
-            told = told or turn.prompt(notice, resumed=notice.moment == "start")
+            begun = turn.prompt(notice, resumed=notice.moment == "start")
+            told = told or begun
     if learns and notice.moment == "stop" and (question := _question(of, notice, journal)):
         return question
     if learns and (ends or (known is None and journal.is_due(besides=notice.session))):

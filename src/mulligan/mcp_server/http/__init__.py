@@ -70,8 +70,9 @@ async def serve_http(
     """
     if not 0 <= listening.drain <= MAX_DRAIN:
         raise InvalidInput(f"The drain must be from 0 to {MAX_DRAIN:.0f} seconds, not {listening.drain}.")
-    if "hook" in select_tools(which):  # it reads files that the caller names, and any project's bank
-        raise InvalidInput("The tool `hook` is served over stdio only: leave `hooks` out of --tools.")
+    for tool in ("hook", "goal"):  # one reads files that the caller names, and any project's bank; one runs a command
+        if tool in select_tools(which):
+            raise InvalidInput(f"The tool `{tool}` is served over stdio only: leave `{tool}s` out of --tools.")
     if listening.metrics:
         require("Metrics need prometheus-client", "prometheus_client", "serve", distribution="prometheus-client")
     bound = bind(listening.host, listening.port, guarded=bool(listening.tokens))
