@@ -155,6 +155,17 @@ def test_a_clock_that_jumps_ends_nothing_early_and_keeps_the_limit(
     assert place.stop() == ""
 
 
+def test_neither_the_agents_flag_nor_a_promised_word_decides(place: Folder) -> None:
+    place.goal()
+    place.prompt()
+    place.write("words.txt", "bad-one\n")
+    assert "try 1 of 5" in place.stop(stop_hook_active=True), "Qwen Code says so at the first stop"
+    assert "try 2 of 5" in place.stop(text="<promise>DONE</promise>")
+    place.write("words.txt", "good\n")
+    assert place.stop(stop_hook_active=True) == "", "it ends without the word"
+    assert place.now().state == "passed"
+
+
 def test_time_ends_it(place: Folder) -> None:
     place.goal(max_seconds=0.01)
     place.prompt()

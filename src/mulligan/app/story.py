@@ -11,7 +11,7 @@ from mulligan.app.workspaces import stop_reason, unjudged
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.protocols import Brief, Store
 from mulligan.core.records import Attempt, Check, Episode, Feedback, Outcome, Trial, Usage
-from mulligan.recording.drivers import asked_by_name, led_by_client, may_wait, sentence_in
+from mulligan.recording.drivers import asked_by_name, led_by_client, led_by_goal, may_wait, sentence_in
 from mulligan.store.export import each_readable
 from mulligan.text.formatting import check_text, kind_text, layers_text
 from mulligan.text.lessons import condensed_by
@@ -19,7 +19,7 @@ from mulligan.text.pages import Block, Facts, Fence, Heading, Line, as_markdown,
 from mulligan.text.pages import markdown as page
 from mulligan.text.reflections import quality_words
 
-LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
+LEADERS = {"client": "a client", "langgraph": "a LangGraph graph", "goal": "a coding agent under a goal"}
 """Names of those who drive an episode, other than Mulligan's own loop."""
 
 
@@ -179,7 +179,7 @@ def state(episode: Episode | Brief, running: bool) -> str:
     """
     reason = stop_reason(episode)
     if reason is None:
-        waits = "open" if led_by_client(episode) or may_wait(episode) else "cut off"
+        waits = "open" if led_by_client(episode) or led_by_goal(episode) or may_wait(episode) else "cut off"
         return "running" if running else waits
     if unjudged(episode):
         return "done"

@@ -15,7 +15,6 @@ from mulligan.goals.place import Place
 from mulligan.goals.state import Goals
 from mulligan.mcp_server.tool import Call, Reply, Tool, definition
 
-
 ACTIONS = ("status", "check")
 
 
