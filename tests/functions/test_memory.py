@@ -13,7 +13,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import mulligan
 from mulligan.app.transcripts import read_messages
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Turn
+from mulligan.core.turns import Turn
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ def gemini_result(code: int | None) -> dict[str, Any]:
 
 
 def read(name: str, payload: Mapping[str, Any], **environ: str) -> Notice | None:
-    return agent(name).read(payload, environ)
+    return agent(name).notice(payload, environ)
 
 
 def test_every_agent_is_complete() -> None:

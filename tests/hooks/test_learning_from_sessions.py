@@ -20,7 +20,6 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mulligan.app.plugins import build, parse_spec
 from mulligan.app.sessions import (
     AGENTS,
     Result,
@@ -37,14 +36,13 @@ from mulligan.app.transcripts import read_transcript
 from mulligan.cli.hooks.forget import command as forget
 from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
-from mulligan.core.protocols import TranscriptFormat
 from mulligan.core.records import Lesson, Origin
 from mulligan.hooks.entry import respond
 from mulligan.hooks.journal import FILE, Journal
 from mulligan.hooks.learning import events_since, evidence_of
 from mulligan.hooks.project import project_id
 from mulligan.hooks.status import status_of
-from mulligan.sessions.events import QUESTION, Call, Notice
+from mulligan.sessions.events import QUESTION, Notice
 from mulligan.sessions.signature import digest, keys, signature
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"
@@ -432,17 +430,16 @@ def test_any_cut_of_a_file_in_two_readings_gives_the_same_calls_once(
         else:
             file.write_bytes(part)
 
-        reader: TranscriptFormat = build("transcripts", parse_spec("transcripts", format), {})
-        return events_since(format, "s", str(file), cursor, lambda text: reader.read(text, "s"))
+        return events_since(format, "s", str(file), cursor)
 
     raw = text.encode()
     cut = data.draw(st.integers(0, len(json.loads(text)["messages"]) if format == "opencode" else len(raw)))
     first, cursor = read({}, raw[:cut])
     second, cursor = read(json.loads(json.dumps(cursor)), raw)
     third, _ = read(cursor, raw)
-    calls = [event.id for event in (*first, *second) if isinstance(event, Call)]
+    calls = [event.id for event in (*first, *second) if event.is_call]
     assert calls == ["s-1", "s-2", "s-3"]
-    assert [event.text for event in (*first, *second) if not isinstance(event, Call)] == ["Build it.", "Done."]
+    assert [event.text for event in (*first, *second) if not event.is_call] == ["Build it.", "Done."]
     assert third == []
 
 

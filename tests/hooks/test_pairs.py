@@ -9,9 +9,10 @@ import pytest
 from agent_transcripts import FORMATS, in_format
 from hypothesis import given
 from hypothesis import strategies as st
+from session_turns import call
 
 from mulligan.app.transcripts import read_transcript
-from mulligan.sessions.events import Call, Said
+from mulligan.core.turns import Turn
 from mulligan.sessions.pairs import Found, State, find, happened
 from mulligan.sessions.signature import digest, signature
 from mulligan.text.safeguards import going_around
@@ -19,24 +20,24 @@ from mulligan.text.safeguards import going_around
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"
 
 
-def sh(command: str, output: str = "", failed: bool | None = False) -> Call:
+def sh(command: str, output: str = "", failed: bool | None = False) -> Turn:
     sh.n += 1  # type: ignore[attr-defined]
-    return Call(f"c{sh.n}", "Bash", command, output, failed)  # type: ignore[attr-defined]
+    return call(f"c{sh.n}", "Bash", command, output, failed)  # type: ignore[attr-defined]
 
 
 sh.n = 0  # type: ignore[attr-defined]
 
 
-def found(*events: Call | Said) -> list[Found]:
+def found(*events: Turn) -> list[Found]:
     return find(State("claude", "s"), events)[1]
 
 
-def contents(*events: Call | Said) -> list[str]:
+def contents(*events: Turn) -> list[str]:
     return [one.content for one in found(*events)]
 
 
-def user(text: str) -> Said:
-    return Said("user", text)
+def user(text: str) -> Turn:
+    return Turn("user", text)
 
 
 def test_the_same_command_that_is_green_later_teaches_what_was_done_between() -> None:
@@ -80,8 +81,8 @@ def test_a_variable_that_makes_the_same_command_work_is_the_lesson() -> None:
 
 def test_an_edit_teaches_only_what_it_changes_in_the_rules_of_the_project() -> None:
     fails = sh("ruff check", "src/a.py:1:1: E402 see per-file-ignores: fixtures/", True)
-    code = Call("e", "Edit", "src/a.py", "-x = 1\n+x = 2", False)
-    rules = Call("f", "Edit", "pyproject.toml", "-select = []\n+per-file-ignores = { fixtures = [E402] }", False)
+    code = call("e", "Edit", "src/a.py", "-x = 1\n+x = 2", False)
+    rules = call("f", "Edit", "pyproject.toml", "-select = []\n+per-file-ignores = { fixtures = [E402] }", False)
     assert contents(fails, code, sh("ruff check", "ok")) == []
     (one,) = contents(fails, rules, sh("ruff check", "ok"))
     assert "change pyproject.toml: -select = [] +per-file-ignores" in one
@@ -108,7 +109,7 @@ def test_a_test_is_overcome_by_a_run_that_holds_it() -> None:
         (sh("pytest", MISSING, None), sh("pip install pyyaml"), sh("pytest", "1 passed")),  # denied
     ],
 )
-def test_what_teaches_nothing(events: tuple[Call, ...]) -> None:
+def test_what_teaches_nothing(events: tuple[Turn, ...]) -> None:
     assert found(*events) == []
 
 
@@ -165,7 +166,7 @@ def test_what_only_looks_destructive_may_be_a_remedy(step: str) -> None:
 
 def test_a_change_that_skips_a_test_is_no_remedy() -> None:
     fails = sh("pytest", "FAILED tests/test_a.py::test_x - AssertionError: assert 1 == 2", True)
-    edit = Call("e1", "Edit", "tests/test_a.py", "+@pytest.mark.skip\n+def test_x():", False)
+    edit = call("e1", "Edit", "tests/test_a.py", "+@pytest.mark.skip\n+def test_x():", False)
     assert contents(fails, edit, sh("pytest", "1 skipped")) == []
 
 
@@ -192,7 +193,7 @@ def test_each_error_on_the_way_has_its_own_mend() -> None:
     ],
 )
 def test_a_correction_right_after_an_action_is_quoted(said: str, quoted: str) -> None:
-    (one,) = found(sh("pip install x"), Said("agent", "Installed."), user(said))
+    (one,) = found(sh("pip install x"), Turn("assistant", "Installed."), user(said))
     assert one.content == f'after: pip install x\nthe user said: "{quoted}"'
     assert one.lesson().tags == ("hook", "correction")
     assert not one.lesson().confirmed
@@ -272,12 +273,12 @@ WORDS = st.text(max_size=20) | st.sampled_from(
     ["pytest 'x", "cd /a && pytest", "make | tail", "FAILED a::b", "error: x", "*** Update File: a", "\ud800", "No, x"]
 )
 TOOLS = st.sampled_from(["Bash", "Edit", "Read", "mcp__a.b", ""])
-CALLS = st.builds(Call, WORDS, TOOLS, WORDS, WORDS, st.sampled_from([True, False, None]), st.just(1.0))
-EVENTS = CALLS | st.builds(Said, st.sampled_from(["user", "agent"]), WORDS, st.just(1.0))
+CALLS = st.builds(call, WORDS, TOOLS, WORDS, WORDS, st.sampled_from([True, False, None]), st.just(1.0))
+EVENTS = CALLS | st.builds(Turn, st.sampled_from(["user", "assistant"]), WORDS, at=st.just(1.0))
 
 
 @given(events=st.lists(EVENTS, max_size=12))
-def test_whatever_happened_is_searched_and_kept(events: list[Call | Said]) -> None:
+def test_whatever_happened_is_searched_and_kept(events: list[Turn]) -> None:
     state, several = find(State("a", "s"), events)
     assert State.of("a", "s", json.loads(json.dumps(state.kept()))) == state
     assert all(one.lesson().title.strip() and one.lesson().content for one in several)
@@ -312,7 +313,7 @@ def test_every_agent_teaches_the_same(format: str) -> None:
 @given(cuts=st.lists(st.integers(0, 12), max_size=4))
 def test_however_a_session_is_cut_the_same_is_found_once(cuts: list[int]) -> None:
     read = read_transcript(in_format("claude", STORY, session="s"), "s.jsonl", "claude")
-    events = [event for _, event in happened(read.turns)]
+    events = list(happened(read.turns))
     state, parts = State("claude", "s"), list[Found]()
     for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(events)], strict=True):
         state, more = find(state, events[start:end])

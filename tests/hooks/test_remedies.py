@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from session_turns import call
 
 from mulligan.sessions.commands import only_looks, parts, plain
-from mulligan.sessions.events import Call
 from mulligan.sessions.pairs import State, find
 
 SESSIONS = tomllib.loads(Path(__file__).with_name("remedies.toml").read_text("utf-8"))
@@ -19,14 +19,14 @@ CASES: list[dict[str, Any]] = [*SESSIONS["teaches"], *SESSIONS["more"]["teaches"
 
 
 def lessons(case: dict[str, Any]) -> list[str]:
-    calls = [Call("1", "Bash", case["fails"], case["error"], True)]
+    calls = [call("1", "Bash", case["fails"], case["error"], True)]
     for n, step in enumerate(case.get("between", []), 2):
         if step.startswith("edit "):
             file, _, put_in = step.removeprefix("edit ").partition(": ")
-            calls.append(Call(str(n), "Edit", file, f"-old\n+{put_in}", False))
+            calls.append(call(str(n), "Edit", file, f"-old\n+{put_in}", False))
         else:
-            calls.append(Call(str(n), "Bash", step, "", False))
-    calls.append(Call("99", "Bash", case.get("works", case["fails"]), "ok", False))
+            calls.append(call(str(n), "Bash", step, "", False))
+    calls.append(call("99", "Bash", case.get("works", case["fails"]), "ok", False))
     return [one.content for one in find(State("claude", "s"), calls)[1]]
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.app.transcripts import read_transcript
-from mulligan.bank.learn.transcripts.opencode import session_text
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Turn
+from mulligan.core.turns import Turn
+from mulligan.sessions.agents import agent
 
 STORY = [
     ("user", "Build it."),
@@ -152,5 +152,5 @@ def test_the_store_of_opencode_is_read_as_its_export_is(tmp_path: Path) -> None:
             for part in message["parts"]:
                 row = (part["id"], message["info"]["id"], "s1", json.dumps(part))
                 db.execute("INSERT INTO part VALUES (?, ?, ?, ?)", row)
-    stored = session_text(tmp_path / "opencode.db", "s1")
+    stored = agent("opencode").text(str(tmp_path / "opencode.db"), "s1")
     assert read_transcript(stored, "it").turns == read_transcript(text, "it").turns

@@ -13,8 +13,9 @@ from traced import call, chat, lines, request, result, said
 from mulligan.app.plugins import build, names, parse_spec
 from mulligan.app.transcripts import read_transcript
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.protocols import TranscriptFormat, Turn
+from mulligan.core.protocols import TranscriptFormat
 from mulligan.core.records import Step
+from mulligan.core.turns import Turn
 
 TURNS = (
     Turn("system", "Be brief."),
@@ -416,7 +417,7 @@ def test_a_transcript_without_a_task_or_an_attempt_is_refused(text: str, says: s
 
 
 MINE = '''
-from mulligan.core.protocols import Turn
+from mulligan.core.turns import Turn
 
 class Arrows:
     """A line that begins with > is the user's."""

@@ -27,13 +27,8 @@ ARGUMENT = 120_000
 """Bytes that fit into one argument of a command on Linux (131,072 with its end), with room to spare."""
 
 HOMES = (
-    "~/.claude",
-    "~/.claude.json",
-    "~/.codex",
+    *(path for name in NAMES for path in agent(name).writes or (agent(name).settings.folder,)),
     "~/.aider",
-    "~/.gemini",
-    "~/.cursor",
-    "~/.qwen",
     "~/.config",
     "~/.cache",
     "~/.local/share",

@@ -21,6 +21,7 @@ from mulligan.app.plugin_files import file_of as file_of
 from mulligan.app.prompts import FilePrompts
 from mulligan.core.errors import InvalidInput, MulliganError, UnknownName, described
 from mulligan.core.records import Json, Spec
+from mulligan.sessions.agents import readable
 
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
 
@@ -172,7 +173,9 @@ def _shipped(role: str) -> Mapping[str, str]:
     """The modules of the plug-ins that ship here, by the name of the plug-in."""
     files = sorted(_PACKAGE.glob(f"{ROLES[role].folder or role}/*.py"))
     public = [f for f in files if not f.stem.startswith("_") and f.parent.name not in _NO_FAMILIES]
-    return {f.stem: ".".join(("mulligan", *f.relative_to(_PACKAGE).with_suffix("").parts)) for f in public}
+    shipped = {f.stem: ".".join(("mulligan", *f.relative_to(_PACKAGE).with_suffix("").parts)) for f in public}
+    agents = readable() if role == "transcripts" else ()
+    return shipped | {name: f"mulligan.sessions.agents.{name}" for name in agents}
 
 
 @cache

@@ -7,29 +7,24 @@ hooks set why` named one.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sqlite3
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
-from stat import S_ISFIFO
 from typing import Any, cast
 
 from mulligan.app.config import Config
 from mulligan.app.memory import Bank, open_bank
-from mulligan.app.plugins import build, parse_spec
 from mulligan.app.reasons import Reasons
-from mulligan.bank.learn.transcripts.opencode import session_time
 from mulligan.core.errors import MulliganError
 from mulligan.core.home import home
 from mulligan.core.lessons import Receipt, Selection
-from mulligan.core.protocols import TranscriptFormat
 from mulligan.core.records import Json
+from mulligan.goals.record import checks_of
 from mulligan.hooks.journal import Journal, Session, swallow
 from mulligan.hooks.learning import (
     STATES,
@@ -45,10 +40,10 @@ from mulligan.hooks.learning import (
 )
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import store_file
-from mulligan.sessions.agents import readable
+from mulligan.sessions.agents import Old, agent, readable
 from mulligan.sessions.events import Notice
 from mulligan.sessions.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
-from mulligan.sessions.records import record_in, text_at
+from mulligan.sessions.records import Record, sample
 from mulligan.sessions.signature import digest, keys
 from mulligan.store import open_store
 
@@ -63,18 +58,6 @@ _ROUNDS = 5
 """Times that a worker looks whether there is more to learn by now."""
 _HEAD = 65_536
 """Bytes at the beginning of a transcript in which its folder is looked for."""
-
-
-@dataclass(frozen=True)
-class Old:
-    """A transcript on this machine. session, subagent: as hooks call them. at: when it was last written."""
-
-    agent: str
-    session: str
-    path: str
-    folder: str
-    at: float
-    subagent: str = ""
 
 
 @dataclass(frozen=True)
@@ -205,18 +188,17 @@ async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[
     if (there is not None and there.forgotten) or not (written := _written(session)):
         journal.advance(*which, before=session.cursor, cursor=session.cursor)  # it was removed
         return Kept(), 0
-    reader: TranscriptFormat = build("transcripts", parse_spec("transcripts", session.agent), {})
     try:
         reading = read_on(
             session.agent,
             session.session,
             session.transcript,
             session.cursor,
-            lambda text: reader.read(text, session.transcript),
             subagent=session.kind or session.subagent,
             folder=session.folder,
             paused=journal.pauses(session.folder),
             asked=session.asked,
+            checks=checks_of(session.agent, session.session) if not session.subagent else (),
         )
     except (OSError, ValueError, MulliganError):  # once is enough, until it is written again
         journal.advance(*which, before=session.cursor, cursor=session.cursor)
@@ -227,7 +209,7 @@ async def _learn(journal: Journal, session: Session, reasons: Reasons) -> tuple[
             kept = await keep(bank, reading.found, int(journal.setting("needed")))
             await _explain(journal, session, bank, reading, kept, reasons)
     for call in reading.calls:
-        if lines := signature_of(call):
+        if lines := signature_of(call, session.agent):
             notice = Notice(
                 session.agent, "failure", session.session, session.folder, call=call.id, subagent_id=session.subagent
             )
@@ -257,12 +239,11 @@ def _subagents(journal: Journal, session: Session) -> Iterator[Session]:
     """The sub-agents of a session, whose transcripts lie apart."""
     if session.subagent:
         return
-    path = Path(session.transcript)
-    folder = path.with_suffix("") / "subagents" if session.agent == "claude" else path.parent / session.session
-    for file in sorted(folder.glob("*.jsonl")) if session.agent in ("claude", "gemini") else ():
+    folder = agent(session.agent).subagents(session.transcript, session.session)
+    for file in sorted(Path(folder).glob("*.jsonl")) if folder else ():
         id = file.stem.removeprefix("agent-")
         there = journal.session(session.agent, session.session, id)
-        if there is None or (not there.forgotten and (there.due or _changed(str(file)) > (there.learned or 0))):
+        if there is None or (not there.forgotten and (there.due or file.stat().st_mtime > (there.learned or 0))):
             yield (there or session)._replace(
                 subagent=id,
                 transcript=str(file),
@@ -305,18 +286,10 @@ def alone(wait: float = _WAIT) -> Generator[None]:
 
 def _written(session: Session) -> float:
     """When a session's transcript was last written; 0 if there is no such file."""
-    if session.agent == "opencode":
-        with suppress(sqlite3.Error):
-            return session_time(Path(session.transcript), session.session)
-    return _changed(session.transcript)
-
-
-def _changed(path: str) -> float:
     try:
-        found = os.stat(path)
-    except OSError:
-        return 0.0
-    return 0.0 if S_ISFIFO(found.st_mode) else found.st_mtime  # a pipe would keep its reader waiting
+        return agent(session.agent).written(session.transcript, session.session)
+    except sqlite3.Error:  # a store that is in use
+        return os.path.getmtime(session.transcript)
 
 
 # --- old transcripts -------------------------------------------------------------------------------------------------
@@ -367,90 +340,17 @@ async def learn_since(
 
 def transcripts(agents: Sequence[str] = AGENTS, since: float = 0.0) -> Iterator[Old]:
     """The transcripts on this machine that were written since then, by the agents named."""
-    found = {
-        "claude": _of_claude,
-        "codex": _of_codex,
-        "copilot": _of_copilot,
-        "gemini": _of_gemini,
-        "opencode": _of_opencode,
-        "qwen": _of_qwen,
-    }
-    for agent in agents:
-        yield from (one for one in found[agent]() if one.at >= since)
+    for of in map(agent, agents):
+        for file in sorted(Path(of.log_folder()).glob(of.logs)):
+            if file.is_file() and (not of.grows or file.stat().st_mtime >= since):
+                found = of.old(str(file), file.stat().st_mtime, _head(file))
+                yield from (one for one in found if one.at >= since)
 
 
-def _files(folder: Path, pattern: str) -> Iterator[tuple[Path, float]]:
-    for file in sorted(folder.glob(pattern)):
-        if file.is_file():
-            yield file, _changed(str(file))
-
-
-def _folder_of(variable: str, *default: str) -> Path:
-    return Path(os.environ.get(variable) or Path.home().joinpath(*default))
-
-
-def _of_claude() -> Iterator[Old]:
-    for file, at in _files(_folder_of("CLAUDE_CONFIG_DIR", ".claude") / "projects", "*/*.jsonl"):
-        folder = _named(file, "cwd")
-        if folder and not os.path.isdir(folder):  # a worktree that was removed since
-            folder = _named(file, "worktreeSession", "originalCwd") or folder
-        yield Old("claude", file.stem, str(file), folder, at)
-
-
-def _of_codex() -> Iterator[Old]:
-    for file, at in _files(_folder_of("CODEX_HOME", ".codex") / "sessions", "*/*/*/rollout-*.jsonl"):
-        id = _named(file, "id") or file.stem[-36:]
-        parent = _named(file, "source", "subagent", "thread_spawn", "parent_thread_id")
-        yield Old("codex", parent or id, str(file), _named(file, "cwd"), at, id if parent else "")
-
-
-def _of_copilot() -> Iterator[Old]:
-    for file, at in _files(_folder_of("COPILOT_HOME", ".copilot") / "session-state", "*/events.jsonl"):
-        yield Old("copilot", file.parent.name, str(file), _named(file, "data", "context", "cwd"), at)
-
-
-def _of_qwen() -> Iterator[Old]:
-    for file, at in _files(Path.home() / ".qwen" / "projects", "*/chats/*.jsonl"):
-        yield Old("qwen", file.stem, str(file), _named(file, "cwd"), at)
-
-
-def _of_gemini() -> Iterator[Old]:
-    top = Path.home() / ".gemini"
-    for file, at in _files(top / "tmp", "*/chats/session-*.json*"):
-        root = file.parent.parent / ".project_root"
-        folder = root.read_text(encoding="utf-8").strip() if root.is_file() else _gemini_folder(top, file.parent.parent)
-        yield Old("gemini", _named(file, "sessionId") or file.stem, str(file), folder, at)
-
-
-def _gemini_folder(top: Path, project: Path) -> str:
-    """The folder that Gemini CLI's list of projects gives this name to."""
-    try:
-        listed = json.loads((top / "projects.json").read_text(encoding="utf-8")).get("projects", {})
-        return next((folder for folder, name in listed.items() if name == project.name), "")
-    except (OSError, ValueError, AttributeError):
-        return ""
-
-
-def _of_opencode() -> Iterator[Old]:
-    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "opencode"
-    for store, _ in _files(data, "opencode*.db"):
-        try:
-            with closing(sqlite3.connect(f"{store.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
-                rows = db.execute("SELECT id, directory, time_updated FROM session ORDER BY time_updated").fetchall()
-        except sqlite3.Error:
-            continue
-        yield from (Old("opencode", id, str(store), folder, at / 1000) for id, folder, at in rows)
-
-
-def _named(file: Path, *keys: str) -> str:
-    """The first text below these keys in the records at the beginning of a transcript, or in their payload."""
+def _head(file: Path) -> list[Record]:
+    """The records at the beginning of a transcript."""
     with file.open("rb") as opened:
-        lines = opened.read(_HEAD).split(b"\n")
-    for line in islice(lines, 50):
-        record = record_in(line.decode("utf-8", "replace"))
-        if value := text_at(record, *keys) or text_at(record, "payload", *keys):
-            return value
-    return ""
+        return sample(opened.read(_HEAD).decode("utf-8", "replace"))
 
 
 def main() -> int:

@@ -11,18 +11,16 @@ import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
-from mulligan.app.plugins import build, parse_spec
 from mulligan.app.sessions import Old, project_bank
 from mulligan.core.errors import MulliganError
-from mulligan.core.protocols import TranscriptFormat
+from mulligan.core.turns import Turn
 from mulligan.hooks.learning import events_since, keep
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import MOST, RULES, Known, Reader
+from mulligan.sessions.agents import is_shell
 from mulligan.sessions.commands import only_looks, plain
-from mulligan.sessions.events import Call, is_shell
-from mulligan.sessions.pairs import Happened, State, find, mend_key
+from mulligan.sessions.pairs import State, find, mend_key
 from mulligan.sessions.signature import command_key, keys
 
 AHEAD = 60
@@ -70,11 +68,7 @@ async def examine(sessions: Sequence[Old], progress: Callable[[int, int], None] 
             if not (project := ids.get(old.folder, "")):
                 continue
             try:
-                reader: TranscriptFormat = build("transcripts", parse_spec("transcripts", old.agent), {})
-                read = partial(reader.read, name=old.path)
-                events, _ = events_since(
-                    old.agent, old.session, old.path, {}, read, subagent=old.subagent, folder=old.folder
-                )
+                events, _ = events_since(old.agent, old.session, old.path, {}, subagent=old.subagent, folder=old.folder)
             except (OSError, ValueError, MulliganError) as error:
                 exam = exam.plus(unreadable=(f"{old.path}: {error}",))
                 continue
@@ -82,17 +76,17 @@ async def examine(sessions: Sequence[Old], progress: Callable[[int, int], None] 
     return replace(exam, projects=len(set(ids.values())))
 
 
-async def _session(exam: Exam, project: str, old: Old, events: Sequence[Happened]) -> Exam:
+async def _session(exam: Exam, project: str, old: Old, events: Sequence[Turn]) -> Exam:
     with closing(Reader(project)) as reader:
         rules: Sequence[Known] = () if old.subagent else reader.rules()[:RULES]
         told = {one.id: one for one in rules}
         came: set[str] = set()
         failures = known = shown = done = calls = 0
         for n, event in enumerate(events):
-            if not isinstance(event, Call):
+            if not event.is_call:
                 continue
             calls += 1
-            if not event.failed or not is_shell(event.tool) or only_looks(event.command):
+            if not event.failed or not is_shell(event.tool, old.agent) or only_looks(event.command):
                 continue
             failures += 1
             own = keys(event.output)
@@ -102,7 +96,7 @@ async def _session(exam: Exam, project: str, old: Old, events: Sequence[Happened
             came.update(one.id for one in met)
             known += bool(about)
             shown += bool(met)
-            done += _is_done(met, [one for one in events[n + 1 : n + 1 + AHEAD] if isinstance(one, Call)])
+            done += _is_done(met, [one for one in events[n + 1 : n + 1 + AHEAD] if one.is_call])
     _, found = find(State(old.agent, old.session), events)
     async with project_bank(project, embedder="none") as bank:
         kept = await keep(bank, found)
@@ -112,7 +106,7 @@ async def _session(exam: Exam, project: str, old: Old, events: Sequence[Happened
     return exam.plus(**counts, rules=len(rules), needed=needed, confirmed=len(kept.confirmed), titles=titles)
 
 
-def _is_done(lessons: Sequence[Known], later: Sequence[Call]) -> bool:
+def _is_done(lessons: Sequence[Known], later: Sequence[Turn]) -> bool:
     """Whether a session did a step of one of these lessons."""
     steps = {str(key) for one in lessons for key in one.context.get("mends") or ()}
     return any(mend_key(plain(call.command)) in steps for call in later if call.failed is False)

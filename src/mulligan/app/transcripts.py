@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,17 +18,17 @@ from mulligan.bank.learn.learning import success_of
 from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, episode_of
 from mulligan.core.codec import digest, json_text
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.protocols import Learned, Model, TranscriptFormat, Turn
+from mulligan.core.protocols import Learned, Model, TranscriptFormat
 from mulligan.core.records import Episode, Finding, Json
+from mulligan.core.turns import Turn
 from mulligan.hooks.learning import NEEDED, keep
+from mulligan.sessions.agents import NAMES, agent
 from mulligan.sessions.pairs import Found, State, find, happened
-from mulligan.sessions.records import record_in, records, text_at
+from mulligan.sessions.records import sample
 from mulligan.text.evidence import evidence_of, findings_of
 from mulligan.text.json_lines import parsed
 
 _ROLE = "transcripts"
-_FIRST = 100
-"""Records in which the id of the session is looked for."""
 _TASK = 100_000
 """Characters that are left for the task where a session is longer than a trajectory may be."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -58,7 +57,7 @@ class Transcript:
 
     def found(self) -> Sequence[Found]:
         """What failed in the session and was overcome, and how the user corrected the agent."""
-        return find(State(self.format, self.session), [event for _, event in happened(self.turns)])[1]
+        return find(State(self.format, self.session), happened(self.turns))[1]
 
     def episode(self, *, task: str | None = None, success: bool | None = None, why: str = "") -> Episode:
         """One trial of the task: what was said and done after it was put. A system turn is not part of it.
@@ -95,7 +94,7 @@ def _shortened(turns: list[Turn]) -> list[Turn]:
         return turns
     half = (CHARACTERS - _TASK) // len(turns) // 2 - 10
     return [
-        replace(turn, text=f"{turn.text[:half]}\n[…]\n{turn.text[-half:]}") if len(turn.text) > 2 * half + 10 else turn
+        turn._replace(text=f"{turn.text[:half]}\n[…]\n{turn.text[-half:]}") if len(turn.text) > 2 * half + 10 else turn
         for turn in turns
     ]
 
@@ -132,7 +131,8 @@ def read_transcript(text: str, name: str, format: str | None = None) -> Transcri
     turns = tuple(_reader(chosen).read(text, name))
     if not turns:
         raise InvalidInput(f"{name}: there is no turn in it.")
-    return Transcript(name, short_name(chosen), turns, _session_id(text))
+    short = short_name(chosen)
+    return Transcript(name, short, turns, agent(short).session(sample(text)) if short in NAMES else "")
 
 
 def read_messages(messages: Sequence[Any] | Mapping[str, Any], format: str | None = None) -> Transcript:
@@ -160,23 +160,6 @@ def _plain(message: Any, number: int) -> Json:
         f"message {number} is of type {type(message).__name__}: an object of JSON, or a message of LangChain, "
         "pydantic-ai or a provider's SDK is expected."
     )
-
-
-def _session_id(text: str) -> str:
-    """The id of the session in the first records of a coding agent's transcript, or in an export of opencode."""
-    whole = record_in(text)
-    for record in (whole,) if whole else islice(records(text), _FIRST):
-        kind, named = record.get("type"), ""
-        if kind in ("user", "assistant") or "projectHash" in record:
-            named = text_at(record, "sessionId")
-        elif kind == "session.start":
-            named = text_at(record, "data", "sessionId")
-        elif kind == "session_meta":
-            parent = text_at(record, "payload", "source", "subagent", "thread_spawn", "parent_thread_id")
-            named = parent or text_at(record, "payload", "id")
-        if named := named or text_at(record, "info", "id"):
-            return named
-    return ""
 
 
 def _recognised(text: str, name: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
 from mulligan.core.arms import ArmRow
 from mulligan.core.episode import Event
@@ -36,6 +36,8 @@ from mulligan.core.records import (
     StopReason,
     Task,
 )
+from mulligan.core.turns import Role as Role
+from mulligan.core.turns import Turn as Turn
 
 if TYPE_CHECKING:
     from mulligan.core.benchmarks import BenchStore
@@ -661,32 +663,6 @@ class World(Protocol):
     def open(self) -> AbstractAsyncContextManager[Environment]:
         """A fresh one, for one trial; every reset and step is journaled, and made up for on a resume."""
         ...
-
-
-Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One thing that was said or done.
-
-    user: what a person said. assistant: what the agent said; with `tool`, the arguments that it called this tool with.
-    tool: what a tool gave back. system: what stood above the conversation; nothing is learned from it.
-
-    Attributes:
-        id: of the call that this turn makes or answers; of what was said, where the format has one.
-        failed: of what a tool gave back, whether the call failed. None: nobody says.
-        at: seconds since the epoch; 0 if unknown.
-        folder: the working folder then; "" if unknown.
-    """
-
-    role: Role
-    text: str
-    tool: str = ""
-    id: str = ""
-    failed: bool | None = None
-    at: float = 0.0
-    folder: str = ""
 
 
 @runtime_checkable

@@ -6,13 +6,16 @@ The goals' record is written first and decides. What a killed process did not wr
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 
 from mulligan.core.codec import from_json
 from mulligan.core.episode import Acted, Evaluated, Stopped
 from mulligan.core.errors import MulliganError, NotFound
+from mulligan.core.home import home_path
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Plan, Stop, StopReason, Task
-from mulligan.goals.state import ACTIVE, DONE, NO_PROGRESS, OPEN, PASSED, PAUSED, Goals, Row
+from mulligan.core.turns import Turn
+from mulligan.goals.state import ACTIVE, DONE, FILE, NO_PROGRESS, OPEN, PASSED, PAUSED, Goals, Row
 from mulligan.recording.drivers import versions
 from mulligan.recording.ledger import Ledger
 from mulligan.store import open_store
@@ -83,3 +86,23 @@ def _stop(goal: Row, work: Row) -> Stop | None:
         return Stop("solved", "the check passed")
     reason: StopReason = "stuck" if work.why == NO_PROGRESS else "exhausted"
     return Stop(reason, work.why)
+
+
+def checks_of(agent: str, session: str) -> list[Turn]:
+    """The checks that were run for the goals of a session, as calls of the session."""
+    if not os.path.exists(os.path.join(home_path(), FILE)):
+        return []
+    with Goals(wait=1.0) as goals:
+        return [
+            Turn(
+                "tool",
+                one.feedback["text"],
+                "Bash",
+                f"goal {one.goal} {one.n}",
+                not one.passed,
+                one.at,
+                command=one.check,
+                output=one.feedback["text"],
+            )
+            for one in goals.verdicts(agent, session)
+        ]

@@ -247,6 +247,14 @@ class Goals:
             *(goal, agent, session),
         )
 
+    def verdicts(self, agent: str, session: str) -> list[Row]:
+        """The tries of a session whose check ran and gave a verdict, each with its goal's command line as `check`."""
+        return self._rows(
+            "SELECT t.*, json_extract(g.settings, '$.check') AS 'check' FROM tries t JOIN goals g ON g.id = t.goal "
+            "WHERE t.agent = ? AND t.session = ? AND t.passed IS NOT NULL AND NOT t.unchanged ORDER BY t.at",
+            *(agent, session),
+        )
+
     def prompted(self, goal: str, agent: str, session: str, state: str) -> None:
         """A turn begins with the folder in this state: the user has said something, or the session was resumed."""
         who = (goal, agent, session)

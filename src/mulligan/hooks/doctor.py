@@ -201,16 +201,14 @@ def _switched_off(of: CodingAgent, folder: Path) -> Iterator[str]:
 
 def plug_in(of: CodingAgent, folder: Path) -> str:
     """Where an agent has Mulligan's plug-in or extension, with what takes it out; "" where it has none."""
-    if of.name == "gemini" and (place := Path(of.folder()) / "extensions" / "mulligan").exists():
-        return f"{place} (gemini extensions uninstall mulligan)"
-    for file in _settings(of, folder) if of.name in ("claude", "codex") else ():
-        settings = _read(file)
-        listed = settings.get("enabledPlugins") if of.name == "claude" else settings.get("plugins")
+    if of.extension and (place := Path(of.folder()) / of.extension).exists():
+        return f"{place} ({of.unplugs} mulligan)"
+    for file in _settings(of, folder) if of.plugins else ():
+        listed = _read(file).get(of.plugins)
         for name, state in cast(dict[str, Any], listed if isinstance(listed, dict) else {}).items():
             off = state is False or (isinstance(state, dict) and cast(dict[str, Any], state).get("enabled") is False)
             if name.partition("@")[0] == "mulligan" and not off:
-                how = "claude plugin uninstall" if of.name == "claude" else "codex plugin remove"
-                return f"{file} ({how} {name})"
+                return f"{file} ({of.unplugs} {name})"
     return ""
 
 

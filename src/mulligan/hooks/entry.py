@@ -96,7 +96,7 @@ def respond(name: str, event: str, given: bytes, started: float = 0.0) -> str:
         raise ValueError("the payload is not a JSON object")
     payload = cast("dict[str, Any]", read)
     of = agent(name)
-    notice = of.read({"hook_event_name": event, **payload} if event else payload, os.environ)
+    notice = of.notice({"hook_event_name": event, **payload} if event else payload, os.environ)
     if notice is None or not matters(notice):
         return ""
     from mulligan.hooks.journal import Journal
@@ -218,7 +218,7 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
     if notice.moment not in ("start", "prompt", "failure") or not (hears or notice.moment == "failure"):
         return ""
     from mulligan.hooks.recall import CHARACTERS, MOST, RULE_CHARACTERS, RULES, Reader, near, shown_text, without_own
-    from mulligan.sessions.events import is_shell
+    from mulligan.sessions.agents import is_shell
 
     reader = Reader(bank, wait=wait)
     try:
@@ -226,7 +226,7 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
         if notice.moment == "failure":
             from mulligan.sessions.signature import command_key, keys
 
-            known = keys(without_own(notice.output)) if not notice.tool or is_shell(notice.tool) else ()
+            known = keys(without_own(notice.output)) if not notice.tool or is_shell(notice.tool, notice.agent) else ()
             if not known:
                 return ""
             journal.failed(notice, bank, known[0])  # its words are masked first, by the worker

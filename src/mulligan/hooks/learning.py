@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from mulligan.bank.bank import Bank
 from mulligan.bank.learn.facts import ERROR
 from mulligan.bank.learn.screening import flags_of
-from mulligan.bank.learn.transcripts.opencode import session_text
 from mulligan.core.codec import to_json
 from mulligan.core.lessons import Selection
-from mulligan.core.protocols import Turn
 from mulligan.core.records import Json, Lesson
+from mulligan.core.turns import Turn
 from mulligan.hooks.journal import SETTINGS
 from mulligan.sessions.agents import agent as coding_agent
-from mulligan.sessions.events import Call, Said
-from mulligan.sessions.pairs import TAG, Found, Happened, State, find, happened
+from mulligan.sessions.pairs import TAG, Found, State, find, happened
 from mulligan.sessions.remedies import lines_of
 from mulligan.text.plain import one_line
 from mulligan.text.reflections import quality_of
@@ -51,9 +48,6 @@ _UNANSWERED = 50
 """Turns after which a call that has not come back is not waited for any more."""
 STATES = ("active", "quarantined", "retired", "superseded")
 
-Read = Callable[[str], Sequence[Turn]]
-"""Gives the turns in the text of a transcript."""
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -64,7 +58,7 @@ class Reading:
 
     found: tuple[Found, ...]
     cursor: dict[str, Json]
-    calls: tuple[Call, ...]
+    calls: tuple[Turn, ...]
     masks: Masks
     reason: tuple[str, str] | None = None
 
@@ -74,33 +68,42 @@ def read_on(
     session: str,
     transcript: str,
     cursor: Json,
-    read: Read,
     *,
     subagent: str = "",
     folder: str = "",
     paused: Sequence[tuple[float, float]] = (),
     asked: float | None = None,
+    checks: Sequence[Turn] = (),
 ) -> Reading:
     """Reads on in a transcript, and finds what was overcome.
 
-    paused: the times of which nothing is learned. asked:
-    when the agent was asked why something failed. Raises `OSError`, `sqlite3.Error`, `InvalidInput`.
+    Args:
+        paused: the times of which nothing is learned.
+        asked: when the agent was asked why something failed.
+        checks: what Mulligan ran for the session's goal so far, which the transcript does not have.
+
+    Raises `OSError`, `sqlite3.Error`, `InvalidInput`.
     """
     kept = cast(dict[str, Any], cursor) if isinstance(cursor, dict) else {}
     state = State.of(agent, session, kept.get("state"))
-    events, at = events_since(agent, session, transcript, kept, read, subagent=subagent, folder=folder)
+    events, at = events_since(agent, session, transcript, kept, subagent=subagent, folder=folder)
+    counted = list(kept.get("checks", ()))
+    for check in (one for one in checks if one.id not in counted):
+        later = next((n for n, event in enumerate(events) if event.at > check.at), len(events))
+        events.insert(later, check)
+    at = {**at, "checks": [one.id for one in checks]} if checks else at
     events = [event for event in events if not any(start <= event.at < end for start, end in paused)]
     if subagent:  # its user is the main agent, and no person
-        events = [event for event in events if isinstance(event, Call) or event.who == "agent"]
+        events = [event for event in events if event.who != "user"]
     state, found = find(state, events, masks := Masks())
     after = {**at, "state": state.kept()}
     before = [one.call for one in found if one.mends and (asked is None or float(cast(float, one.seen["at"])) <= asked)]
     overcome, reason = before[-1] if before else kept.get("overcome", ""), None
     if asked is not None and overcome:
-        said = (event.text for event in events if isinstance(event, Said) and event.who == "agent" and event.at > asked)
+        said = (event.text for event in events if event.who == "agent" and event.at > asked)
         if text := next(said, ""):
             reason, overcome = (overcome, masks.text(text)), ""
-    calls = tuple(event for event in events if isinstance(event, Call))
+    calls = tuple(event for event in events if event.is_call)
     return Reading(tuple(found), {**after, "overcome": overcome}, calls, masks, reason)
 
 
@@ -109,40 +112,38 @@ def events_since(
     session: str,
     transcript: str,
     cursor: dict[str, Any],
-    read: Read,
     *,
     subagent: str = "",
     folder: str = "",
-) -> tuple[list[Happened], dict[str, Json]]:
+) -> tuple[list[Turn], dict[str, Json]]:
     """What happened since the cursor, and the cursor after it.
 
     The cursor has the offset at which the next reading begins, and the ids of what was given behind it.
     """
-    grows = coding_agent(agent).grows
+    of = coding_agent(agent)
     offset, given = cursor.get("offset", 0), list(cursor.get("given", ()))
     end = 0
-    if agent == "opencode":
-        text = session_text(Path(transcript), session)
-    else:
+    if of.grows:
         if os.path.getsize(transcript) < offset:  # it is another file by now
             offset, given = 0, []
         with open(transcript, "rb") as file:
             file.seek(offset)
             raw = file.read()
-        if grows:  # a last line without its end is left to the next reading
-            raw = raw[: raw.rfind(b"\n") + 1]
-            end = offset + len(raw)
+        raw = raw[: raw.rfind(b"\n") + 1]  # a last line without its end is left to the next reading
+        end = offset + len(raw)
         text = raw.decode("utf-8", "replace")
-    turns = read(text)
+    else:
+        text = of.text(transcript, session)
+    turns = of.read(text, transcript)
     known = set(given)
-    new = [(id, event) for id, event in happened(turns, subagent=subagent, folder=folder) if id not in known]
+    new = [event for event in happened(turns, subagent=subagent, folder=folder) if event.id not in known]
     answered = {turn.id for turn in turns if turn.role == "tool"}
     waits = any(turn.role == "assistant" and turn.tool and turn.id not in answered for turn in turns[-_UNANSWERED:])
-    if grows and not waits:
+    if of.grows and not waits:
         offset, given = end, []
     else:
-        given += [id for id, _ in new]
-    return [event for _, event in new], {"offset": offset, "given": given}
+        given += [event.id for event in new]
+    return new, {"offset": offset, "given": given}
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,16 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Turn
 from mulligan.core.records import Json, Lesson, Origin
+from mulligan.core.turns import Turn
+from mulligan.sessions.agents import is_shell
 from mulligan.sessions.commands import differences, folder, hides_its_end, only_looks, plain, short, variables
 from mulligan.sessions.corrections import correction_in, lasts
-from mulligan.sessions.events import SHOWN, Call, Said, is_shell
+from mulligan.sessions.events import SHOWN
 from mulligan.sessions.remedies import (
     CHANGE,
     Failure,
@@ -51,8 +52,6 @@ _FIRST, _LAST = 20_000, 60_000
 """Characters of an output in which secrets and the error are looked for: at its beginning and its end."""
 SAID = 400
 """Characters of a correction at most: what is longer is a task."""
-
-Happened: TypeAlias = "Call | Said"
 
 _EXIT = re.compile(r"\A(?:Error: )?Exit code -?\d+\n?")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -175,7 +174,7 @@ class State:
 # --- what happened ---------------------------------------------------------------------------------------------------
 
 
-def happened(turns: Iterable[Turn], *, subagent: str = "", folder: str = "") -> Iterator[tuple[str, Happened]]:
+def happened(turns: Iterable[Turn], *, subagent: str = "", folder: str = "") -> Iterator[Turn]:
     """The calls that have come back, and what was said, in order, each with an id that is its own in the session."""
     made: dict[str, Turn] = {}
     said = 0
@@ -187,10 +186,10 @@ def happened(turns: Iterable[Turn], *, subagent: str = "", folder: str = "") -> 
                 command, change = command_of(call.text)
                 ran = turn.folder or call.folder or folder
                 output = turn.text if not change or turn.failed else change
-                yield turn.id, Call(turn.id, call.tool, command, output, turn.failed, turn.at, subagent, ran)
+                yield Turn("tool", turn.text, call.tool, turn.id, turn.failed, turn.at, ran, command, output, subagent)
         elif turn.role in ("user", "assistant"):
             said += 1
-            yield turn.id or f"said:{said}", Said("user" if turn.role == "user" else "agent", turn.text, turn.at)
+            yield turn if turn.id else turn._replace(id=f"said:{said}")
 
 
 def command_of(arguments: str) -> tuple[str, str]:
@@ -235,7 +234,7 @@ def _change(table: Mapping[str, Any]) -> str:
 # --- the fold --------------------------------------------------------------------------------------------------------
 
 
-def find(state: State, events: Iterable[Happened], masks: Masks | None = None) -> tuple[State, list[Found]]:
+def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tuple[State, list[Found]]:
     """What these events overcome or correct, and the state after them.
 
     masks: learn the secrets in these events. What one event shows to be a secret is masked in all of them.
@@ -244,11 +243,11 @@ def find(state: State, events: Iterable[Happened], masks: Masks | None = None) -
     for one in state.open:
         masks.learn("\n".join((one.command, one.output, *one.lines, *one.steps)))  # its masks are taken
     for event in events:
-        for text in (event.text,) if isinstance(event, Said) else (event.command, event.output):
+        for text in (event.command, event.output) if event.is_call else (event.text,):
             masks.learn(_ends(text))
     state = replace(state, open=tuple(_masked(one, masks) for one in state.open), after=masks.text(state.after))
     for event in events:
-        if isinstance(event, Said):
+        if not event.is_call:
             if event.who == "user":
                 found += _corrections(state, event, masks)
                 state = replace(state, after="", after_call="")
@@ -256,14 +255,16 @@ def find(state: State, events: Iterable[Happened], masks: Masks | None = None) -
                 state = _explained(state, masks.text(event.text))
             continue
         call = event
-        if is_shell(call.tool):
+        shell = is_shell(call.tool, state.agent)
+        if shell:
             if call.failed is False and hides_its_end(call.command):
                 call = call._replace(failed=None)
             state, more = _after(state, call, masks)
             found += more
         elif call.failed is False and call.command and call.output.strip():
             state = _edited(state, call, masks)
-        state = replace(state, after=one_line(masks.text(_core(call)), SHOWN), after_call=call.id)
+        command = masks.text(plain(call.command) if shell else call.command)
+        state = replace(state, after=one_line(command, SHOWN), after_call=call.id)
     return state, found
 
 
@@ -292,7 +293,7 @@ def _explained(state: State, said: str) -> State:
     return replace(state, open=tuple(left))
 
 
-def _edited(state: State, call: Call, masks: Masks) -> State:
+def _edited(state: State, call: Turn, masks: Masks) -> State:
     """The state after an edit of a file."""
     change = [
         line
@@ -308,11 +309,11 @@ def _with_step(one: Open, step: str) -> Open:
     return replace(one, steps=steps, since=one.since + 1)
 
 
-def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
+def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
     """The state after a command, and what it was the end of."""
     if call.failed is None or only_looks(call.command):
         return state, []
-    core, step = masks.text(_core(call)), ""
+    core, step = masks.text(plain(call.command)), ""
     errors = keys(_EXIT.sub("", call.output)) if call.failed else ()
     if not call.failed:
         step = one_line(core, SHOWN)
@@ -349,7 +350,7 @@ def _after(state: State, call: Call, masks: Masks) -> tuple[State, list[Found]]:
     return replace(state, open=tuple(left[-OPEN:])), found
 
 
-def _remedy(one: Open, core: str, call: Call, masks: Masks) -> Remedy | None:
+def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
     """How a command that works overcame a failure: an empty remedy where it is over and nothing says by what; None
     where the command has nothing to do with it."""
     failure = Failure(one.command, "\n".join((*one.lines, telling_lines(one.output))), one.output)
@@ -407,19 +408,19 @@ def stands(content: str, command: str, output: str) -> bool:
     return set(steps) == set(steps_that_count(steps, failure)) or fixer_in(steps, command) in steps
 
 
-def signature_of(call: Call) -> tuple[str, ...]:
-    """The signature of the error of a command; empty if it has not failed, or only looked."""
-    if not call.failed or not is_shell(call.tool) or only_looks(call.command):
+def signature_of(call: Turn, agent: str) -> tuple[str, ...]:
+    """The signature of the error of an agent's command; empty if it has not failed, or only looked."""
+    if not call.failed or not is_shell(call.tool, agent) or only_looks(call.command):
         return ()
     return signature(_EXIT.sub("", call.output))
 
 
-def words_of(call: Call, masks: Masks) -> tuple[str, ...]:
+def words_of(call: Turn, masks: Masks) -> tuple[str, ...]:
     """The signature of what failed, to be read by people: of the masked output, as normalising changes secrets."""
     return signature(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
 
 
-def _overcome(one: Open, call: Call, remedy: Remedy, masks: Masks) -> Found:
+def _overcome(one: Open, call: Turn, remedy: Remedy, masks: Masks) -> Found:
     program, steps = _program(one), remedy.steps
     named = one.named if one.named.startswith(program) else f"{program}: {one.named}"
     lines = [f"fails: {remedy.fails}", *(() if remedy.habit else (f"  {line}" for line in one.lines))]
@@ -452,7 +453,7 @@ def _program(one: Open) -> str:
     return (_words(one.command) or ["?"])[0].rpartition("/")[2]
 
 
-def _corrections(state: State, said: Said, masks: Masks) -> Iterator[Found]:
+def _corrections(state: State, said: Turn, masks: Masks) -> Iterator[Found]:
     """What the user says against the agent's last action, quoted."""
     text = said.text.strip()
     if not state.after or len(text) > SAID:
@@ -473,10 +474,6 @@ def _corrections(state: State, said: Said, masks: Masks) -> Iterator[Found]:
 
 
 # --- what is the same ------------------------------------------------------------------------------------------------
-
-
-def _core(call: Call) -> str:
-    return plain(call.command) if is_shell(call.tool) else call.command
 
 
 def _words(command: str) -> list[str]:

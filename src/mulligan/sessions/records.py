@@ -8,25 +8,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, cast
 
-from mulligan.core.protocols import Turn
+from mulligan.core.light import TYPE_CHECKING, cast
+from mulligan.core.turns import Turn
 
-Record = Mapping[str, Any]
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
 
-_INJECTED = re.compile(
-    r"(?:<|&lt;)(hook_context|system-reminder|mulligan-lessons|mulligan-question|mulligan-goal)\b[^>]*?(?:>|&gt;).*?(?:(?:<|&lt;)/\1(?:>|&gt;)|\Z)",
-    re.DOTALL,
+Record: TypeAlias = "Mapping[str, Any]"
+
+_INJECTED = (
+    r"(?s)(?:<|&lt;)(hook_context|system-reminder|mulligan-(?:lessons|question|goal))\b[^>]*?(?:>|&gt;).*?"
+    r"(?:(?:<|&lt;)/\1(?:>|&gt;)|\Z)"
 )
 """What a hook or the agent itself put into a text."""
 _SAMPLE = 50
 """Lines at the beginning that a format is recognised by."""
-_BACKGROUND = re.compile(
-    r"\A\s*(?:Command\b[^\n]{0,120}\b(?:in|to) (?:the )?background\b|Command was (?:manually )?backgrounded\b"
+_BACKGROUND = (
+    r"(?i)\A\s*(?:Command\b[^\n]{0,120}\b(?:in|to) (?:the )?background\b|Command was (?:manually )?backgrounded\b"
     r"|Background (?:shell|command|process|task)\b[^\n]{0,40}\bstarted\b|Process running with session\b)"
-    r"(?:[^\n]*?\bID:? (?P<id>\w+))?",
-    re.IGNORECASE,
+    r"(?:[^\n]*?\bID:? (?P<id>\w+))?"
 )
 """What coding agents answer for a command that runs in the background: it has neither failed nor passed yet."""
 
@@ -56,7 +57,7 @@ def record_in(text: str) -> Record:
 
 
 def as_record(value: Any) -> Record:
-    return cast(Record, value) if isinstance(value, dict) else {}
+    return cast("Record", value) if isinstance(value, dict) else {}
 
 
 def inner(record: Record, *keys: str) -> Record:
@@ -69,7 +70,7 @@ def inner(record: Record, *keys: str) -> Record:
 def inner_list(record: Record, key: str) -> Sequence[Record]:
     """The objects in the list under this key."""
     value = record.get(key)
-    return [as_record(one) for one in cast(list[Any], value)] if isinstance(value, list) else []
+    return [as_record(one) for one in cast("list[Any]", value)] if isinstance(value, list) else []
 
 
 def text_at(record: Record, *keys: str) -> str:
@@ -87,7 +88,7 @@ def texts(value: Any) -> str:
     """A text, or the texts of a list of parts."""
     if isinstance(value, str):
         return value
-    parts = cast(list[Any], value) if isinstance(value, list) else [value]
+    parts = cast("list[Any]", value) if isinstance(value, list) else [value]
     return "\n".join(
         filter(None, (part if isinstance(part, str) else text_at(as_record(part), "text") for part in parts))
     )
@@ -97,6 +98,8 @@ def seconds(value: Any) -> float:
     """A time as seconds since the epoch: written out, or in milliseconds; 0 where it is none."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value / 1000 if 0 <= value < 1e16 else 0.0
+    from datetime import datetime  # the program of hooks needs no times
+
     try:
         return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else 0.0
     except (ValueError, OverflowError):
@@ -113,13 +116,13 @@ def arguments(value: Any) -> str:
 
 def background_id(output: str) -> str | None:
     """The id of a command that goes on in the background, "" where the answer names none; None for any other answer."""
-    found = _BACKGROUND.match(output)
+    found = re.match(_BACKGROUND, output)
     return found and (found["id"] or "")
 
 
 def own(text: str) -> str:
     """The text without what hooks put into it."""
-    return _INJECTED.sub("", text).strip()
+    return re.sub(_INJECTED, "", text).strip()
 
 
 def without_main_agent(turns: Sequence[Turn]) -> list[Turn]:

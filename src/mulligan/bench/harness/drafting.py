@@ -18,7 +18,6 @@ from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.project import project_id
-from mulligan.sessions.events import Said
 from mulligan.sessions.pairs import CORRECTION, TAG
 from mulligan.text.secrets import mask
 
@@ -95,7 +94,7 @@ def _said_before(journal: Journal, seen: Mapping[str, Any]) -> str:
     session = journal.session(agent, id)
     said = ""
     for event in (session and transcript_of(session)) or ():
-        if isinstance(event, Said):
+        if not event.is_call:
             said = event.text if event.who == "user" else said
         elif event.id == calls[0]:
             return mask(said.strip())[:_LONGEST]

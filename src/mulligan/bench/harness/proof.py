@@ -22,11 +22,11 @@ from typing import Any, Literal, TypeAlias, cast
 from mulligan.actors.command import HOMES as WRITABLE
 from mulligan.actors.command import agent_job, check_tree, halted, split_command
 from mulligan.app.backup import copy_file
-from mulligan.app.plugins import build, parse_spec
 from mulligan.bench.own_tasks._task_file import Table, read_tables
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.protocols import Checkout, Sandbox, TranscriptFormat
+from mulligan.core.protocols import Checkout, Sandbox
 from mulligan.core.records import Episode, Task
+from mulligan.core.turns import Turn
 from mulligan.evaluators.command import Command
 from mulligan.hooks.entry import RECALL, SWITCH
 from mulligan.hooks.journal import FILE, Journal, Session
@@ -35,8 +35,7 @@ from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import Reader, store_file
 from mulligan.models import weights
 from mulligan.sessions.agents import agent
-from mulligan.sessions.events import Call
-from mulligan.sessions.pairs import Happened, signature_of
+from mulligan.sessions.pairs import signature_of
 from mulligan.sessions.signature import digest
 from mulligan.text.command_lines import split_line
 from mulligan.text.secrets import mask
@@ -446,7 +445,7 @@ def _measured(home: Path) -> dict[str, Any]:
         shown = sum(one.way == "shown" for one in journal.shown())
         swallowed = len(journal.errors())
     calls = _calls(sessions)
-    failed = None if calls is None else [digest(lines) for call in calls if (lines := signature_of(call))]
+    failed = None if calls is None else [digest(lines) for name, call in calls if (lines := signature_of(call, name))]
     return {
         "hooked": bool(sessions),
         "shown": shown,
@@ -457,21 +456,18 @@ def _measured(home: Path) -> dict[str, Any]:
     }
 
 
-def _calls(sessions: Sequence[Session]) -> list[Call] | None:
-    """The tool calls of these sessions; None where no transcript can be read."""
-    read = [events for one in sessions if (events := transcript_of(one)) is not None]
-    return [event for events in read for event in events if isinstance(event, Call)] if read else None
+def _calls(sessions: Sequence[Session]) -> list[tuple[str, Turn]] | None:
+    """The tool calls of these sessions, each with its agent; None where no transcript can be read."""
+    read = [(one.agent, events) for one in sessions if (events := transcript_of(one)) is not None]
+    return [(name, event) for name, events in read for event in events if event.is_call] if read else None
 
 
-def transcript_of(session: Session) -> list[Happened] | None:
+def transcript_of(session: Session) -> list[Turn] | None:
     """What happened in a session; None if its transcript is gone or cannot be read."""
     if not agent(session.agent).readable or not session.transcript:
         return None
-    reader: TranscriptFormat = build("transcripts", parse_spec("transcripts", session.agent), {})
     try:
-        return events_since(
-            session.agent, session.session, session.transcript, {}, lambda text: reader.read(text, session.transcript)
-        )[0]
+        return events_since(session.agent, session.session, session.transcript, {})[0]
     except (OSError, ValueError, sqlite3.Error, MulliganError):
         return None
 

@@ -43,7 +43,7 @@ _HELD: dict[str, Journal] = {}
 
 
 def _answer(of: CodingAgent, payload: Mapping[str, Json], bound: str | None) -> str:
-    notice = of.read(payload, os.environ)
+    notice = of.notice(payload, os.environ)
     if notice is None or not matters(notice):
         return ""
     with Journal(wait=WAIT) as journal:

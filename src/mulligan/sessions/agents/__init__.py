@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 
 from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
+from mulligan.core.turns import Turn
 from mulligan.sessions.events import Moment, Notice
+from mulligan.sessions.records import Record, text_at
 
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Literal, TypeAlias
@@ -64,6 +66,21 @@ class Settings(NamedTuple):
     new: str = "{}\n"
 
 
+class Old(NamedTuple):
+    """A transcript on this machine. session, subagent: as hooks call them. at: when it was last written."""
+
+    agent: str
+    session: str
+    path: str
+    folder: str
+    at: float
+    subagent: str = ""
+
+
+SHELLS = ("bash", "shell", "exec_command", "run_shell_command", "local_shell", "terminal", "run_terminal_cmd")
+"""Tools that run commands, as agents call them."""
+
+
 class CodingAgent:
     """A coding agent. What stands here is as most agents have it: the hooks of Claude Code.
 
@@ -82,6 +99,12 @@ class CodingAgent:
         grows: whether a transcript is only ever added to.
         command: how it is started without a terminal so that it edits files unasked; "" for none.
         packaged: how its package is installed, with `{}` for the folder; "" if it has none.
+        plugins: the table of its settings that lists its plug-ins.
+        extension: the folder of Mulligan's extension below that of the settings.
+        unplugs: the command that takes a plug-in or an extension out.
+        logs: the pattern of its transcripts' paths, below `log_folder()`.
+        writes: where it keeps sessions and settings, if not in the folder of the settings.
+        shells: its tools that run commands. Errors of others are no failures of the project.
     """
 
     name: ClassVar[str]
@@ -103,10 +126,16 @@ class CodingAgent:
     grows: ClassVar[bool] = False
     command: ClassVar[str] = ""
     packaged: ClassVar[str] = ""
+    plugins: ClassVar[str] = ""
+    extension: ClassVar[str] = ""
+    unplugs: ClassVar[str] = ""
+    logs: ClassVar[str] = ""
+    writes: ClassVar[Sequence[str]] = ()
+    shells: ClassVar[Sequence[str]] = SHELLS
 
     # --- hooks --------------------------------------------------------------------------------------------------------
 
-    def read(self, payload: Payload, environ: Mapping[str, str]) -> Notice | None:
+    def notice(self, payload: Payload, environ: Mapping[str, str]) -> Notice | None:
         """What a payload says; None for an event that means nothing here."""
         raise NotImplementedError
 
@@ -162,6 +191,45 @@ class CodingAgent:
         """What in these settings turns hooks off; "" for nothing."""
         return ""
 
+    # --- transcripts --------------------------------------------------------------------------------------------------
+
+    def recognises(self, text: str) -> bool:
+        """Whether a text is a transcript of this agent."""
+        return False
+
+    def read(self, text: str, name: str) -> list[Turn]:
+        """What was said and done in a transcript. name: its path, or what errors call it."""
+        raise NotImplementedError
+
+    def session(self, head: Sequence[Record]) -> str:
+        """The id of the session in the first records of a transcript; "" if none of them says it."""
+        return ""
+
+    def text(self, transcript: str, session: str) -> str:
+        """The transcript of a session. Raises `OSError`, `sqlite3.Error`."""
+        with open(transcript, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def written(self, transcript: str, session: str) -> float:
+        """When a transcript was last written; 0 if there is no such file. Raises `sqlite3.Error`."""
+        try:
+            found = os.stat(transcript)
+        except OSError:
+            return 0.0
+        return 0.0 if found.st_mode & 0o170000 == 0o010000 else found.st_mtime  # a pipe would keep its reader waiting
+
+    def subagents(self, transcript: str, session: str) -> str:
+        """The folder with the transcripts of a session's sub-agents; "" if the agent has no such folder."""
+        return ""
+
+    def log_folder(self) -> str:
+        """The folder that `logs` stands for."""
+        return self.folder()
+
+    def old(self, path: str, at: float, head: Sequence[Record]) -> Iterator[Old]:
+        """The sessions in a file of transcripts. at: when it was written. head: its first records."""
+        yield Old(self.name, stem(path), path, first(head, "cwd"), at)
+
 
 NAMES = ("claude", "codex", "gemini", "opencode", "qwen", "cursor", "copilot")
 
@@ -176,6 +244,21 @@ def agent(name: str) -> CodingAgent:
     if name not in NAMES:
         raise KeyError(name)
     return import_module(f"mulligan.sessions.agents.{name}").AGENT
+
+
+def is_shell(tool: str, name: str = "") -> bool:
+    """Whether a tool runs commands. name: of the agent whose tool it is; any other name stands for all agents."""
+    return tool.lower().rpartition(".")[2] in (agent(name).shells if name in NAMES else SHELLS)
+
+
+def first(records: Sequence[Record], *keys: str) -> str:
+    """The first text below these keys in some records."""
+    return next((found for one in records if (found := text_at(one, *keys))), "")
+
+
+def stem(path: str) -> str:
+    """The name of a file without its ending."""
+    return os.path.splitext(os.path.basename(path))[0]
 
 
 def text(given: Mapping[str, Any], *names: str) -> str:
@@ -204,17 +287,4 @@ def command_of(arguments: Mapping[str, Any]) -> str:
     """The command line that a tool was called with, else the path of a file, else what it was asked for."""
     return text(
         arguments, "command", "cmd", "file_path", "filePath", "absolute_path", "notebook_path", "path", "url", "pattern"
-    )
-
-
-def plain(content: Any) -> str:
-    """The text of a result: text, parts with a text, or a list of these."""
-    if isinstance(content, list):
-        return "\n".join(filter(None, map(plain, cast("list[Any]", content))))
-    return (
-        content
-        if isinstance(content, str)
-        else text(cast("Mapping[str, Any]", content), "text")
-        if isinstance(content, dict)
-        else ""
     )

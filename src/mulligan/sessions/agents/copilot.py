@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
+<<<<<<< HEAD
 from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, text
+=======
+from mulligan.core.turns import Turn
+from mulligan.sessions.agents import CodingAgent, Hook, Old, Payload, Settings, command_of, fields, first, stem, text
+>>>>>>> 1adf0856ad98cb86ba34ab4bbc2d6f227567ce37
 from mulligan.sessions.events import Notice
+from mulligan.sessions.records import (
+    Record,
+    arguments,
+    background_id,
+    inner,
+    own,
+    records,
+    sample,
+    seconds,
+    text_at,
+)
 
 if TYPE_CHECKING:
     from typing import Any
+
+
+_EXIT = r"\n?<(?:exited with exit code|shellId: \S+ completed with exit code) (-?\d+)>\s*\Z"
+_GOES_ON = r"<command with shellId: \S+ is still running|<shellId: \S+ is still running"
 
 
 class Copilot(CodingAgent):
@@ -28,8 +50,9 @@ class Copilot(CodingAgent):
     says_held = False
     asks = True
     grows = True
+    logs = "session-state/*/events.jsonl"
 
-    def read(self, payload: Payload, environ: Mapping[str, str]) -> Notice | None:
+    def notice(self, payload: Payload, environ: Mapping[str, str]) -> Notice | None:
         event = text(payload, "hook_event_name")
         moment = self.moment(event)
         if moment is None:
@@ -58,6 +81,45 @@ class Copilot(CodingAgent):
 
     def entry(self, hook: Hook, command: str) -> dict[str, Any]:
         return {"type": "command", "bash": command, **self._matcher(hook), **self._limit(hook, "timeoutSec")}
+
+    def old(self, path: str, at: float, head: Sequence[Record]) -> Iterator[Old]:
+        yield Old(self.name, stem(os.path.dirname(path)), path, first(head, "data", "context", "cwd"), at)
+
+    def session(self, head: Sequence[Record]) -> str:
+        return first([one for one in head if one.get("type") == "session.start"], "data", "sessionId")
+
+    def recognises(self, text: str) -> bool:
+        return any(one.get("type") in ("session.start", "user.message") and "data" in one for one in sample(text))
+
+    def read(self, text: str, name: str) -> list[Turn]:
+        folder, called = "", dict[str, str]()
+        turns: list[Turn] = []
+        for one in records(text):
+            data, at = inner(one, "data"), seconds(one.get("timestamp"))
+            folder = text_at(data, "context", "cwd") or folder
+            turns += _turns(one, data, called, at, folder)
+        return turns
+
+
+def _turns(record: Record, data: Record, called: dict[str, str], at: float, folder: str) -> Iterator[Turn]:
+    """called: the names of the tools by the ids of their calls."""
+    kind, id = record.get("type"), text_at(data, "toolCallId")
+    if kind in ("user.message", "assistant.message"):
+        if said := own(text_at(data, "content")):
+            yield Turn(
+                "user" if kind == "user.message" else "assistant", said, "", text_at(record, "id"), None, at, folder
+            )
+    elif kind == "tool.execution_start":
+        called[id] = text_at(data, "toolName")
+        yield Turn("assistant", arguments(data.get("arguments")), called[id], id, None, at, folder)
+    elif kind == "tool.execution_complete":
+        output = own(text_at(data, "result", "content") or text_at(data, "error", "message"))
+        failed: bool | None = data.get("success") is False
+        if ended := re.search(_EXIT, output):
+            output, failed = output[: ended.start()], int(ended[1]) != 0
+        elif re.search(_GOES_ON, output) or background_id(output) is not None:
+            failed = None
+        yield Turn("tool", output, called.get(id, ""), id, failed, at, folder)
 
 
 AGENT = Copilot()

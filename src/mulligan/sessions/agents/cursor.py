@@ -6,7 +6,16 @@ import json
 from collections.abc import Mapping
 
 from mulligan.core.light import TYPE_CHECKING
-from mulligan.sessions.agents import CodingAgent, Hook, Payload, Settings, command_of, fields, items, text
+from mulligan.sessions.agents import (
+    CodingAgent,
+    Hook,
+    Payload,
+    Settings,
+    command_of,
+    fields,
+    items,
+    text,
+)
 from mulligan.sessions.events import Notice
 
 if TYPE_CHECKING:
@@ -30,7 +39,7 @@ class Cursor(CodingAgent):
     holds_in_row = 5
     readable = False
 
-    def read(self, payload: Payload, environ: Mapping[str, str]) -> Notice | None:
+    def notice(self, payload: Payload, environ: Mapping[str, str]) -> Notice | None:
         event = text(payload, "hook_event_name")
         moment, output = self.moment(event), ""
         if moment is None or payload.get("is_interrupt") is True:

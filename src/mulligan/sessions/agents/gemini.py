@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
+<<<<<<< HEAD
 from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, items, plain, text
+=======
+from mulligan.core.turns import Turn
+from mulligan.sessions.agents import (
+    CodingAgent,
+    Hook,
+    Old,
+    Payload,
+    Settings,
+    command_of,
+    fields,
+    first,
+    items,
+    stem,
+    text,
+)
+>>>>>>> 1adf0856ad98cb86ba34ab4bbc2d6f227567ce37
 from mulligan.sessions.events import Notice
+from mulligan.sessions.records import (
+    Record,
+    arguments,
+    background_id,
+    inner,
+    inner_list,
+    own,
+    record_in,
+    records,
+    seconds,
+    text_at,
+    texts,
+)
 from mulligan.text.exit_codes import exit_code
 
 if TYPE_CHECKING:
     from typing import Any
 
 _OWN = r"(?s)<hook_context>.*?(?:</hook_context>\s*|\Z)"
+
+
+_STATUS = {"success": False, "error": True, "cancelled": None}
+_BLOCKED = "Tool execution blocked:"
 
 
 class Gemini(CodingAgent):
@@ -31,16 +66,19 @@ class Gemini(CodingAgent):
     takes_text = ("SessionStart", "BeforeAgent", "AfterTool")
     stop, before_tool = "AfterAgent", "BeforeTool"
     command = "gemini --approval-mode auto_edit"
+    logs = "tmp/*/chats/session-*.json*"
+    extension = "extensions/mulligan"
+    unplugs = "gemini extensions uninstall"
     packaged = "gemini extensions link {}"
 
-    def read(self, payload: Payload, environ: Mapping[str, str]) -> Notice | None:
+    def notice(self, payload: Payload, environ: Mapping[str, str]) -> Notice | None:
         event = text(payload, "hook_event_name")
         moment, output = self.moment(event), ""
         if moment is None:
             return None
         if event == "AfterTool":
             result = fields(payload, "tool_response")
-            ended = exit_code(plain(result.get("llmContent")))
+            ended = exit_code(texts(result.get("llmContent")))
             if ended and ended[0] != 0:
                 moment, output = "failure", ended[1]
             elif error := text(fields(result, "error"), "message"):
@@ -76,6 +114,92 @@ class Gemini(CodingAgent):
         return (
             "hooksConfig.enabled" if off else "hooksConfig.disabled" if "mulligan" in items(config, "disabled") else ""
         )
+
+    def old(self, path: str, at: float, head: Sequence[Record]) -> Iterator[Old]:
+        yield Old(self.name, first(head, "sessionId") or stem(path), path, self._project(os.path.dirname(path)), at)
+
+    def _project(self, chats: str) -> str:
+        """The folder that a folder of chats is about: as a file beside it says, else Gemini CLI's list of projects."""
+        place = os.path.dirname(chats)
+        try:
+            with open(os.path.join(place, ".project_root"), encoding="utf-8") as file:
+                return file.read().strip()
+        except OSError:
+            pass
+        try:
+            with open(os.path.join(self.folder(), "projects.json"), encoding="utf-8") as file:
+                listed = fields(record_in(file.read()), "projects")
+        except (OSError, ValueError):
+            return ""
+        return next((folder for folder, name in listed.items() if name == os.path.basename(place)), "")
+
+    def subagents(self, transcript: str, session: str) -> str:
+        return os.path.join(os.path.dirname(transcript), session)
+
+    def session(self, head: Sequence[Record]) -> str:
+        return first([one for one in head if "projectHash" in one], "sessionId")
+
+    def recognises(self, text: str) -> bool:
+        return any(
+            "sessionId" in one and "projectHash" in one for one, _ in zip(_records(text), range(5), strict=False)
+        )
+
+    def read(self, text: str, name: str) -> list[Turn]:
+        kept: dict[str, Record] = {}
+        for one in _records(text):
+            if target := text_at(one, "$rewindTo"):
+                names = list(kept)
+                for id in names[names.index(target) if target in kept else 0 :]:
+                    del kept[id]
+            messages = (*inner_list(one, "messages"), *inner_list(inner(one, "$set"), "messages"))
+            for message in (one, *messages):
+                if id := text_at(message, "id"):
+                    kept[id] = message
+        return [turn for id, one in kept.items() for turn in _turns(id, one)]
+
+
+def _records(text: str) -> Iterable[Record]:
+    """The object that the text is, else those in its lines."""
+    found = record_in(text)
+    return [found] if found else records(text)
+
+
+def _turns(id: str, record: Record) -> Iterator[Turn]:
+    kind, at, said = record.get("type"), seconds(record.get("timestamp")), own(texts(record.get("content")))
+    if kind == "user" and said and not said.startswith("<session_context>"):
+        yield Turn("user", said, "", id, None, at)
+    if kind != "gemini":
+        return
+    if said:
+        yield Turn("assistant", said, "", id, None, at)
+    for call in inner_list(record, "toolCalls"):
+        tool, called = text_at(call, "name"), text_at(call, "id")
+        at = seconds(call.get("timestamp")) or at
+        yield Turn("assistant", arguments(call.get("args")), tool, called, None, at)
+        status = text_at(call, "status")
+        if status in _STATUS:
+            output = own(_output(call))
+            failed = _STATUS[status]
+            if ended := exit_code(output):
+                failed, output = ended[0] != 0, ended[1]
+            yield Turn(
+                "tool",
+                output,
+                tool,
+                called,
+                None if output.startswith(_BLOCKED) or background_id(output) is not None else failed,
+                at,
+            )
+
+
+def _output(call: Record) -> str:
+    result = call.get("result")
+    if isinstance(result, str):
+        return result
+    answers = [inner(part, "functionResponse", "response") for part in inner_list(call, "result")]
+    return "\n".join(filter(None, (text_at(one, "output") or text_at(one, "error") for one in answers))) or texts(
+        result
+    )
 
 
 AGENT = Gemini()

@@ -18,8 +18,8 @@ from mulligan.bank.learn.traces.otlp import Span, SpanEvent
 from mulligan.bank.learn.transcripts import genai, openai
 from mulligan.bank.learn.transcripts._messages import JsonEntry
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Turn
 from mulligan.core.records import Json
+from mulligan.core.turns import Turn
 from mulligan.sessions.records import arguments, as_record
 from mulligan.text.json_lines import parsed
 from mulligan.text.plain import encodable

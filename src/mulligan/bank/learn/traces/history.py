@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mulligan.bank.learn.trajectory import STEPS
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Turn
+from mulligan.core.turns import Turn
 
 _MOST = 2 * STEPS
 
@@ -41,7 +40,7 @@ class History:
             at = len(self.turns) - 1
         if result is None:
             return
-        result = replace(result, id=self.turns[at].id or result.id)
+        result = result._replace(id=self.turns[at].id or result.id)
         for n in range(at + 1, len(self.turns)):
             if same(self.turns[n], result) or _answers(self.turns[n], result):
                 self.turns[n] = _kept(result, self.turns[n])
@@ -92,7 +91,7 @@ def _answers(turn: Turn, to: Turn) -> bool:
 def _kept(old: Turn, new: Turn) -> Turn:
     """The newer of two forms of a turn, with what only the older one knows."""
     failed = old.failed if new.failed is None else new.failed
-    return replace(new, failed=failed, id=new.id or old.id, tool=new.tool or old.tool)
+    return new._replace(failed=failed, id=new.id or old.id, tool=new.tool or old.tool)
 
 
 def _plain(text: str) -> str:

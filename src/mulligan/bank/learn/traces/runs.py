@@ -35,7 +35,7 @@ from mulligan.bank.learn.traces.history import History, common
 from mulligan.bank.learn.traces.otlp import Span, SpanEvent
 from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Turn
+from mulligan.core.turns import Turn
 from mulligan.text.plain import encodable
 
 _TABLES = """

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Role, Turn
 from mulligan.core.records import Json
+from mulligan.core.turns import Role, Turn
 from mulligan.text.json_lines import parsed
 
 _ANTHROPIC = ("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use")

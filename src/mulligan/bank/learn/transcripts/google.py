@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from mulligan.bank.learn.transcripts._messages import JsonEntry, call_turn, messages, recognised
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Role, Turn
+from mulligan.core.turns import Role, Turn
 from mulligan.sessions.records import arguments
 
 _ROLES: dict[str, Role] = {

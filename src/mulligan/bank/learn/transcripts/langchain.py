@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Role, Turn
+from mulligan.core.turns import Role, Turn
 
 _ROLES: dict[str, Role] = {"human": "user", "ai": "assistant", "system": "system", "developer": "system"}
 _SKIPPED = ("tool_use", "tool_call", "function_call", "thinking", "reasoning", "redacted_thinking")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
-from mulligan.core.protocols import Role, Turn
+from mulligan.core.turns import Role, Turn
 
 _ROLES: dict[str, Role] = {
     "system": "system",

@@ -10,7 +10,7 @@ from io import BytesIO
 from mulligan.bank.learn.traces.otlp import TraceFile, looks_like_traces
 from mulligan.bank.learn.traces.runs import Spans
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Turn
+from mulligan.core.turns import Turn
 
 
 class OTLP:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Role, Turn
+from mulligan.core.turns import Role, Turn
 
 _ROLES: dict[str, Role] = {
     "user": "user",

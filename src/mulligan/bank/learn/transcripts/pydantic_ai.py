@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
-from mulligan.core.protocols import Turn
+from mulligan.core.turns import Turn
 from mulligan.sessions.records import arguments, as_record, text_at
 
 

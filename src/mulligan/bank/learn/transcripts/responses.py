@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Role, Turn
+from mulligan.core.turns import Role, Turn
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
