@@ -8,11 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
-<<<<<<< HEAD
-from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, items, plain, text
-=======
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import (
+    STOP,
     CodingAgent,
     Hook,
     Old,
@@ -25,7 +23,6 @@ from mulligan.sessions.agents import (
     stem,
     text,
 )
->>>>>>> 1adf0856ad98cb86ba34ab4bbc2d6f227567ce37
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
-<<<<<<< HEAD
-from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, plain, text
-=======
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import CodingAgent, Hook, Payload, Settings, command_of, fields, text
->>>>>>> 1adf0856ad98cb86ba34ab4bbc2d6f227567ce37
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, text
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
