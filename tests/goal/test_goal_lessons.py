@@ -7,8 +7,8 @@ from agent_transcripts import in_format
 from coding_agents import FAILS, MENDS, TASKS
 from goal_kit import Folder, folder
 
-from mulligan.app.sessions import checks_of
 from mulligan.core.turns import Turn
+from mulligan.goals.record import checks_of
 from mulligan.hooks.learning import Reading, read_on
 
 

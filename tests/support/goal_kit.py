@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mulligan.goals.database import Row
 from mulligan.goals.setting import Wish, set_goal
-from mulligan.goals.state import Goals, Row
+from mulligan.goals.state import Goals
 from mulligan.hooks.entry import respond
 
 CHECK = """\

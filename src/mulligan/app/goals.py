@@ -12,8 +12,9 @@ from collections.abc import Callable
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 from mulligan.goals import message
+from mulligan.goals.database import Row
 from mulligan.goals.place import Place
-from mulligan.goals.state import OPEN, PASSED, Goals, Row
+from mulligan.goals.state import OPEN, PASSED, Goals
 from mulligan.goals.turn import RUN, stop
 from mulligan.sessions.agents import NAMES, agent
 from mulligan.sessions.events import Notice

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mulligan.core.records import Episode, Feedback
     from mulligan.evaluators.command import Command
-    from mulligan.goals.state import Row
+    from mulligan.goals.database import Row
 
 SCRATCH = "{scratch}"
 

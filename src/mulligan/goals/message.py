@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mulligan.goals.state import Row
+    from mulligan.goals.database import Row
 
 TAG = "mulligan-goal"
 MOST = 10_000

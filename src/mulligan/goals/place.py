@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from mulligan.goals.state import Row
+    from mulligan.goals.database import Row
 
 _MOST = 20_000
 """Files of a folder without git that are looked at."""

@@ -15,7 +15,8 @@ from mulligan.core.errors import MulliganError, NotFound
 from mulligan.core.home import home_path
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Plan, Stop, StopReason, Task
 from mulligan.core.turns import Turn
-from mulligan.goals.state import ACTIVE, DONE, FILE, NO_PROGRESS, OPEN, PASSED, PAUSED, Goals, Row
+from mulligan.goals.database import FILE, Row
+from mulligan.goals.state import ACTIVE, DONE, NO_PROGRESS, OPEN, PASSED, PAUSED, Goals
 from mulligan.recording.drivers import versions
 from mulligan.recording.ledger import Ledger
 from mulligan.store import open_store

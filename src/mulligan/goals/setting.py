@@ -14,10 +14,11 @@ from pathlib import Path
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home
 from mulligan.goals.checks import Judge, specify
+from mulligan.goals.database import Row
 from mulligan.goals.person import agent_above
 from mulligan.goals.place import Place
 from mulligan.goals.record import sync
-from mulligan.goals.state import ACTIVE, CLEARED, PAUSED, Goals, Row
+from mulligan.goals.state import ACTIVE, CLEARED, PAUSED, Goals
 from mulligan.goals.turn import run
 from mulligan.workspace import states
 

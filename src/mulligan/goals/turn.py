@@ -15,7 +15,7 @@ from mulligan.goals.state import ACTIVE, BEGUN, ENDED, Goals
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from mulligan.goals.state import Row
+    from mulligan.goals.database import Row
     from mulligan.sessions.events import Notice
 
 RUN = "MULLIGAN_GOAL_RUN"

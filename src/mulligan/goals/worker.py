@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mulligan.goals.state import Row
+    from mulligan.goals.database import Row
 
 WAITED_AT = 3
 """The descriptor that is closed when the verdict is recorded."""
