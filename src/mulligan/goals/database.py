@@ -82,7 +82,9 @@ class Database:
 
         self._write(make)
 
-    def _write(self, work: Callable[[], T]) -> T:
+    def _write(self, work: Callable[[], T], *, lasting: bool = False) -> T:
+        """lasting: wait for the disk, so that not even a loss of power takes it back."""
+        self._db.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
         self._db.execute("BEGIN IMMEDIATE")
         try:
             result = work()

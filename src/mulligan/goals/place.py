@@ -74,7 +74,7 @@ def fingerprint(folder: str) -> str:
 
     It goes by sizes and times, of which nobody sets the last (ctime).
     """
-    listed = [_git(folder, words) for words in _LISTS]
+    listed = _listed(folder)
     if None in listed:
         paths: Sequence[str] = list(_walked(folder))
         state = ""
@@ -97,21 +97,29 @@ def fingerprint(folder: str) -> str:
     return found.hexdigest()[:32]
 
 
-def _git(folder: str, words: Sequence[str]) -> str | None:
-    """What git says; None where it refuses. No program of the repository's configuration runs."""
+def _listed(folder: str) -> list[str | None]:
+    """What git says of `_LISTS`; None where it refuses. No program of the repository's configuration runs."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
     try:
-        ran = subprocess.run(
-            ["git", *_QUIET, *words],
-            cwd=folder,
-            env={**environ, "GIT_OPTIONAL_LOCKS": "0"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
+        asked = [
+            subprocess.Popen(
+                ["git", *_QUIET, *words],
+                cwd=folder,
+                env={**environ, "GIT_OPTIONAL_LOCKS": "0"},
+                stdin=null,
+                stdout=pipe,
+                stderr=null,
+            )
+            for words in _LISTS
+        ]
     except OSError:
-        return None
-    return None if ran.returncode else ran.stdout.decode("utf-8", "surrogateescape")
+        return [None]
+    said = [one.communicate()[0] for one in asked]
+    return [
+        None if one.returncode else text.decode("utf-8", "surrogateescape")
+        for one, text in zip(asked, said, strict=True)
+    ]
 
 
 def _walked(folder: str) -> Iterator[str]:

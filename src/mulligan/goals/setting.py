@@ -19,7 +19,7 @@ from mulligan.goals.person import agent_above
 from mulligan.goals.place import Place
 from mulligan.goals.record import sync
 from mulligan.goals.state import ACTIVE, CLEARED, PAUSED, Goals
-from mulligan.goals.turn import run
+from mulligan.goals.turn import Worker
 from mulligan.workspace import states
 
 _STARTING = 30.0
@@ -118,7 +118,11 @@ def set_goal(goals: Goals, wish: Wish, folder: str, store: str, who: str, *, wai
     assert there is not None
     if not wish.first_check:
         return there
-    ended = run(there, None, place.folder, place.top, wish.seconds + _STARTING if wait is None else wait)
+    worker = Worker()
+    try:
+        ended = worker.judge(there, None, place.folder, place.top, wish.seconds + _STARTING if wait is None else wait)
+    finally:
+        worker.close()
     there = goals.goal(id) or there
     if ended and there.first and there.first["passed"] is None:
         end(goals, there, CLEARED, "mulligan")

@@ -68,7 +68,7 @@ class Goals(Database):
                 ),
             )
 
-        self._write(add)
+        self._write(add, lasting=True)
 
     def change(self, goal: str, state: str, who: str) -> None:
         """Pause, resume or end a goal. Resuming opens the work of all sessions anew: their tries count from there."""
@@ -86,7 +86,7 @@ class Goals(Database):
             else:
                 self._close("id = ?", state, goal)
 
-        self._write(change)
+        self._write(change, lasting=True)
         self._mark()
 
     def _close(self, which: str, state: str, *given: Any) -> None:
@@ -253,7 +253,7 @@ class Goals(Database):
                 self._finish(goal, who, n, last.passed, last.feedback, last.keys, state, unchanged=True)
             return self._try(who, n, fresh=not unchanged)
 
-        return self._write(begin)
+        return self._write(begin, lasting=True)
 
     def own(self, goal: str, agent: str, session: str, n: int, owner: str) -> Row | None:
         """The try, if it still runs; from now on this process is its owner."""
@@ -286,7 +286,7 @@ class Goals(Database):
                 self._db.execute(f"UPDATE tries SET attempt = ? WHERE {_WHO} AND n = ?", (attempt, *who, one.n))
                 self._finish(goal, who, one.n, passed, feedback, keys, state)
 
-        self._write(finish)
+        self._write(finish, lasting=True)
 
     def _finish(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import sys
@@ -15,6 +16,8 @@ from mulligan.goals.state import ACTIVE, BEGUN, ENDED, Goals
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mulligan.goals.database import Row
     from mulligan.sessions.events import Notice
 
@@ -79,13 +82,21 @@ def command(notice: Notice) -> None:
             goals.command(goal.id, *who(notice))
 
 
-def stop(notice: Notice, started: float, patience: float, *, always: bool = False) -> Outcome:
+def stop(
+    notice: Notice,
+    started: float,
+    patience: float,
+    *,
+    always: bool = False,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Outcome:
     """The agent would end its turn. Runs the check, if this stop is a try, and waits for it.
 
     Args:
         started: when this process began, by `time.monotonic`.
         patience: seconds to wait. A check that takes longer goes on, and the next prompt tells what it showed.
         always: whether it is a try where nothing has changed since the turn began, too.
+        meanwhile: what there is to do while the check runs.
     """
     from mulligan.recording.holders import owner
 
@@ -95,14 +106,18 @@ def stop(notice: Notice, started: float, patience: float, *, always: bool = Fals
         goal = place.goal(goals.standing())
         if goal is None or goal.state != ACTIVE:
             return Outcome()
-        (agent, session), folder, asker = who(notice), place.where(goal), owner()
+        (agent, session), folder = who(notice), place.where(goal)
         while True:
-            one = goals.begin(goal, agent, session, fingerprint(folder), asker, started, always=always)
-            if one is None:
-                return Outcome()
-            if one.fresh:
-                run(goal, one, folder, place.top, until - time.monotonic())
-                one = goals.reread(one)
+            worker = Worker()
+            try:
+                one = goals.begin(goal, agent, session, fingerprint(folder), owner(), started, always=always)
+                if one is None:
+                    return Outcome()
+                if one.fresh:
+                    worker.judge(goal, one, folder, place.top, until - time.monotonic(), meanwhile)
+                    one = goals.reread(one)
+            finally:
+                worker.close()
             if one.state != BEGUN:
                 break
             if time.monotonic() >= until:
@@ -123,30 +138,50 @@ def _text(goals: Goals, goal: Row, one: Row, *, late: bool = False) -> str:
     return message.failed(goal, one, tries, late=late)
 
 
-def run(goal: Row, one: Row | None, folder: str, top: str, patience: float) -> bool:
-    """Start the worker for a try and wait for its verdict; False if it is not there in time.
+class Worker:
+    """A process that judges one try. It is started before it is known whether there is one, as its start takes as long
+    as finding that out."""
 
-    one: None for the check when the goal is set.
-    """
-    read, write = os.pipe()
-    words = [goal.id, *((one.agent, one.session, str(one.n)) if one else ("", "", "0")), folder, top]
-    command = [sys.executable, "-I", "-m", "mulligan.goals.worker", *words]
-    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
-        (os.POSIX_SPAWN_DUP2, write, 3),
-        *((os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)),
-    ]
-    environ = {**os.environ, "MULLIGAN_HOOKS": "off", "MULLIGAN_HOME": os.path.abspath(home_path())}
-    child = os.posix_spawn(command[0], command, environ, file_actions=actions, setsid=True)
-    os.close(write)
-    try:
-        return bool(select.select([read], [], [], max(patience, 0.0))[0])
-    finally:
-        os.close(read)
-        _reap(child)
+    def __init__(self) -> None:
+        self._verdict, write = os.pipe()
+        given, self._words = os.pipe()
+        command = [sys.executable, "-I", "-m", "mulligan.goals.worker"]
+        actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+            (os.POSIX_SPAWN_DUP2, given, 0),
+            *((os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in (1, 2)),
+            (os.POSIX_SPAWN_DUP2, write, 3),
+        ]
+        environ = {**os.environ, "MULLIGAN_HOOKS": "off", "MULLIGAN_HOME": os.path.abspath(home_path())}
+        self._child = os.posix_spawn(command[0], command, environ, file_actions=actions, setsid=True)
+        os.close(write)
+        os.close(given)
 
+    def judge(
+        self,
+        goal: Row,
+        one: Row | None,
+        folder: str,
+        top: str,
+        patience: float,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> bool:
+        """Wait for the verdict; False if it is not there in time.
 
-def _reap(child: int) -> None:
-    try:
-        os.waitpid(child, os.WNOHANG)
-    except ChildProcessError:
-        return
+        Args:
+            one: None for the check when the goal is set.
+            meanwhile: what there is to do until then.
+        """
+        words = [goal.id, *((one.agent, one.session, str(one.n)) if one else ("", "", "0")), folder, top]
+        os.write(self._words, json.dumps(words).encode() + b"\n")
+        until = time.monotonic() + patience
+        meanwhile()
+        return bool(select.select([self._verdict], [], [], max(until - time.monotonic(), 0.0))[0])
+
+    def close(self) -> None:
+        """Leave the worker alone; one that was given nothing ends."""
+        os.close(self._words)
+        os.close(self._verdict)
+        try:
+            os.waitpid(self._child, os.WNOHANG)
+        except ChildProcessError:
+            return

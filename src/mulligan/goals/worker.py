@@ -1,4 +1,4 @@
-"""The process that judges one try: `python -m mulligan.goals.worker GOAL AGENT SESSION TRY FOLDER TOP`.
+"""The process that judges one try: `python -m mulligan.goals.worker`, which reads from its standard input which one.
 
 It outlives the hook that starts it, so a check which takes longer than an agent waits is judged all the same. The hook
 waits at the other end of descriptor 3, which is closed when the verdict is recorded.
@@ -6,6 +6,7 @@ waits at the other end of descriptor 3, which is closed when the verdict is reco
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import suppress
@@ -13,6 +14,7 @@ from contextlib import suppress
 from mulligan.goals.checks import Judge, start
 from mulligan.goals.place import fingerprint
 from mulligan.goals.state import Goals
+from mulligan.sandbox import client
 
 TYPE_CHECKING = False
 
@@ -25,11 +27,15 @@ WAITED_AT = 3
 """The descriptor that is closed when the verdict is recorded."""
 
 
-def main(words: Sequence[str]) -> int:
-    """Judge a try. Number 0 is the check when a goal is set."""
-    goal_id, agent, session, n, folder, top = words
+def main() -> int:
+    """Judge the try of a line of JSON: goal, agent, session, number, folder and tree. Number 0 is the check when a goal
+    is set. Without a line there is nothing to judge."""
     with suppress(OSError):
         os.set_inheritable(WAITED_AT, False)
+    client.prepare()
+    if not (line := sys.stdin.readline()):
+        return 0
+    goal_id, agent, session, n, folder, top = json.loads(line)
     with Goals() as goals:
         if goal := goals.goal(goal_id):
             try:
@@ -59,6 +65,7 @@ def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, to
     if n and one is None:  # another process has judged it
         begun.control.close()
         return
+    failures("ValueError: a value is wrong")  # its patterns are compiled while the check runs
     earlier = [each.feedback for each in goals.tries(goal.id, agent, session) if each.feedback and each.n != n]
     judge = Judge(goal, folder, top)
     try:
@@ -93,4 +100,4 @@ def _keep_best(goals: Goals, goal: Row, folder: str, n: int, score: float) -> No
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

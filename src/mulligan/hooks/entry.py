@@ -185,6 +185,17 @@ def answer(
     return of.answer(notice, text) if text else ""
 
 
+_SAMPLE = "Traceback (most recent call last):\nValueError: a value is wrong in /a/b.py line 1"
+
+
+def _prepare_recall() -> None:
+    """Imports what finds lessons about a failure, and compiles its patterns, while there is nothing else to do."""
+    from mulligan.hooks.recall import without_own
+    from mulligan.sessions.signature import keys
+
+    keys(without_own(_SAMPLE))
+
+
 def _held(of: CodingAgent, notice: Notice, journal: Journal, bank: str, wait: float, started: float) -> str:
     """What keeps an agent at work that would stop before its goal is reached; "" lets it stop."""
     if not of.hold(notice, "text") or notice.waits:
@@ -192,7 +203,7 @@ def _held(of: CodingAgent, notice: Notice, journal: Journal, bank: str, wait: fl
     from mulligan.goals import turn
 
     _allow(_CHECK)
-    outcome = turn.stop(notice, started, _CHECK - 1)
+    outcome = turn.stop(notice, started, _CHECK - 1, meanwhile=_prepare_recall)
     if not outcome.text:
         return ""
     failure = notice._replace(moment="failure", tool="", output=outcome.output, call=outcome.call)

@@ -41,6 +41,12 @@ class _Server:
         self._socket: socket.socket | None = None
         self._owner = 0
 
+    def prepare(self) -> None:
+        """Start it now, so that the first job need not wait for it."""
+        with self._lock:
+            if self._owner != os.getpid():
+                self._start()
+
     def submit(self, fds: list[int]) -> None:
         with self._lock:
             if self._owner != os.getpid():
@@ -92,6 +98,11 @@ class _Server:
 
 _server = _Server()
 atexit.register(_server.stop)
+
+
+def prepare() -> None:
+    """Start what starts jobs, before there is one."""
+    _server.prepare()
 
 
 class Begun:
