@@ -15,6 +15,7 @@ from mulligan.app.transcripts import read_transcript
 from mulligan.core.errors import InvalidInput
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import agent
+from mulligan.sessions.pairs import happened
 
 STORY = [
     ("user", "Build it."),
@@ -154,3 +155,67 @@ def test_the_store_of_opencode_is_read_as_its_export_is(tmp_path: Path) -> None:
                 db.execute("INSERT INTO part VALUES (?, ?, ?, ?)", row)
     stored = agent("opencode").text(str(tmp_path / "opencode.db"), "s1")
     assert read_transcript(stored, "it").turns == read_transcript(text, "it").turns
+
+
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x = 1\n+x = 2\n*** End Patch"
+HEADS = {
+    "Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 1\nOriginal token count: 9\nOutput:\n": True,
+    "Exit code: 1\nWall time: 0.1 seconds\nTotal output lines: 3\nOutput:\n": True,
+    "Exit code: 0\nWall time: 0.1 seconds\nOutput:\n": False,
+}
+
+
+def rollout(*payloads: dict[str, Any]) -> str:
+    return rows(*({"timestamp": AT, "type": "response_item", "payload": one} for one in payloads))
+
+
+@pytest.mark.parametrize(("head", "failed"), HEADS.items())
+def test_an_edit_of_codex_counts_and_what_a_command_prints_decides_nothing(
+    head: str, failed: bool, tmp_path: Path
+) -> None:
+    printed = "Process exited with code 0\nOutput:\nRuntimeError: no DATABASE_URL\nExit code: 0"
+    call = {"type": "custom_tool_call", "call_id": "c1", "name": "apply_patch", "input": PATCH}
+    text = rollout(call, {"type": "custom_tool_call_output", "call_id": "c1", "output": head + printed})
+    (edit,) = happened(read_transcript(text, "it", "codex").turns)
+    assert (edit.failed, edit.command) == (failed, "src/a.py")
+    assert edit.output == (printed if failed else PATCH)
+    file = tmp_path / "rollout.jsonl"
+    file.write_text(text)
+    payload = {"hook_event_name": "PostToolUse", "session_id": "s", "cwd": "/p", "transcript_path": str(file)}
+    notice = agent("codex").notice({**payload, "tool_name": "Bash", "tool_use_id": "c1"}, {})
+    assert notice is not None
+    assert (notice.moment, notice.output) == ("failure" if failed else "success", printed if failed else "")
+
+
+SAVED = {
+    "claude": "<persisted-output>\nOutput too large (90KB). Full output saved to: {}\n\nPreview (first 2KB):\nfine",
+    "copilot": "Output too large to read at once (27.2 KB). Saved to: {}\nConsider using grep.\n\nPreview (first 500 chars):\nfine",
+    "qwen": "Tool output was too large and has been truncated.\nThe full output has been saved to: {}\nTo read it: ReadFile.",
+    "opencode": "fine\n\n...900 lines truncated...\n\nThe tool call succeeded but the output was truncated. Full output saved to: {}\nUse Grep.",
+}
+
+
+@pytest.mark.parametrize("format", SAVED)
+@pytest.mark.parametrize("place", ["there", "gone", "elsewhere"])
+def test_an_output_that_was_saved_is_read_from_its_file(
+    format: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    kept = {
+        "claude": "logs/s1/tool-results/b1.txt",
+        "copilot": "tmp/copilot-tool-output-1.txt",
+        "qwen": ".qwen/tmp/p/b1.output",
+        "opencode": ".local/share/opencode/tool-output/tool_1",
+    }
+    file = tmp_path / ("secret/id_rsa" if place == "elsewhere" else kept[format])
+    file.parent.mkdir(parents=True)
+    if place != "gone":
+        file.write_text("fine\n" * 30_000 + "RuntimeError: no DATABASE_URL\n")
+    text = in_format(format, [("user", "Go."), ("sh", "make test", SAVED[format].format(file), 1)])
+    turn = read_transcript(text, str(tmp_path / "logs" / "s1.jsonl"), format).turns[-1]
+    assert turn.failed
+    assert "saved to" not in turn.text.casefold()
+    assert ("DATABASE_URL" in turn.text) is (place == "there")
+    assert place == "there" or turn.text.strip() in ("", "fine")

@@ -8,6 +8,7 @@ import pytest
 from agent_transcripts import FORMATS, in_format
 from hypothesis import given
 from hypothesis import strategies as st
+from session_formats import MORE
 from traced import call, chat, lines, request, result, said
 
 from mulligan.app.plugins import build, names, parse_spec
@@ -203,7 +204,7 @@ def turns(text: str, format: str | None = None) -> tuple[Turn, ...]:
 
 
 def test_every_format_has_a_sample() -> None:
-    assert sorted(SAMPLES) == names("transcripts")
+    assert sorted({*SAMPLES, *MORE}) == names("transcripts")
 
 
 @pytest.mark.parametrize(("name", "text"), EACH)
@@ -321,7 +322,7 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
         (
             '[{"a": 1}]',
             None,
-            "in no format that is known: anthropic, claude, codex, copilot, gemini, genai, google, langchain, openai, opencode, otlp, plain, pydantic",
+            "in no format that is known: anthropic, claude, codex, copilot, gemini, genai, google, langchain, openai, opencode, openhands, otlp, pi, plain, pydantic",
         ),
         ("I did this and that.", None, "begins each turn with User:"),
         ("I did this and that.", "plain", "no line begins with who speaks"),

@@ -40,7 +40,8 @@ from mulligan.hooks.learning import (
 )
 from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import store_file
-from mulligan.sessions.agents import Old, agent, readable
+from mulligan.sessions.agents import Old as Old
+from mulligan.sessions.agents import agent, readable
 from mulligan.sessions.events import Notice
 from mulligan.sessions.pairs import CORRECTION, RULE, RULES, TAG, signature_of, stands, words_of
 from mulligan.sessions.records import Record, sample

@@ -24,7 +24,7 @@ from mulligan.core.turns import Turn
 from mulligan.hooks.learning import NEEDED, keep
 from mulligan.sessions.agents import NAMES, agent
 from mulligan.sessions.pairs import Found, State, find, happened
-from mulligan.sessions.records import sample
+from mulligan.sessions.records import record_in, sample
 from mulligan.text.evidence import evidence_of, findings_of
 from mulligan.text.json_lines import parsed
 
@@ -133,6 +133,20 @@ def read_transcript(text: str, name: str, format: str | None = None) -> Transcri
         raise InvalidInput(f"{name}: there is no turn in it.")
     short = short_name(chosen)
     return Transcript(name, short, turns, agent(short).session(sample(text)) if short in NAMES else "")
+
+
+_CONVERSATIONS = ("messages", "conversation", "contents", "history")
+"""Under what an object has a conversation, where each line of a file holds one."""
+
+
+def read_transcripts(text: str, name: str, format: str | None = None) -> list[Transcript]:
+    """The transcripts in a text: one, or where each line holds a conversation, one for each line. Raises as
+    `read_transcript` does."""
+    lines = [(n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    first = record_in(lines[0][1] if len(lines) > 1 else "")
+    if "role" in first or not any(isinstance(first.get(key), list) for key in _CONVERSATIONS):
+        return [read_transcript(text, name, format)]
+    return [read_transcript(line, f"{name}:{n}", format) for n, line in lines]
 
 
 def read_messages(messages: Sequence[Any] | Mapping[str, Any], format: str | None = None) -> Transcript:

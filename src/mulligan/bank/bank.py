@@ -411,6 +411,7 @@ class Bank:
         origin: Origin = Origin(),
         by_a_person: bool = False,
         fold: bool = True,
+        state: Literal["active", "quarantined"] = "active",
     ) -> Lesson:
         """A lesson that is given whole; the one that says the same, where there is one, with its support raised.
 
@@ -433,7 +434,7 @@ class Bank:
             "confirmed": confirmed,
             "layer": layer,
         }
-        lesson = new_lesson(Lesson("", **checked_fields(fields), origin=origin), self._ports.writes)
+        lesson = new_lesson(Lesson("", **checked_fields(fields), origin=origin, state=state), self._ports.writes)
         lesson = replace(lesson, experience=lesson.id)
         learned = await self._writer.add(self._ports.writes, [lesson], by_a_person=by_a_person, fold=fold)
         return await self.get((*learned.lessons, *learned.folded)[0])

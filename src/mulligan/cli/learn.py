@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
+from mulligan.app.git_sessions import sessions_in, unreadable
 from mulligan.app.sessions import AGENTS, Old, alone, learn_since
 from mulligan.app.teaching import memory_command, summary
 from mulligan.app.traces import State, TraceRun, are_traces, learn_traces
-from mulligan.app.transcripts import Transcript, learn_from, read_transcript
+from mulligan.app.transcripts import Transcript, learn_from, read_transcripts
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.importing import file_text
 from mulligan.cli.counting import Counting
@@ -29,8 +30,9 @@ from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.lessons import Selection
 from mulligan.core.turns import Turn
 from mulligan.hooks.journal import Journal
-from mulligan.hooks.learning import NEEDED, STATES
+from mulligan.hooks.learning import NEEDED, STATES, keep
 from mulligan.hooks.project import project_id
+from mulligan.sessions.records import sample, seconds
 from mulligan.text.secrets import mask
 
 
@@ -72,28 +74,39 @@ from mulligan.text.secrets import mask
     multiple=True,
     help="With --since: of this coding agent; may be repeated (default: of all).",
 )
+@click.option(
+    "--from-git", is_flag=True, help="In place of FILE: the sessions in this repository's refs entire/checkpoints/*."
+)
 @click.option("--forgotten", is_flag=True, help="Learn from FILE even if `hooks forget` has forgotten its session.")
 @click.option("--all-projects", is_flag=True, help="With --since: in all projects, not only in that of this folder.")
 @agent_options
 @click.pass_context
-def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, **given: Any) -> None:
+def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_git: bool, **given: Any) -> None:
     """Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.
 
-    The transcript is that of a session of Claude Code, Codex CLI, Gemini CLI, opencode or Qwen Code, a list of chat
-    messages of OpenAI's or Anthropic's API (JSON or JSON Lines), or plain text in which each turn begins with User:,
-    Assistant: or Tool:. Without a model, what failed and was overcome is learned, and how the user corrected the agent.
+    The transcript is that of a session of a coding agent, a list of chat messages of OpenAI's or Anthropic's API (JSON
+    or JSON Lines), or plain text in which each turn begins with User:, Assistant: or Tool:. Of a folder, each
+    transcript in it is learned from, oldest first. Without a model, what failed and was overcome is learned, and how
+    the user corrected the agent.
 
     Traces are files of OpenTelemetry (OTLP as JSON) with spans of agents; a file of logs with their events may stand
     beside them. Each run of an agent is learned from once.
     """
-    if bool(files) == (since is not None):
+    if bool(files) + (since is not None) + from_git != 1:
         raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")
+    files = tuple(path for file in files for path in _transcripts_in(file))
     if pipe := next((file for file in files if Path(file).is_fifo()), None):
         raise InvalidInput(f"{pipe} is a pipe, and may never end. To read one: mulligan learn - < {pipe}")
     traced = [are_traces(file) for file in files]
-    if wrong := _ignored(ctx, of_file=bool(files)):
-        goes = "go with --since, not with FILE" if files else "go with FILE, not with --since"
+    if wrong := _given(ctx, _NOT_OF_GIT) if from_git else _ignored(ctx, of_file=bool(files)):
+        goes = (
+            "go with --since, not with FILE"
+            if files
+            else f"go with FILE, not with --{'from-git' if from_git else 'since'}"
+        )
         raise InvalidInput(f"Leave out {', '.join(wrong)}: such options {goes}.")
+    if from_git:
+        ctx.exit(_from_git(given["dry_run"]))
     if files and (wrong := _given(ctx, _FOR_TRANSCRIPTS if all(traced) else _FOR_TRACES)):
         goes = "a transcript, and these are traces" if all(traced) else "traces, and this is a transcript"
         raise InvalidInput(f"Leave out {', '.join(wrong)}: such options go with {goes}.")
@@ -101,10 +114,77 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, **given
         _mine(seconds_of(since) / 86400, given["agents"] or AGENTS, everywhere=given["all_projects"])
     elif all(traced):
         ctx.exit(_traces(files, **given))
-    elif len(files) > 1:
-        raise InvalidInput(f"{files[traced.index(False)]} is no file of traces: name one transcript at a time.")
+    elif any(traced):
+        raise InvalidInput(f"{files[traced.index(False)]} is no file of traces: learn from transcripts separately.")
     else:
-        ctx.exit(_one("".join(files), **given))
+        ctx.exit(_each(files, **given))
+
+
+def _transcripts_in(file: str) -> list[str]:
+    """The transcripts in a folder, oldest first; of a file, itself. Raises `InvalidInput` for a folder without any."""
+    if not Path(file).is_dir():
+        return [file]
+    found = [one for one in Path(file).rglob("*") if one.suffix in _SUFFIXES and one.is_file()]
+    if not found:
+        raise InvalidInput(f"{file} is a folder without transcripts ({', '.join(_SUFFIXES)}).")
+    return [str(one) for one in sorted(found, key=lambda one: (_began(one), one))]
+
+
+_SUFFIXES = (".jsonl", ".json", ".traj")
+
+
+def _began(file: Path) -> float:
+    """When a session began, by its first record with a time, else when its file was written."""
+    with file.open("rb") as opened:
+        head = sample(opened.read(65_536).decode("utf-8", "replace"))
+    return next((at for one in head if (at := seconds(one.get("timestamp")))), file.stat().st_mtime)
+
+
+def _each(files: Sequence[str], **given: Any) -> int:
+    """Learns from transcripts one after the other; of several, one that cannot be read keeps none from the others."""
+    status = SOLVED
+    for file in files:
+        try:
+            status = max(status, _one(file, **given))
+        except InvalidInput as error:
+            if len(files) == 1:
+                raise
+            say(one_line(str(error), 300))
+            status = UNFINISHED
+    return status
+
+
+def _from_git(dry_run: bool) -> int:
+    """Learns from the sessions that the repository of this folder holds; the exit status."""
+    sessions = sessions_in(os.getcwd())
+    found = {one.session: one.read.found() for one in sessions if isinstance(one.read, Transcript)}
+    failed = unreadable(sessions)
+    for session, why in failed.items():
+        say(one_line(f"{session}: {why}", 300))
+    for one in sessions if dry_run else ():
+        emit(one_line(f"{one.at} {one.agent or '-'} {one.session} by {one.author}", 200))
+        for each in found.get(one.session, ()):
+            emit(f"  found: {one_line(each.title, 200)}")
+    say(f"{count(len(sessions), 'session')} of {count(len({one.author for one in sessions}), 'author')}")
+    if dry_run:
+        return SOLVED
+
+    async def work(bank: Bank) -> int:
+        new: list[str] = []
+        for one in sessions:
+            if taught := found.get(one.session):
+                new += (await keep(bank, taught, author=one.author or "an unknown author")).new
+        for id in new:
+            emit(f"{id}  {one_line((await bank.get(id)).title, 100)}")
+        say(
+            f"{count(len(new), 'candidate')} learned. They come from sessions of others, so none is shown before you "
+            "keep it: mulligan memory review"
+        )
+        return UNFINISHED if failed else SOLVED
+
+    with journal_in_use():
+        agent = project_agent()
+    return with_project_bank(agent, work, "none")
 
 
 def _traces(
@@ -194,7 +274,8 @@ def _given(ctx: click.Context, names: Sequence[str]) -> list[str]:
     return [one for one in given_options(ctx, besides=()) if one not in others]
 
 
-_FOR_SINCE = ("since", "agents", "all_projects")
+_FOR_SINCE = ("since", "agents", "all_projects", "from_git")
+_NOT_OF_GIT = ("since", "agents", "all_projects", "outcome", "task", "form", "model", "recall", "forgotten")
 _FOR_TRACES = ("judge", "judge_model", "evaluations", "by_agent")
 _FOR_TRANSCRIPTS = ("outcome", "task", "form", "recall", "forgotten")
 
@@ -215,7 +296,24 @@ def _one(
     agent = writing()
     name = "standard input" if file == "-" else file
     text = standard_input("transcript") if file == "-" else file_text(Path(file))
-    transcript = read_transcript(text, name, form)
+    statuses = [
+        _learned(one, agent, outcome, task, model, recall, dry_run, forgotten)
+        for one in read_transcripts(text, name, form)
+    ]
+    return max(statuses)
+
+
+def _learned(
+    transcript: Transcript,
+    agent: str,
+    outcome: str | None,
+    task: str | None,
+    model: str | None,
+    recall: str | None,
+    dry_run: bool,
+    forgotten: bool,
+) -> int:
+    name = transcript.name
     say(f"{count(len(transcript.turns), 'turn')} read from {name} ({transcript.format})")
     found = transcript.found()
     if dry_run:

@@ -39,7 +39,7 @@ from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
-from mulligan.hooks.learning import add
+from mulligan.hooks.learning import add, is_strangers
 from mulligan.hooks.project import USER
 from mulligan.hooks.recall import DENY, forbidden, store_file
 from mulligan.sessions.pairs import TAG
@@ -56,9 +56,11 @@ def with_project_bank(agent: str, work: Callable[[Bank], Awaitable[T]], model: s
 
 
 async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
-    """The active lessons that coding agents taught, oldest first: those that are kept, or the candidates."""
-    lessons = await bank.list(Selection(tag=TAG, limit=None))
-    return [one for one in reversed(lessons) if (one.confirmed or one.pinned) == kept]
+    """The lessons that coding agents taught, oldest first: those that are kept, or the candidates, with those of
+    strangers' sessions."""
+    lessons = await bank.list(Selection(("active", "quarantined"), tag=TAG, limit=None))
+    there = [one for one in reversed(lessons) if one.state == "active" or is_strangers(one)]
+    return [one for one in there if (one.confirmed or one.pinned) == kept]
 
 
 @memory.command()
@@ -128,6 +130,7 @@ async def audit(banks: Sequence[Bank], since: datetime | None, by: str | None, a
 def _page(lesson: Lesson) -> str:
     lines = [
         f"{lesson.id}  {one_line(lesson.title, 100)}",
+        *([f"    from a session of {one_line(str(author), 100)}"] if (author := lesson.context.get("author")) else ()),
         *(f"    {line}" for line in clean(lesson.content).splitlines()),
     ]
     return "\n".join(lines)
@@ -142,6 +145,8 @@ async def _keep(bank: Bank, id: str) -> None:
 
 async def _active(bank: Bank, id: str) -> Lesson:
     lesson = await bank.get(id)
+    if is_strangers(lesson):
+        return await bank.release(id)
     if lesson.state != "active":
         raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be kept.")
     return lesson
@@ -173,6 +178,8 @@ async def _everywhere(bank: Bank, id: str) -> None:
 
 
 async def _drop(bank: Bank, id: str) -> None:
+    if is_strangers(await bank.get(id)):
+        await bank.release(id)  # what is held back has no other way out
     say(f"{(await bank.retire(id, 'dropped in a review')).id} dropped")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from mulligan.bank.bank import Bank
@@ -155,24 +155,44 @@ class Kept:
     known: tuple[str, ...] = ()
 
 
-async def keep(bank: Bank, found: Sequence[Found], needed: int = NEEDED) -> Kept:
-    """Keeps what was found, each sighting once. needed: the sessions until a candidate is confirmed."""
+async def keep(bank: Bank, found: Sequence[Found], needed: int = NEEDED, *, author: str = "") -> Kept:
+    """Keeps what was found, each sighting once. needed: the sessions until a candidate is confirmed.
+
+    author: of a stranger's session, who made it. What it taught is quarantined until a person keeps it, counts for no
+    other lesson, and no session of the user's counts for it.
+    """
     new: list[str] = []
     confirmed: list[str] = []
     known: list[str] = []
     for one in found:
         which = Selection(STATES, nature="fact", keys=[f"{ERROR}{key}" for key in one.errors], limit=None)
-        about = await bank.list(which)
+        about = [lesson for lesson in await bank.list(which) if author or not is_strangers(lesson)]
         if before := next((lesson for lesson in about if _has(lesson, one)), None):
             known.append(before.id)
+        elif author and about:
+            known += [lesson.id for lesson in about]
         elif same := next((lesson for lesson in about if _same_way(lesson, one)), None):
             was = same.confirmed
             known.append((after := await _seen_again(bank, same, one, needed)).id)
             if after.confirmed and not was:
                 confirmed.append(after.id)
         elif sum(lesson.state == "active" and not lesson.confirmed for lesson in about) < WAYS:
-            new.append((await add(bank, one.lesson(), confirmed=needed <= 1 or one.lasting)).id)
+            new.append((await _added(bank, one, needed, author)).id)
     return Kept(tuple(new), tuple(confirmed), tuple(id for id in dict.fromkeys(known) if id not in new))
+
+
+def is_strangers(lesson: Lesson) -> bool:
+    """Whether a lesson was learned from a stranger's session, and no person has kept it."""
+    return lesson.state == "quarantined" and "author" in lesson.context
+
+
+async def _added(bank: Bank, one: Found, needed: int, author: str) -> Lesson:
+    draft = one.lesson()
+    if not author:
+        return await add(bank, draft, confirmed=needed <= 1 or one.lasting)
+    by = one_line(author, 100)
+    draft = replace(draft, description=f"{draft.description} Learned from a session of {by}.", state="quarantined")
+    return await add(bank, replace(draft, context={**draft.context, "author": by}), confirmed=False)
 
 
 async def add(bank: Bank, draft: Lesson, *, confirmed: bool, by_a_person: bool = False) -> Lesson:
@@ -187,6 +207,7 @@ async def add(bank: Bank, draft: Lesson, *, confirmed: bool, by_a_person: bool =
         confirmed=confirmed,
         origin=draft.origin,
         by_a_person=by_a_person,
+        state="quarantined" if draft.state == "quarantined" else "active",
     )
 
 

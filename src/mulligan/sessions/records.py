@@ -6,6 +6,7 @@ What is missing or of another type is as if it were empty: formats grow, and a s
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -30,6 +31,20 @@ _BACKGROUND = (
     r"(?:[^\n]*?\bID:? (?P<id>\w+))?"
 )
 """What coding agents answer for a command that runs in the background: it has neither failed nor passed yet."""
+
+
+_SAVED = (
+    r"(?i)\A\s*(?:(?:Error: )?Exit code -?\d+\s+)?"
+    r"(?:<persisted-output>|Output too large to read at once|Tool output was too large)"
+    r"(?:[^\n]*\n)?[^\n]*\bsaved to: ([^\n]+)"
+)
+_CUT = (
+    r"(?:\n\n\.\.\.[^\n]*\n\n)?(?:The tool call succeeded but the output was truncated\. )?Full output saved to: (\S+)"
+)
+"""What agents put in the place of an output that is saved to a file, and behind the beginning of one."""
+_BOTH_ENDS = "Truncated part of the output:\n"
+_TAIL = 80_000
+"""Bytes at the end of a saved output that are read."""
 
 
 def records(text: str) -> Iterator[Record]:
@@ -118,6 +133,25 @@ def background_id(output: str) -> str | None:
     """The id of a command that goes on in the background, "" where the answer names none; None for any other answer."""
     found = re.match(_BACKGROUND, output)
     return found and (found["id"] or "")
+
+
+def unshortened(output: str, *places: str) -> str:
+    """An output that was saved to a file: the end of that file; where it cannot be read, what is shown of the output's
+    end, else of its beginning, without the notice. A preview alone does not show what went wrong.
+
+    places: how the paths begin of files that may be read.
+    """
+    if "aved to: " not in output or not (notice := re.match(_SAVED, output) or re.search(_CUT, output)):
+        return output
+    path = os.path.realpath(notice[1].strip())
+    if any(path.startswith(os.path.realpath(place) + place[len(place.rstrip(os.sep)) :]) for place in places):
+        try:
+            with open(path, "rb") as file:
+                file.seek(max(os.path.getsize(path) - _TAIL, 0))
+                return own(file.read(_TAIL).decode("utf-8", "replace"))
+        except OSError:
+            pass
+    return output[: notice.start()] or output.partition(_BOTH_ENDS)[2]
 
 
 def own(text: str) -> str:

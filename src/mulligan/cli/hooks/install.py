@@ -14,7 +14,7 @@ from mulligan.sessions.agents import NAMES, CodingAgent, Scope, agent
 
 
 @click.command(short_help="Put hooks into the settings of coding agents.")
-@click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
+@click.argument("agents", nargs=-1, metavar=f"[{'|'.join(NAMES)}]...", type=click.Choice(NAMES))
 @click.option("--user", is_flag=True, help="For all your projects. This is the default.")
 @click.option("--project", is_flag=True, help="For the project in this folder alone, in settings that stay here.")
 @click.option("--shared", is_flag=True, help="With --project: in the settings that everybody gets with the repository.")
@@ -24,8 +24,6 @@ from mulligan.sessions.agents import NAMES, CodingAgent, Scope, agent
 )
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
     """Put hooks into the settings of coding agents (default: all that are here), after asking.
-
-    AGENT is claude, codex, gemini, opencode, qwen, cursor or copilot.
 
     Shows how each file changes before it is written. What stands there already stays as it is. Hooks of an older
     Mulligan are replaced. `mulligan hooks uninstall` gives each file back as it was.

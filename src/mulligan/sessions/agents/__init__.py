@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 
 from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
 from mulligan.core.turns import Turn
@@ -139,6 +138,25 @@ class CodingAgent:
         """What a payload says; None for an event that means nothing here."""
         raise NotImplementedError
 
+    def _notice(self, payload: Payload, moment: Moment, **other: Any) -> Notice:
+        """What a payload says in the fields of Claude Code's. other: what this agent's says in another way."""
+        id = text(payload, "agent_id")  # a session of `claude --agent` has a type, but no id
+        said: dict[str, Any] = {
+            "session": text(payload, "session_id"),
+            "folder": text(payload, "cwd"),
+            "event": text(payload, "hook_event_name"),
+            "transcript": text(payload, "agent_transcript_path" if id else "transcript_path"),
+            "source": text(payload, "source"),
+            "text": text(payload, "prompt", "last_assistant_message"),
+            "tool": text(payload, "tool_name"),
+            "command": command_of(fields(payload, "tool_input")),
+            "call": text(payload, "tool_use_id"),
+            "subagent": text(payload, "agent_type") if id else "",
+            "subagent_id": id,
+            "stop_hook_active": self.says_held and payload.get("stop_hook_active") is True,
+        }
+        return Notice(self.name, moment, **{**said, **other})
+
     def moment(self, event: str) -> Moment | None:
         """What an event of the agent is here; None: nothing."""
         return next((hook.moment for hook in self.hooks if hook.event == event), None)
@@ -243,7 +261,8 @@ def agent(name: str) -> CodingAgent:
     """Raises `KeyError` for a name that is not in `NAMES`."""
     if name not in NAMES:
         raise KeyError(name)
-    return import_module(f"mulligan.sessions.agents.{name}").AGENT
+    # Not `import_module`, as `importlib` takes longer to import than all of this.
+    return __import__(f"mulligan.sessions.agents.{name}", fromlist=["AGENT"]).AGENT
 
 
 def is_shell(tool: str, name: str = "") -> bool:

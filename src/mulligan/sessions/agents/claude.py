@@ -8,20 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import (
-    STOP,
-    CodingAgent,
-    Hook,
-    Old,
-    Payload,
-    Settings,
-    command_of,
-    fields,
-    first,
-    items,
-    stem,
-    text,
-)
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Old, Payload, Settings, first, items, stem, text
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
@@ -35,6 +22,7 @@ from mulligan.sessions.records import (
     seconds,
     text_at,
     texts,
+    unshortened,
 )
 
 if TYPE_CHECKING:
@@ -46,9 +34,6 @@ _NOT_SAID = ("Stop hook feedback", "[Request interrupted", "Caveat:", "<command-
 """How texts begin that the program put in the user's mouth."""
 _SAID = r"(?s)the user said:\s*(.+)\Z"
 """The user's words in the result of a call that the user refused."""
-_SAVED = r"\A\s*<persisted-output>[^\n]*\n[^\n]*saved to: ([^\n]+)"
-_TAIL = 80_000
-"""Bytes at the end of a saved output that are read."""
 _TASK = r"<task[-_]id>\s*([\w-]+)\s*</task[-_]id>"
 _STATUS = r"<status>\s*(completed|failed|killed|stopped)\s*</status>"
 _EXIT = r"<exit_code>\s*(-?\d+)\s*</exit_code>|\bexit code (-?\d+)"
@@ -85,25 +70,9 @@ class Claude(CodingAgent):
         moment = self.moment(event)
         if moment is None or (event == "PostToolUseFailure" and payload.get("is_interrupt") is True):
             return None
-        subagent_id = text(payload, "agent_id")  # a session of `claude --agent` has a type, but no id
-        return Notice(
-            self.name,
-            moment,
-            session=text(payload, "session_id"),
-            folder=environ.get("CLAUDE_PROJECT_DIR", "") or text(payload, "cwd"),  # `cd` moves only the second
-            event=event,
-            transcript=text(payload, "agent_transcript_path" if subagent_id else "transcript_path"),
-            source=text(payload, "source"),
-            text=text(payload, "prompt", "last_assistant_message"),
-            tool=text(payload, "tool_name"),
-            command=command_of(fields(payload, "tool_input")),
-            call=text(payload, "tool_use_id"),
-            output=re.sub(_CODE, "", text(payload, "error")),
-            subagent=text(payload, "agent_type") if subagent_id else "",
-            subagent_id=subagent_id,
-            stop_hook_active=payload.get("stop_hook_active") is True,
-            waits=bool(items(payload, "background_tasks")),
-        )
+        folder = environ.get("CLAUDE_PROJECT_DIR", "") or text(payload, "cwd")  # `cd` moves only the second
+        output, waits = re.sub(_CODE, "", text(payload, "error")), bool(items(payload, "background_tasks"))
+        return self._notice(payload, moment, folder=folder, output=output, waits=waits)
 
     def switched_off(self, settings: Mapping[str, Any]) -> str:
         return "disableAllHooks" if settings.get("disableAllHooks") else ""
@@ -118,16 +87,22 @@ class Claude(CodingAgent):
         return os.path.join(os.path.splitext(transcript)[0], "subagents")
 
     def session(self, head: Sequence[Record]) -> str:
-        return next((id for one in head if _is_said(one) and (id := text_at(one, "sessionId"))), "")
+        return next(
+            (id for one in head if _is_said(one) and (id := text_at(one, "sessionId") or text_at(one, "session_id"))),
+            "",
+        )
 
     def recognises(self, text: str) -> bool:
-        return any(_is_said(one) and "content" in inner(one, "message") and "uuid" in one for one in sample(text))
+        known = ("uuid", "session_id")  # the second in what `--output-format stream-json` prints
+        said = [one for one in sample(text) if _is_said(one) and "content" in inner(one, "message")]
+        return any(name in one for one in said for name in known)
 
     def read(self, text: str, name: str) -> list[Turn]:
-        reader = _Reader(os.path.dirname(os.path.abspath(name)))
+        reader = _Reader(os.path.dirname(os.path.abspath(name)), first(sample(text)[:1], "cwd"))
         turns: list[Turn] = []
         for one in filter(_is_said, records(text)):
-            aside = bool(turns) and one.get("isSidechain")  # the main agent speaks to a sub-agent; its task stays
+            # The main agent speaks to a sub-agent; its task stays.
+            aside = bool(turns) and (one.get("isSidechain") or one.get("parent_tool_use_id"))
             turns += [turn for turn in reader.turns(one) if not (aside and turn.role == "user")]
         return turns
 
@@ -137,16 +112,17 @@ def _is_said(record: Record) -> bool:
 
 
 class _Reader:
-    """folder: where the transcript lies. Saved outputs are read only below it."""
+    """folder: where the transcript lies. Saved outputs are read only below it. cwd: where the agent began to work."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, cwd: str) -> None:
+        self._folder, self._cwd = folder, cwd
         self._called: dict[str, tuple[str, Record]] = {}
         self._background: dict[str, str] = {}
 
     def turns(self, record: Record) -> Iterator[Turn]:
         by_user = record["type"] == "user"
-        at, folder, message = seconds(record.get("timestamp")), text_at(record, "cwd"), inner(record, "message")
+        at, message = seconds(record.get("timestamp")), inner(record, "message")
+        folder = text_at(record, "cwd") or self._cwd
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else inner_list(message, "content")
         for n, block in enumerate(blocks):
@@ -177,7 +153,7 @@ class _Reader:
         refused = result.startswith(_REFUSED)
         yield from self._ended(result, text_at(given, "bash_id") or text_at(given, "task_id"), at, folder)
         failed = None if refused else block.get("is_error") is True
-        yield Turn("tool", self._whole(result), tool, id, failed, at, folder)
+        yield Turn("tool", unshortened(result, self._folder + os.sep), tool, id, failed, at, folder)
         if refused and (said := re.search(_SAID, result)):
             yield Turn("user", said[1].strip(), "", f"{id}:said", None, at, folder)
 
@@ -195,22 +171,6 @@ class _Reader:
             failed = int(code[1] or code[2]) != 0
         output = "\n".join(found[2] for found in re.finditer(_OUTPUT, text))
         yield Turn("tool", output.strip(), self._called[id][0], id, failed, at, folder)
-
-    def _whole(self, result: str) -> str:
-        """A result that was saved to a file: the end of that file; "" where it cannot be read, as a preview does not
-        show what went wrong."""
-        saved = re.match(_SAVED, result)
-        if not saved:
-            return result
-        path = os.path.realpath(saved[1].strip())
-        if not path.startswith(os.path.realpath(self._folder) + os.sep) or not os.path.isfile(path):
-            return ""
-        try:
-            with open(path, "rb") as file:
-                file.seek(max(os.path.getsize(path) - _TAIL, 0))
-                return own(file.read(_TAIL).decode("utf-8", "replace"))
-        except OSError:
-            return ""
 
 
 AGENT = Claude()

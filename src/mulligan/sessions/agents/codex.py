@@ -9,19 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import (
-    STOP,
-    CodingAgent,
-    Hook,
-    Old,
-    Payload,
-    Settings,
-    command_of,
-    fields,
-    first,
-    stem,
-    text,
-)
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Old, Payload, Settings, fields, first, stem, text
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
@@ -43,7 +31,6 @@ if TYPE_CHECKING:
 
 _TAILS = (1 << 16, 1 << 20)
 """Bytes at the end of a transcript that are searched for a call."""
-_EXITED = r"(?m)^Process exited with code (-?\d+)$"
 
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -83,29 +70,13 @@ class Codex(CodingAgent):
         moment = self.moment(event)
         if moment is None:
             return None
-        subagent_id, call = text(payload, "agent_id"), text(payload, "tool_use_id")
-        transcript, output = text(payload, "transcript_path"), ""
+        output = ""
         if event == "PostToolUse":
-            failed, output = _result(text(payload, "agent_transcript_path") or transcript, call)
+            transcript = text(payload, "agent_transcript_path", "transcript_path")
+            failed, output = _result(transcript, text(payload, "tool_use_id"))
             output = output or texts(payload.get("tool_response"))
             moment = "failure" if failed else "success"
-        return Notice(
-            self.name,
-            moment,
-            session=text(payload, "session_id"),
-            folder=text(payload, "cwd"),
-            event=event,
-            transcript=text(payload, "agent_transcript_path") if subagent_id else transcript,
-            source=text(payload, "source"),
-            text=text(payload, "prompt", "last_assistant_message"),
-            tool=text(payload, "tool_name"),
-            command=command_of(fields(payload, "tool_input")),
-            call=call,
-            output=output if moment == "failure" else "",
-            subagent=text(payload, "agent_type") if subagent_id else "",
-            subagent_id=subagent_id,
-            stop_hook_active=payload.get("stop_hook_active") is True,
-        )
+        return self._notice(payload, moment, output=output if moment == "failure" else "")
 
     def switched_off(self, settings: Mapping[str, Any]) -> str:
         return "features.hooks" if fields(settings, "features").get("hooks") is False else ""
@@ -140,8 +111,9 @@ def _result(transcript: str, call: str) -> tuple[bool | None, str]:
                 continue
             if isinstance(entry.get("exit_code"), int):  # `exec_command_end`
                 return entry["exit_code"] != 0, text(entry, "aggregated_output")
-            if found := re.search(_EXITED, output := texts(entry.get("output"))):
-                return int(found[1]) != 0, output.partition("Output:\n")[2]
+            output, failed = _outcome({}, texts(entry.get("output")))
+            if failed is not None:
+                return failed, output
     return None, ""
 
 
@@ -196,7 +168,7 @@ class _Reader:
             yield Turn("assistant", arguments(given), self._called[id], id, None, at, self._folder)
         elif kind in ("function_call_output", "custom_tool_call_output"):
             given, running = texts(item.get("output")), self._polled.pop(id, "")
-            output, failed = self._result(id, given)
+            output, failed = _outcome(self._completed.get(id, {}), given)
             if task := background_id(_task_line(given)):
                 started, before = self._running.pop(running, (id, ""))
                 self._running[task] = started, before + output
@@ -211,26 +183,27 @@ class _Reader:
             if started not in ("", id):  # what only asked for more has no result of itself
                 yield Turn("tool", "", self._called.get(id, ""), id, None, at, self._folder)
 
-    def _result(self, id: str, output: str) -> tuple[str, bool | None]:
-        """What a call gave back, and whether it failed: as its completion says, else its output."""
-        if output.startswith(_BLOCKED):
-            return output, None
-        done, older = self._completed.get(id, {}), record_in(output)
-        code = number_at(done, "exit_code")
-        if code is None:
-            code = number_at(older, "metadata", "exit_code")
-        if code is None:
-            head = re.match(_HEAD, output)
-            code = (
-                int(found[1])
-                if (found := re.search(_EXIT, head[0] if head else output.partition("Output:\n")[0]))
-                else None
-            )
-        shown = text_at(done, "aggregated_output") or text_at(older, "output") or re.sub(_HEAD, "", output)
-        if code is not None:
-            return shown, code != 0
-        status = text_at(done, "status")
-        return shown, status == "failed" if status in ("failed", "completed") else None
+
+def _outcome(done: Record, output: str) -> tuple[str, bool | None]:
+    """What a call gave back, and whether it failed: as its completion says, else its output.
+
+    Only the heading that Codex writes counts, and not what a command prints.
+    """
+    if output.startswith(_BLOCKED):
+        return output, None
+    older = record_in(output)
+    code = number_at(done, "exit_code")
+    if code is None:
+        code = number_at(older, "metadata", "exit_code")
+    if code is None:
+        head = re.match(_HEAD, output)
+        found = re.search(_EXIT, head[0] if head else output.partition("Output:\n")[0])
+        code = int(found[1]) if found else None
+    shown = text_at(done, "aggregated_output") or text_at(older, "output") or re.sub(_HEAD, "", output)
+    if code is not None:
+        return shown, code != 0
+    status = text_at(done, "status")
+    return shown, status == "failed" if status in ("failed", "completed") else None
 
 
 def _task_line(output: str) -> str:

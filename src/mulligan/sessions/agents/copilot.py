@@ -33,6 +33,7 @@ from mulligan.sessions.records import (
     sample,
     seconds,
     text_at,
+    unshortened,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ def _turns(record: Record, data: Record, called: dict[str, str], at: float, fold
             output, failed = output[: ended.start()], int(ended[1]) != 0
         elif re.search(_GOES_ON, output) or background_id(output) is not None:
             failed = None
-        yield Turn("tool", output, called.get(id, ""), id, failed, at, folder)
+        shown = unshortened(output, os.path.join(os.environ.get("TMPDIR", "/tmp"), "copilot-tool-output"))
+        yield Turn("tool", shown, called.get(id, ""), id, failed, at, folder)
 
 
 AGENT = Copilot()

@@ -16,7 +16,6 @@ from mulligan.sessions.agents import (
     Old,
     Payload,
     Settings,
-    command_of,
     fields,
     first,
     items,
@@ -33,6 +32,7 @@ from mulligan.sessions.records import (
     own,
     record_in,
     records,
+    sample,
     seconds,
     text_at,
     texts,
@@ -80,19 +80,13 @@ class Gemini(CodingAgent):
                 moment, output = "failure", ended[1]
             elif error := text(fields(result, "error"), "message"):
                 moment, output = "failure", error
-        return Notice(
-            self.name,
+        return self._notice(
+            payload,
             moment,
             session=text(payload, "session_id") or environ.get("GEMINI_SESSION_ID", ""),
             folder=environ.get("GEMINI_PROJECT_DIR", "") or text(payload, "cwd") or environ.get("GEMINI_CWD", ""),
-            event=event,
-            transcript=text(payload, "transcript_path"),
-            source=text(payload, "source"),
             text=re.sub(_OWN, "", text(payload, "prompt_response" if event == "AfterAgent" else "prompt")).strip(),
-            tool=text(payload, "tool_name"),
-            command=command_of(fields(payload, "tool_input")),
             output=output,
-            stop_hook_active=payload.get("stop_hook_active") is True,
         )
 
     def _hold(self, reason: str) -> str:
@@ -134,14 +128,15 @@ class Gemini(CodingAgent):
         return os.path.join(os.path.dirname(transcript), session)
 
     def session(self, head: Sequence[Record]) -> str:
-        return first([one for one in head if "projectHash" in one], "sessionId")
+        return first([one for one in head if "projectHash" in one], "sessionId") or first(head[:1], "session_id")
 
     def recognises(self, text: str) -> bool:
-        return any(
-            "sessionId" in one and "projectHash" in one for one, _ in zip(_records(text), range(5), strict=False)
-        )
+        head = [one for one, _ in zip(_records(text), range(5), strict=False)]
+        return _is_stream(head) or any("sessionId" in one and "projectHash" in one for one in head)
 
     def read(self, text: str, name: str) -> list[Turn]:
+        if _is_stream(sample(text)):
+            return list(_streamed(text))
         kept: dict[str, Record] = {}
         for one in _records(text):
             if target := text_at(one, "$rewindTo"):
@@ -153,6 +148,42 @@ class Gemini(CodingAgent):
                 if id := text_at(message, "id"):
                     kept[id] = message
         return [turn for id, one in kept.items() for turn in _turns(id, one)]
+
+
+def _is_stream(head: Sequence[Record]) -> bool:
+    """Whether these are the events that `--output-format stream-json` prints."""
+    return bool(head) and head[0].get("type") == "init" and "session_id" in head[0] and "model" in head[0]
+
+
+def _streamed(text: str) -> Iterator[Turn]:
+    """The turns in a stream, in which an answer comes in parts."""
+    called: dict[str, str] = {}
+    said = ""
+    for n, one in enumerate(records(text)):
+        kind, at, id = one.get("type"), seconds(one.get("timestamp")), text_at(one, "tool_id")
+        part = text_at(one, "content") if kind == "message" and one.get("role") == "assistant" else ""
+        if said and not part:
+            yield Turn("assistant", said, "", f"stream:{n}", None, at)
+            said = ""
+        said += part
+        if kind == "message" and one.get("role") == "user" and (asked := own(text_at(one, "content"))):
+            yield Turn("user", asked, "", f"stream:{n}:user", None, at)
+        elif kind == "tool_use":
+            called[id] = text_at(one, "tool_name")
+            yield Turn("assistant", arguments(one.get("parameters")), called[id], id, None, at)
+        elif kind == "tool_result":
+            output = text_at(one, "output") or text_at(one, "error", "message")
+            yield _result(output, text_at(one, "status"), called.get(id, ""), id, at)
+    if said:
+        yield Turn("assistant", said, "", "stream:end")
+
+
+def _result(output: str, status: str, tool: str, id: str, at: float) -> Turn:
+    output, failed = own(output), _STATUS.get(status)
+    if ended := exit_code(output):
+        failed, output = ended[0] != 0, ended[1]
+    unknown = output.startswith(_BLOCKED) or background_id(output) is not None
+    return Turn("tool", output, tool, id, None if unknown else failed, at)
 
 
 def _records(text: str) -> Iterable[Record]:
@@ -175,18 +206,7 @@ def _turns(id: str, record: Record) -> Iterator[Turn]:
         yield Turn("assistant", arguments(call.get("args")), tool, called, None, at)
         status = text_at(call, "status")
         if status in _STATUS:
-            output = own(_output(call))
-            failed = _STATUS[status]
-            if ended := exit_code(output):
-                failed, output = ended[0] != 0, ended[1]
-            yield Turn(
-                "tool",
-                output,
-                tool,
-                called,
-                None if output.startswith(_BLOCKED) or background_id(output) is not None else failed,
-                at,
-            )
+            yield _result(_output(call), status, tool, called, at)
 
 
 def _output(call: Record) -> str:

@@ -40,6 +40,7 @@ from mulligan.sessions.records import (
     record_in,
     seconds,
     text_at,
+    unshortened,
     whole,
     without_main_agent,
 )
@@ -188,6 +189,7 @@ def _turns(message: Record, folder: str) -> Iterator[Turn]:
             if status in ("completed", "error"):
                 failed = status == "error" or bool(number_at(state, "metadata", "exit"))
                 output = own(text_at(state, "error" if status == "error" else "output"))
+                output = unshortened(output, os.path.join(AGENT.log_folder(), "tool-output") + os.sep)
                 yield Turn("tool", output, tool, id, failed, at, folder)
             continue
         said = own(text_at(part, "text")) if kind == "text" and not part.get("synthetic") else ""

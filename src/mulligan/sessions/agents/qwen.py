@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, command_of, fields, text
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, fields, text
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
@@ -20,6 +21,7 @@ from mulligan.sessions.records import (
     seconds,
     text_at,
     texts,
+    unshortened,
 )
 from mulligan.text.exit_codes import exit_code
 
@@ -43,7 +45,7 @@ class Qwen(CodingAgent):
         Hook("SessionEnd", "end", timeout=5000),
     )
     settings = Settings("~/.qwen", "", "settings.json", ".qwen/settings.json")
-    says_held = False
+    says_held = False  # `stop_hook_active` is true at the first stop
     ends = False
     grows = True
     logs = "projects/*/chats/*.jsonl"
@@ -61,20 +63,8 @@ class Qwen(CodingAgent):
             ended = exit_code(result)
             if moment == "failure" or (ended and ended[0] != 0):
                 moment, output = "failure", ended[1] if ended else result
-        return Notice(
-            self.name,
-            moment,
-            session=text(payload, "session_id"),
-            folder=text(payload, "cwd"),
-            event=event,
-            transcript=text(payload, "transcript_path"),
-            source=text(payload, "source"),
-            text=text(payload, "prompt", "last_assistant_message"),
-            tool=text(payload, "tool_name"),
-            command=command_of(fields(payload, "tool_input")),
-            call=text(payload, "tool_call_id", "tool_use_id"),  # the first stands in the transcript, too
-            output=output,  # `stop_hook_active` says nothing: it is true at the first stop
-        )
+        call = text(payload, "tool_call_id", "tool_use_id")  # the first stands in the transcript, too
+        return self._notice(payload, moment, call=call, output=output)
 
     def switched_off(self, settings: Mapping[str, Any]) -> str:
         return "disableAllHooks" if settings.get("disableAllHooks") else ""
@@ -104,6 +94,7 @@ def _turns(record: Record) -> Iterator[Turn]:
             failed = status == "error" or "error" in inner(answer, "response")
             if ended := exit_code(output):
                 failed, output = ended[0] != 0, ended[1]
+            output = unshortened(output, os.path.join(AGENT.folder(), ""))
             id, tool = text_at(answer, "id"), text_at(answer, "name")
             yield Turn(
                 "tool",

@@ -26,7 +26,7 @@ _ITEMS = (
 LANGCHAIN = ("human", "ai", "system", "tool", "function", "chat", "developer", "remove")
 """Types of LangChain's messages."""
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
-_LISTS = ("messages", "contents", "input", "output")
+_LISTS = ("messages", "contents", "conversation", "input", "output")
 """Keys under which an object has its messages."""
 
 
@@ -125,6 +125,8 @@ def recognised(text: str) -> str:
         if any(map(_is_genai, found)):
             return "genai"
         return "google" if isinstance(first.get("role", ""), str) and "info" not in first else ""
+    if first.get("type") in ("init", "session") or {"type", "subtype"} <= first.keys():  # of a coding agent
+        return ""
     if any(one.value.get("type") in _ITEMS for one in found):
         return "responses"
     if first.get("lc") == 1 or ("role" not in first and first.get("type") in LANGCHAIN):
