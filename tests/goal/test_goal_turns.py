@@ -42,6 +42,8 @@ def test_what_fails_is_shown_until_it_passes(place: Folder) -> None:
     assert place.now().spec == {}, "the environment is forgotten"
     place.write("words.txt", "bad-one\n")
     assert place.stop() == "", "a goal that was reached is over"
+    assert not (place.home / "goals.on").exists()
+    until(lambda: "refs/mulligan" not in git(place.path, "for-each-ref"))
 
 
 def test_a_turn_in_which_nothing_changed_is_not_held_up(place: Folder) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -176,6 +177,7 @@ def end(goals: Goals, goal: Row, state: str, who: str) -> None:
 
 
 def tidy(goal: Row) -> None:
-    """Remove the state in which a goal was set. That with the best score stays."""
+    """Remove the state in which a goal was set, and the copy of its tests. The state with the best score stays."""
+    shutil.rmtree(Path(home(), "goal-tests", goal.id), ignore_errors=True)
     if goal.settings.get("start"):
         states.drop(goal.folder, f"{goal.id}.1/start")

@@ -52,10 +52,10 @@ class Goals(Database):
             goal: id, folder, common, prefix, label, settings and spec; the last two as JSON has them.
             who: who set it, for the log.
         """
-        self._mark(True)
         now = time.time()
 
         def add() -> None:
+            os.close(os.open(self._marker, os.O_CREAT | os.O_RDWR, 0o600))
             self._note("", who, f"set {goal['label']} in {goal['folder']}")
             self._close("folder = ? AND state IN ('active', 'paused')", CLEARED, goal["folder"])
             self._db.execute(
@@ -87,19 +87,21 @@ class Goals(Database):
                 self._close("id = ?", state, goal)
 
         self._write(change, lasting=True)
-        self._mark()
+        self._write(self._unmark)
 
     def _close(self, which: str, state: str, *given: Any) -> None:
         """End goals. The environment of the check is forgotten with them."""
         self._db.execute(f"UPDATE goals SET state = ?, spec = '{{}}' WHERE {which}", (state, *given))
 
-    def _mark(self, on: bool = False) -> None:
-        """Make the file that hooks look for, or remove it where no goal is left."""
-        marker = os.path.join(os.path.dirname(self.path), MARKER)
-        if on or self._db.execute("SELECT 1 FROM goals WHERE state IN ('active', 'paused') LIMIT 1").fetchone():
-            os.close(os.open(marker, os.O_CREAT | os.O_RDWR, 0o600))
-        elif os.path.exists(marker):
-            os.unlink(marker)
+    @property
+    def _marker(self) -> str:
+        return os.path.join(os.path.dirname(self.path), MARKER)
+
+    def _unmark(self) -> None:
+        """Remove the file that hooks look for where no goal is left. Within a transaction, so that none is set then."""
+        left = self._db.execute("SELECT 1 FROM goals WHERE state IN ('active', 'paused') LIMIT 1").fetchone()
+        if not left and os.path.exists(self._marker):
+            os.unlink(self._marker)
 
     def standing(self) -> list[Row]:
         """The goals that are active or paused. One whose last session was a day ago ends here."""
@@ -287,6 +289,8 @@ class Goals(Database):
                 self._finish(goal, who, one.n, passed, feedback, keys, state)
 
         self._write(finish, lasting=True)
+        if passed:
+            self._write(self._unmark)
 
     def _finish(
         self,

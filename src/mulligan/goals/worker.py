@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from mulligan.goals.checks import Judge, start
 from mulligan.goals.place import fingerprint
-from mulligan.goals.state import Goals
+from mulligan.goals.state import PASSED, Goals
 from mulligan.sandbox import client
 
 TYPE_CHECKING = False
@@ -48,6 +48,10 @@ def main() -> int:
             from mulligan.goals.record import sync
 
             sync(goals, goal_id)
+            if (there := goals.goal(goal_id)) and there.state == PASSED:
+                from mulligan.goals.setting import tidy
+
+                tidy(there)
     return 0
 
 
