@@ -34,7 +34,7 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
         if not plugged:
             raise InvalidInput(
                 "No coding agent has Mulligan's hooks here, so nothing would run the check: `mulligan hooks install`. "
-                "opencode cannot be held by a hook: use `mulligan goal --run opencode TASK`."
+                "opencode cannot be held by a hook: use `mulligan goal --run opencode CHECK TASK`."
             )
         lines.append(f"Held at work, if their plug-in is of this version: {', '.join(plugged)}.")
     for of in holding:
