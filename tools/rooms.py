@@ -20,7 +20,7 @@ LAYERS: Mapping[str, Collection[str]] = {
     "text": ("text",),
     "real parts": ("recording", "oracle", "models", "sandbox", "sessions", "store", "workspace", "web"),
     "plug-ins": ("actors", "evaluators", "reflectors", "strategies", "foresights", "tools"),
-    "features": ("bank", "graphs", "agentfile", "hooks"),
+    "features": ("bank", "graphs", "agentfile", "goals", "hooks"),
     "composition": ("app", "bench", "functions", "."),
     "faces": ("mcp_server", "studio", "langgraph", "inspect_tasks"),
     "command line": ("cli",),
@@ -29,7 +29,7 @@ LAYERS: Mapping[str, Collection[str]] = {
 
 SIDEWAYS = {
     *((".", "app"), (".", "bench"), (".", "functions"), ("bench", "app"), ("functions", "app")),
-    *(("store", "recording"), ("hooks", "bank")),
+    *(("store", "recording"), ("hooks", "bank"), ("hooks", "goals")),
 }
 """The imports within a layer that are allowed: from the first room to the second."""
 

@@ -201,6 +201,7 @@ class Desk:
         kill: bool = False,
         when: Mapping[str, str] | None = None,
         delegated: bool = False,
+        script: Sequence[Any] | None = None,
     ) -> list[Received]:
         """Run a session in which the model calls for these commands, one after the other, and then ends.
 
@@ -210,6 +211,7 @@ class Desk:
             kill: Kill the agent where it would end.
             when: What the model says instead to requests that hold a text.
             delegated: The commands are run by a sub-agent.
+            script: What the model says instead, as the provider has it.
 
         Returns:
             The requests that the model got and that offer tools.
@@ -217,7 +219,7 @@ class Desk:
         self.sessions += 1
         calls = [self.agent.call(command, f"call_{self.sessions}_{number}") for number, command in enumerate(commands)]
         end = {"hang": True} if kill else {"answer": "That is all."}
-        script: list[Any] = [{"after": number, "calls": [call]} for number, call in enumerate(calls)]
+        spoken: list[Any] = [{"after": number, "calls": [call]} for number, call in enumerate(calls)]
         first: list[Any] = [{"when": text, "answer": answer} for text, answer in (when or {}).items()]
         if delegated:
             fill = {"spawned": r"agent_id\W+([0-9a-f-]{36})"}
@@ -226,7 +228,8 @@ class Desk:
                 for number, call in enumerate(self.agent.delegates)
             ]
             first.append({"when": prompt, "after": len(self.agent.delegates), "answer": "It is done."})
-        self.server.script.load([*first, *script, {"after": len(calls), **end}, {"when": "", "answer": "ok"}])
+        told = [*first, *spoken, {"after": len(calls), **end}] if script is None else script
+        self.server.script.load([*told, {"when": "", "answer": "ok"}])
         start = self.agent.resume if resumed else self.agent.options
         words = [word.replace("{prompt}", prompt).replace("{session}", resumed) for word in (*start, *options)]
         program = self.node.folder / "node_modules" / self.agent.program
@@ -243,11 +246,11 @@ class Desk:
         assert kill or ran.returncode == 0, said.decode()
         return [request for request in self.server.script.received if tools_of(request.body)]
 
-    async def mulligan(self, *words: str) -> str:
-        """What a command of Mulligan's prints."""
+    async def mulligan(self, *words: str, status: int = 0) -> str:
+        """What a command of Mulligan's prints that ends with this status."""
         ran = await self._started(sys.executable, "-m", "mulligan", *words)
         said, _ = await asyncio.wait_for(ran.communicate(), ENDING)
-        assert ran.returncode == 0, said.decode()
+        assert ran.returncode == status, said.decode()
         return said.decode()
 
     async def _started(self, *words: str) -> asyncio.subprocess.Process:

@@ -26,6 +26,7 @@ from mulligan.core.home import home
 from mulligan.core.lessons import Receipt, Selection
 from mulligan.core.records import Json
 from mulligan.core.turns import Turn
+from mulligan.goals.record import checks_of
 from mulligan.hooks.journal import Journal, Session, swallow
 from mulligan.hooks.judging import AGENT
 from mulligan.hooks.learning import (
@@ -264,6 +265,7 @@ async def _learn(journal: Journal, session: Session, judge: Judge) -> tuple[Kept
             folder=session.folder,
             paused=journal.pauses(session.folder),
             asked=session.asked,
+            checks=checks_of(session.agent, session.session) if not session.subagent else (),
         )
     except (OSError, ValueError, MulliganError):  # once is enough, until it is written again
         journal.advance(*which, before=session.cursor, cursor=session.cursor)

@@ -24,6 +24,7 @@ from mulligan.recording.drivers import (
     driver,
     led_by_client,
     led_by_function,
+    led_by_goal,
     led_by_graph,
     may_wait,
     sentence_in,
@@ -57,7 +58,7 @@ from mulligan.text.reflections import quality_words
 from mulligan.text.states import STATES, state_of
 from mulligan.text.web_pages import html
 
-LEADERS = {"client": "a client", "langgraph": "a LangGraph graph"}
+LEADERS = {"client": "a client", "langgraph": "a LangGraph graph", "goal": "a coding agent under a goal"}
 """Names of those who drive an episode, other than Mulligan's own loop."""
 MAX_PASSED = 12
 """Checks that passed are folded where there are more."""
@@ -556,7 +557,7 @@ def state(episode: Episode | Brief, running: bool) -> str:
     """
     reason = stop_reason(episode)
     if reason is None:
-        waits = "open" if led_by_client(episode) or may_wait(episode) else "cut off"
+        waits = "open" if led_by_client(episode) or led_by_goal(episode) or may_wait(episode) else "cut off"
         return "running" if running else waits
     if unjudged(episode):
         return "done"

@@ -37,6 +37,7 @@ COMMANDS = {
     "store": "The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL.",
     "strategies": "Show or reset what adaptive strategies have learned.",
     "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.",
+    "goal": "Let an agent's turn end when a check passes.",
     "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",
     "graph": "Graph databases: write a sample, load files, and run queries.",
     "ask-graph": "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",

@@ -32,7 +32,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     "which",
     default="all",
     metavar="NAMES",
-    help="reflexion, memory, all (these two), scaling, hooks, or names of tools.",
+    help="reflexion, memory, all (these two), scaling, hooks, goals, or names of tools.",
 )
 @click.option("--output-schemas", is_flag=True, help="Include output schemas in the list of tools, for programs.")
 @click.option(

@@ -8,7 +8,7 @@ from mulligan.app.story import state
 from mulligan.cli.terminal import clean, drawn, one_line
 from mulligan.cli.words import decided, folded, parent_note, rating, role, tries, used, verdict
 from mulligan.core.records import Attempt, Check, Episode, Trial
-from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_graph
+from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_goal, led_by_graph
 from mulligan.text.formatting import check_text, kind_text, layers_text
 from mulligan.text.lessons import condensed_by
 from mulligan.text.reflections import after_lesson, quality_words
@@ -42,6 +42,9 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
     roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector", "foresight"))
     if led_by_client(episode):
         yield f"led by a client, {tries(int(episode.head.settings['trials']))} planned"
+    elif led_by_goal(episode):
+        settings = episode.head.settings
+        yield _line(f"a session of {settings['coding_agent']} towards a goal in {settings['folder']}", 300, tokens)
     elif led_by_function(episode):
         settings = episode.head.settings
         yield _line(f"a call of {settings['function']}, judged by {settings['judge']}", 300, tokens)

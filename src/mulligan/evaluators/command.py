@@ -142,7 +142,7 @@ class Command:
             folder, missing = _place(attempt)
             if missing:
                 return self._feedback(None, f"The attempt could not be judged: {missing}.")
-            ran = await self._run(self._folder_job(folder, {}))
+            ran = await self._run(self.folder_job(folder, {}))
         else:
             ran = await self._run(self._file_job(output_of(attempt)))
         before = await self._verdicts_before(episode)
@@ -169,7 +169,7 @@ class Command:
 
         Stricter than `evaluate`: what pytest cannot even collect is an attempt's fault later, but the set-up's now.
         """
-        ran = await self._run(self._folder_job(folder, env))
+        ran = await self._run(self.folder_job(folder, env))
         self._tried = feedback = self._judged(ran)
         if isinstance(ran, str) or feedback.passed is not False:
             return feedback
@@ -198,7 +198,8 @@ class Command:
         except (OSError, SandboxError) as error:
             return str(error)
 
-    def _folder_job(self, folder: str, env: Mapping[str, str]) -> Job:
+    def folder_job(self, folder: str, env: Mapping[str, str]) -> Job:
+        """The check as a job in a folder."""
         return Job(
             self._argv,
             cwd=folder,

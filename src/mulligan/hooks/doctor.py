@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import codex_trust
-from mulligan.hooks.entry import RECALL, SWITCH, is_off
 from mulligan.hooks.install import PROGRAM, installed, program, settings_file
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.recall import store_file
+from mulligan.hooks.switch import RECALL, SWITCH, is_off
 from mulligan.sessions.agents import NAMES, SCOPES, CodingAgent, Hook, agent
 from mulligan.sessions.signature import digest, signature
 from mulligan.store import shown_address
@@ -157,14 +157,17 @@ def troubles(of: CodingAgent, given: Mapping[str, tuple[str, int]], folder: Path
     if (store := os.environ.get("MULLIGAN_STORE", "")) and not store.endswith(store_file()):
         store = shown_address(store)
         yield f"MULLIGAN_STORE is {store}, which is not one file for all folders: hooks use {store_file()}."
+    milliseconds = min((hook.timeout for hook in of.hooks if hook.timeout), default=0) >= 1000
     for event, (command, limit) in given.items():
         hook = _hook(of, event)
         if hook is None:
             yield f"{event} is not an event that Mulligan hooks: run `mulligan hooks install {of.name}` again."
-        elif hook.timeout >= 1000 and 0 < limit < 1000:
+        elif milliseconds and 0 < limit < 1000:
             yield f"The limit at {event} is {limit}: {of.title} counts milliseconds, not seconds."
-        elif 0 < hook.timeout < 1000 and limit > _MINUTES:
+        elif hook.timeout and not milliseconds and limit > max(_MINUTES, hook.timeout):
             yield f"The limit at {event} is {limit}: {of.title} counts seconds, not milliseconds."
+        elif hook.moment == "stop" and 0 < limit < hook.timeout:
+            yield f"The limit at {event} is {limit}, too short for goals: run `mulligan hooks install {of.name}` again."
         elif hook.timeout and not limit:
             yield f"There is no limit at {event}: run `mulligan hooks install {of.name}` again."
         if not command.endswith(f"{of.name} {event}"):
@@ -173,6 +176,19 @@ def troubles(of: CodingAgent, given: Mapping[str, tuple[str, int]], folder: Path
         yield f"There is no hook for {', '.join(missing)}: run `mulligan hooks install {of.name}` again."
     if of.name == "codex":
         yield from _untrusted(folder)
+
+
+def does_not_hold(of: CodingAgent, given: Mapping[str, tuple[str, int]], folder: Path) -> str:
+    """Why an agent with these hooks would not be held at work by a goal, in a sentence; "" if it would."""
+    hook = next(one for one in of.hooks if one.moment == "stop")
+    again = f"run `mulligan hooks install {of.name}` again."
+    if hook.event not in given:
+        return f"There is no hook for {hook.event}: {again}"
+    if 0 < given[hook.event][1] < hook.timeout:
+        return f"The hook for {hook.event} is of an older Mulligan, and may take too little time: {again}"
+    troubled = [*_switched_off(of, folder), *gone(of, {hook.event: given[hook.event]})]
+    untrusted = _untrusted(folder) if of.name == "codex" and not troubled else ()
+    return next(iter([*troubled, *untrusted]), "")
 
 
 def gone(of: CodingAgent, given: Mapping[str, tuple[str, int]]) -> Iterator[str]:

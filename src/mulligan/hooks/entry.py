@@ -13,7 +13,11 @@ import sys
 import time
 from collections.abc import Mapping
 
+from mulligan.core.home import home_path
 from mulligan.core.light import TYPE_CHECKING, cast
+from mulligan.hooks.switch import RECALL as RECALL
+from mulligan.hooks.switch import SWITCH as SWITCH
+from mulligan.hooks.switch import is_off as is_off
 
 if TYPE_CHECKING:
     from typing import Any
@@ -27,9 +31,6 @@ DEADLINE, WORK = 1.5, 0.25
 with the build that has just failed lets it wait, and that is when it is needed."""
 WAIT = 0.4
 """Seconds that one call of SQLite waits for another process."""
-SWITCH, RECALL = "MULLIGAN_HOOKS", "recall"
-"""The environment variable that stops hooks when it is `off`. It is set for all that hooks start themselves. With
-`recall`, hooks show lessons, and nothing is learned."""
 ABOUT = """\
 mulligan-hook AGENT [EVENT] < payload.json
 
@@ -41,6 +42,14 @@ agent's own form, or nothing, and always ends with 0. You need not start it your
   mulligan hooks status     says what it has seen, and what went wrong
 """
 """What a person reads who starts the program."""
+MARKER = "goals.on"
+"""The file in Mulligan's home that is there while a goal is: without it, nothing of goals is imported."""
+GOAL = "mulligan-goal"
+"""What a prompt begins with that sets a goal, behind a slash or not."""
+_STARTED = time.monotonic()
+_CHECK, _SETTING = 3540.0, 4.5
+"""Seconds that a check may take at a stop, within the limit that is installed; and setting a goal at a prompt."""
+_COMMAND = 20
 _MOST = 1 << 24
 _LAST = 0.05
 
@@ -51,14 +60,14 @@ def main() -> None:
     if name.startswith("-") or _is_terminal():
         os.write(1, ABOUT.encode())
     elif not is_off(os.environ):
-        _thread.start_new_thread(_end_in_time, (name, event, time.monotonic()))
+        _thread.start_new_thread(_end_in_time, (name, event, _STARTED))
         try:
             given = sys.stdin.buffer.read(_MOST + 1)
             if more:
                 raise ValueError(f"an agent and an event are expected, and not also: {' '.join(more)}")
             if len(given) > _MOST:
                 raise ValueError(f"the payload has more than {_MOST >> 20} MB, so it was not read")
-            if text := respond(name, event, given):
+            if text := respond(name, event, given, _STARTED):
                 os.write(1, text.encode())
         except BaseException as error:
             _note(name, event, error)
@@ -73,13 +82,9 @@ def _is_terminal() -> bool:
         return False
 
 
-def is_off(environ: Mapping[str, str]) -> bool:
-    """Whether the environment stops hooks."""
-    return environ.get(SWITCH, "").lower() in ("off", "0", "false")
-
-
-def respond(name: str, event: str, given: bytes) -> str:
-    """The answer to a payload; "" for none."""
+def respond(name: str, event: str, given: bytes, started: float = 0.0) -> str:
+    """The answer to a payload; "" for none. started: when this process was, by `time.monotonic`; 0: now."""
+    started = started or time.monotonic()
     import json
 
     from mulligan.sessions.agents import NAMES, agent
@@ -97,7 +102,8 @@ def respond(name: str, event: str, given: bytes) -> str:
     from mulligan.hooks.journal import Journal
 
     _left_open.append(journal := Journal(wait=WAIT))
-    return answer(of, notice, journal, os.environ)
+    marked = os.path.exists(os.path.join(home_path(), MARKER))
+    return answer(of, notice, journal, os.environ, goals=started if marked else 0.0)
 
 
 _left_open: list[Journal] = []
@@ -118,10 +124,13 @@ def answer(
     *,
     wait: float = WAIT,
     bound: str | None = None,
+    goals: float = 0.0,
 ) -> str:
     """What this agent's hook prints, in the agent's own form; "" for nothing.
 
-    bound: the only bank that may be read; None: any. Raises `PermissionError` for another one.
+    Args:
+        bound: the only bank that may be read; None: any. Raises `PermissionError` for another one.
+        goals: where a goal may stand, when this process started; its check can take long. 0: no goal is looked for.
     """
     from mulligan.hooks.project import project_id
 
@@ -142,19 +151,64 @@ def answer(
         denial = next(filter(None, (_denied(of, notice, journal, each, wait) for each in both)), "")
         if not denial:
             journal.tries(notice)
+            if goals:
+                from mulligan.goals.turn import command
+
+                command(notice)
         return denial
     session = journal.seen(notice, bank)
     if session.forgotten:
         return ""
     ends = notice.moment == "end" or (notice.moment == "stop" and not of.ends)
     learns = environ.get(SWITCH, "").lower() != RECALL
+    told = ""
+    if notice.moment == "prompt" and GOAL in notice.text[:_COMMAND]:
+        from mulligan.hooks.goal_prompt import obey
+
+        _allow(_SETTING)
+        told, goals = obey(of, notice), time.monotonic()
+    if goals and not notice.subagent_id and notice.moment in ("start", "prompt", "stop"):
+        from mulligan.goals import turn
+
+        if notice.moment == "stop":
+            if held := _held(of, notice, journal, bank, wait, goals):
+                return held
+        elif notice.moment == "prompt" or notice.source == "resume":
+            begun = turn.prompt(notice, resumed=notice.moment == "start")
+            told = told or begun
     if learns and notice.moment == "stop" and (question := _question(of, notice, journal)):
         return question
     if learns and (ends or (known is None and journal.is_due(besides=notice.session))):
         start_worker(environ)
     hears = bool(of.answer(notice, "text"))
-    text = _recalled(notice, journal, bank, wait, first=known is None, hears=hears)
+    text = "\n\n".join(filter(None, (told, _recalled(notice, journal, bank, wait, first=known is None, hears=hears))))
     return of.answer(notice, text) if text else ""
+
+
+_SAMPLE = "Traceback (most recent call last):\nValueError: a value is wrong in /a/b.py line 1"
+
+
+def _prepare_recall() -> None:
+    """Imports what finds lessons about a failure, and compiles its patterns, while there is nothing else to do."""
+    from mulligan.hooks.recall import without_own
+    from mulligan.sessions.signature import keys
+
+    keys(without_own(_SAMPLE))
+
+
+def _held(of: CodingAgent, notice: Notice, journal: Journal, bank: str, wait: float, started: float) -> str:
+    """What keeps an agent at work that would stop before its goal is reached; "" lets it stop."""
+    if not of.hold(notice, "text") or notice.waits:
+        return ""
+    from mulligan.goals import turn
+
+    _allow(_CHECK)
+    outcome = turn.stop(notice, started, _CHECK - 1, meanwhile=_prepare_recall)
+    if not outcome.text:
+        return ""
+    failure = notice._replace(moment="failure", tool="", output=outcome.output, call=outcome.call)
+    lessons = _recalled(failure, journal, bank, wait, first=False, hears=True) if outcome.output else ""
+    return of.hold(notice, "\n\n".join(filter(None, (outcome.text, lessons))))
 
 
 def _question(of: CodingAgent, notice: Notice, journal: Journal) -> str:
@@ -280,17 +334,29 @@ def _others() -> list[Any]:
     return found
 
 
+def _allow(seconds: float) -> None:
+    """Lets the program go on for so long, whatever its deadline is."""
+    _allowed[0] = time.monotonic() + seconds
+
+
+_allowed = [0.0]
+
+
 def _end_in_time(name: str, event: str, began: float) -> None:
     """Ends the process at its deadline, also while another thread waits for a disk or a lock."""
     given = os.environ.get("MULLIGAN_HOOKS_SECONDS", "")
     limit = float(given) if given.replace(".", "", 1).isdecimal() else DEADLINE
     work = max(WORK, limit) if given else WORK
-    while (left := min(began + limit - time.monotonic(), work - time.process_time())) > 0:
-        time.sleep(left)
+    while (left := min(began + limit - time.monotonic(), work - time.process_time())) > 0 or _more() > 0:
+        time.sleep(max(left, _more()))
     which = f"{limit} seconds" if time.monotonic() - began >= limit else f"{work} seconds of work"
     _thread.start_new_thread(_note, (name, event, TimeoutError(f"took longer than {which}")))
     time.sleep(_LAST)
     os._exit(0)
+
+
+def _more() -> float:
+    return _allowed[0] - time.monotonic()
 
 
 def _note(name: str, event: str, error: BaseException) -> None:

@@ -73,15 +73,25 @@ def read_on(
     folder: str = "",
     paused: Sequence[tuple[float, float]] = (),
     asked: float | None = None,
+    checks: Sequence[Turn] = (),
 ) -> Reading:
     """Reads on in a transcript, and finds what was overcome.
 
-    paused: the times of which nothing is learned. asked:
-    when the agent was asked why something failed. Raises `OSError`, `sqlite3.Error`, `InvalidInput`.
+    Args:
+        paused: the times of which nothing is learned.
+        asked: when the agent was asked why something failed.
+        checks: what Mulligan ran for the session's goal so far, which the transcript does not have.
+
+    Raises `OSError`, `sqlite3.Error`, `InvalidInput`.
     """
     kept = cast(dict[str, Any], cursor) if isinstance(cursor, dict) else {}
     state = State.of(agent, session, kept.get("state"))
     events, at = events_since(agent, session, transcript, kept, subagent=subagent, folder=folder)
+    counted = list(kept.get("checks", ()))
+    for check in (one for one in checks if one.id not in counted):
+        later = next((n for n, event in enumerate(events) if event.at > check.at), len(events))
+        events.insert(later, check)
+    at = {**at, "checks": [one.id for one in checks]} if checks else at
     events = [event for event in events if not any(start <= event.at < end for start, end in paused)]
     if subagent:  # its user is the main agent, and no person
         events = [event for event in events if event.who != "user"]

@@ -50,7 +50,7 @@ _OWN = re.compile(
     r"(?<!\s)\s*(?:<|&lt;)mulligan-lessons(?:>|&gt;).*?(?:(?:<|&lt;)/mulligan-lessons(?:>|&gt;)|\Z)", re.DOTALL
 )
 """Gemini CLI and Qwen Code escape the brackets."""
-_FENCES = r"(?i)(?:<|&lt;)(?=\s*(?:/\s*)?(?:mulligan-lessons|system-reminder|hook_context)\b)"
+_FENCES = r"(?i)(?:<|&lt;)(?=\s*(?:/\s*)?(?:mulligan-\w+|system-reminder|hook_context)\b)"
 """Begins a tag with which agents and hooks part what they say from what they quote."""
 _LONGEST = 20_000
 """Characters of a text in which words are looked for."""

@@ -38,6 +38,11 @@ def led_by_function(episode: Episode | Brief) -> bool:
     return episode.head.settings.get("led_by") == "function"
 
 
+def led_by_goal(episode: Episode | Brief) -> bool:
+    """Whether it is the work of a coding agent's session towards a goal."""
+    return episode.head.settings.get("led_by") == "goal"
+
+
 def led_by_graph(episode: Episode | Brief) -> bool:
     return episode.head.settings.get("led_by") == "langgraph"
 
@@ -77,6 +82,11 @@ def check_resumable(episode: Episode) -> None:
         raise InvalidInput(
             f"Run {run} is led by a client over MCP, which does the thinking itself: only that client can resume "
             f"it, by calling reflexion-thinking with its episodeId. See how far it came: mulligan runs show {run}"
+        )
+    if led_by_goal(episode):
+        raise InvalidInput(
+            f"Run {run} is the work of a session of {settings.get('coding_agent')} towards a goal: it goes on in that "
+            f"session. New tries: mulligan goal resume, in {settings.get('folder')}"
         )
     if led_by_function(episode):
         raise InvalidInput(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import socket
 import subprocess
 import time
@@ -35,7 +34,7 @@ class Watch:
 
 def owner() -> str:
     """A name for one holder in this process: host:pid:random.birth, so that others can tell when it died."""
-    return f"{_host(os.getpid())}:{os.getpid()}:{secrets.token_hex(4)}.{_own_birth(os.getpid())}"
+    return f"{_host(os.getpid())}:{os.getpid()}:{os.urandom(4).hex()}.{_own_birth(os.getpid())}"
 
 
 @cache

@@ -41,6 +41,12 @@ class _Server:
         self._socket: socket.socket | None = None
         self._owner = 0
 
+    def prepare(self) -> None:
+        """Start it now, so that the first job need not wait for it."""
+        with self._lock:
+            if self._owner != os.getpid():
+                self._start()
+
     def submit(self, fds: list[int]) -> None:
         with self._lock:
             if self._owner != os.getpid():
@@ -92,6 +98,32 @@ class _Server:
 
 _server = _Server()
 atexit.register(_server.stop)
+
+
+def prepare() -> None:
+    """Start what starts jobs, before there is one."""
+    _server.prepare()
+
+
+class Begun:
+    """A job that runs, and this end of its streams."""
+
+    def __init__(self, spec: Spec) -> None:
+        """Start the job. Its standard input is empty."""
+        self.scratch = spec["scratch"]
+        self.stdout, out = os.pipe()
+        self.stderr, err = os.pipe()
+        null = os.open(os.devnull, os.O_RDONLY)
+        try:
+            self.control, first = submit(spec, null, out, err)
+        except BaseException:
+            os.close(self.stdout)
+            os.close(self.stderr)
+            raise
+        finally:
+            for fd in (null, out, err):
+                os.close(fd)
+        self.control.sendall(first)
 
 
 def submit(spec: Spec, stdin: int, stdout: int, stderr: int) -> tuple[socket.socket, bytes]:

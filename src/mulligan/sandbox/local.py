@@ -10,7 +10,7 @@ import sys
 import time
 import weakref
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 
 from mulligan.core.errors import SandboxError
@@ -20,6 +20,7 @@ if sys.platform == "win32":
     raise SandboxError("Mulligan's sandbox needs Linux or macOS. On Windows, run Mulligan inside WSL 2.")
 
 from mulligan.sandbox import kernel, policy
+from mulligan.sandbox.client import Begun
 from mulligan.sandbox.detect import choose, fallback
 from mulligan.sandbox.levels import NONE, Level
 from mulligan.sandbox.process import Process
@@ -62,19 +63,7 @@ class LocalSandbox:
         Raises `InvalidInput` for a job that no sandbox could run, `SandboxError` when this one could not start it.
         """
         async with self._slot(job), self._started(job, lines=False) as process:
-            started = time.monotonic()
-            out, err, ended = await process.finish(job.stdin)
-            here = f"{process.scratch}/"  # another each time: what is said of a job must not differ for it
-            note = _note(ended.signal, ended.reason, job)
-            return Ran(
-                exit_code=ended.exit_code,
-                stdout=out.text().replace(here, ""),
-                stderr=err.text().replace(here, "") + note,
-                timed_out=ended.reason == "time",
-                truncated=out.truncated or err.truncated,
-                seconds=time.monotonic() - started,
-                level=process.level,
-            )
+            return await _finished(process, job)
 
     @asynccontextmanager
     async def open(self, job: Job) -> AsyncGenerator[Channel]:
@@ -84,13 +73,14 @@ class LocalSandbox:
 
     @asynccontextmanager
     async def _started(self, job: Job, *, lines: bool) -> AsyncGenerator[Process]:
-        process = await Process.start(job, self._level_for(job), lines=lines)
+        process = await Process.start(job, self.level_for(job), lines=lines)
         try:
             yield process
         finally:
             await process.end()
 
-    def _level_for(self, job: Job) -> Level:
+    def level_for(self, job: Job) -> Level:
+        """The isolation that the job gets."""
         if job.confined or self._level is NONE:
             return self._level
         return policy.unconfined(job, kernel.landlock_abi())
@@ -107,6 +97,40 @@ class LocalSandbox:
                 yield
             finally:
                 _holding.set(False)
+
+
+class BegunSandbox:
+    """A `Sandbox` for the one job that runs already. level: the isolation that it was started with."""
+
+    def __init__(self, begun: Begun, level: str) -> None:
+        self._begun, self.level = begun, level
+
+    async def run(self, job: Job) -> Ran:
+        """Wait for its end. job: says how long, and how much of its output is kept."""
+        process = await Process.adopt(self._begun, job, self.level)
+        try:
+            return await _finished(process, job)
+        finally:
+            await process.end()
+
+    def open(self, job: Job) -> AbstractAsyncContextManager[Channel]:
+        raise SandboxError("This job was started without a channel.")
+
+
+async def _finished(process: Process, job: Job) -> Ran:
+    started = time.monotonic()
+    out, err, ended = await process.finish(job.stdin)
+    here = f"{process.scratch}/"  # another each time: what is said of a job must not differ for it
+    note = _note(ended.signal, ended.reason, job)
+    return Ran(
+        exit_code=ended.exit_code,
+        stdout=out.text().replace(here, ""),
+        stderr=err.text().replace(here, "") + note,
+        timed_out=ended.reason == "time",
+        truncated=out.truncated or err.truncated,
+        seconds=time.monotonic() - started,
+        level=process.level,
+    )
 
 
 def _note(number: int, reason: str, job: Job) -> str:

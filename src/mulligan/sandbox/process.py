@@ -183,6 +183,14 @@ class Process:
             raise
         return process
 
+    @classmethod
+    async def adopt(cls, begun: client.Begun, job: Job, level: str) -> Self:
+        """A process that was started before there was a loop; call `finish`."""
+        process = cls(begun.control, begun.scratch, job, level)
+        begun.control.setblocking(False)
+        await process._read(begun.stdout, begun.stderr)
+        return process
+
     async def _connect(self, stdin: int, stdout: int, stderr: int | None) -> None:
         loop = asyncio.get_running_loop()
         most = self._job.output
@@ -191,6 +199,10 @@ class Process:
             transport, self._lines = await loop.connect_read_pipe(lambda: Lines(most), os.fdopen(stdout, "rb", 0))
             self._reading.append(transport)
             return
+        await self._read(stdout, stderr)
+
+    async def _read(self, stdout: int, stderr: int) -> None:
+        loop, most = asyncio.get_running_loop(), self._job.output
         transport, self._out = await loop.connect_read_pipe(lambda: Capture(most), os.fdopen(stdout, "rb", 0))
         self._reading.append(transport)
         transport, self._err = await loop.connect_read_pipe(lambda: Capture(most), os.fdopen(stderr, "rb", 0))
@@ -207,10 +219,10 @@ class Process:
 
     async def finish(self, stdin: str) -> tuple[Capture, Capture, Ended]:
         """Feed the job, and wait for its end and that of its output. Raises `SandboxError` if it never began."""
-        assert self._stdin is not None
-        self._stdin.write(stdin.encode("utf-8", "surrogatepass"))
-        self._stdin.write_eof()
-        ended = _read(await self._verdict())
+        if self._stdin is not None:
+            self._stdin.write(stdin.encode("utf-8", "surrogatepass"))
+            self._stdin.write_eof()
+        ended = _ended(await self._verdict())
         await asyncio.wait([self._out.closed, self._err.closed], timeout=_GRACE)
         return self._out, self._err, ended
 
@@ -246,7 +258,7 @@ class Process:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
 
-def _read(verdict: str) -> Ended:
+def _ended(verdict: str) -> Ended:
     word, _, rest = verdict.partition(" ")
     if word == "exited":
         return Ended(int(rest))

@@ -43,6 +43,7 @@ class Notice(NamedTuple):
         output: what a failed call gave.
         subagent: the type of the sub-agent; "" for the main agent.
         subagent_id: which sub-agent of this session.
+        waits: the agent stops only until work of its own in the background has ended.
         stop_hook_active: the agent is in a turn that a stop hook asked for.
     """
 
@@ -61,3 +62,4 @@ class Notice(NamedTuple):
     subagent: str = ""
     subagent_id: str = ""
     stop_hook_active: bool = False
+    waits: bool = False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Record: TypeAlias = "Mapping[str, Any]"
 
 _INJECTED = (
-    r"(?s)(?:<|&lt;)(hook_context|system-reminder|mulligan-lessons|mulligan-question)\b[^>]*?(?:>|&gt;).*?"
+    r"(?s)(?:<|&lt;)(hook_context|system-reminder|mulligan-(?:lessons|question|goal))\b[^>]*?(?:>|&gt;).*?"
     r"(?:(?:<|&lt;)/\1(?:>|&gt;)|\Z)"
 )
 """What a hook or the agent itself put into a text."""

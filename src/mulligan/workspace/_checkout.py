@@ -237,23 +237,28 @@ class GitCheckout:
         return None if os.access(path, os.R_OK) else "it cannot be read"
 
     def _diff(self, state: str) -> str:
-        options = ("--no-color", "--no-ext-diff", "--no-textconv", "-M")
-        text = self.git.raw("diff", *options, self.start, state).decode("utf-8", "replace")
-        if len(text) <= DIFF:
-            return text
-        files = self.git.raw("diff", "--stat=100", *options, self.start, state).decode("utf-8", "replace")
-        cut = text[:DIFF].rpartition("\n")[0]
-        names = self.git.paths("diff", "--name-only", "--no-renames", "-z", self.start, state)
-        # The rest of the files by name, for a judge that looks for tests among them.
-        rest = "".join(f"diff --git a/{name} b/{name}\n" for name in names if f" b/{name}\n" not in cut)[:DIFF]
-        why = f"[cut: {len(text)} characters; all of it: git diff {self.start} {state}]"
-        return _safe(f"{cut}\n{why}\n{files[-4000:]}\n{rest}")
+        return diff_text(self.git, self.start, state)
 
     def _strayed(self) -> tuple[str, ...]:
         if self.kept is None:
             return ()
         now = fingerprint(self.user, self.git.folder, self.watch_index, self.apart)
         return tuple(_safe(name) for name in changes(self.user, self.git.folder, self.kept, now))
+
+
+def diff_text(git: Git, before: str, after: str) -> str:
+    """The difference of two states as a unified diff. Of a long one the rest of its files by name."""
+    options = ("--no-color", "--no-ext-diff", "--no-textconv", "-M")
+    text = git.raw("diff", *options, before, after).decode("utf-8", "replace")
+    if len(text) <= DIFF:
+        return text
+    files = git.raw("diff", "--stat=100", *options, before, after).decode("utf-8", "replace")
+    cut = text[:DIFF].rpartition("\n")[0]
+    names = git.paths("diff", "--name-only", "--no-renames", "-z", before, after)
+    # The rest of the files by name, for a judge that looks for tests among them.
+    rest = "".join(f"diff --git a/{name} b/{name}\n" for name in names if f" b/{name}\n" not in cut)[:DIFF]
+    why = f"[cut: {len(text)} characters; all of it: git diff {before} {after}]"
+    return _safe(f"{cut}\n{why}\n{files[-4000:]}\n{rest}")
 
 
 def remove(path: str) -> None:

@@ -26,17 +26,23 @@ async def preflight(workspace: GitWorkspace, episode: Episode, check: PreflightE
     Raises `InvalidInput`, with the check's output, when it already passes, cannot run here, or runs files of the
     user's own tree. The place is back at its first state afterwards.
     """
+    feedback = await tried(workspace, episode, check)
+    if feedback.passed:
+        raise InvalidInput(f"The check already passes, so there is nothing to solve.\n{feedback.text}")
+    return feedback
+
+
+async def tried(workspace: GitWorkspace, episode: Episode, check: PreflightEvaluator) -> Feedback:
+    """What the check says of the untouched tree. Raises `InvalidInput` as `preflight` does where it cannot judge."""
     place = await workspace.open(episode)
     if inward := await in_thread(_links_back, place):
         raise InvalidInput(_outside(inward, place))
     watching = place.root != place.user.top
-    feedback = await check.try_out(place.folder, _environment(place) if watching else {})
-    outside = await in_thread(_reported, place)
+    feedback = await check.try_out(place.folder, watching_environment(place) if watching else {})
+    outside = await in_thread(outside_files, place)
     await place.reset(place.start)
     if outside:
         raise InvalidInput(_outside(outside, place))
-    if feedback.passed:
-        raise InvalidInput(f"The check already passes, so there is nothing to solve.\n{feedback.text}")
     if feedback.passed is None:
         linked = f" Linked into it: {', '.join(place.links)}." if place.links else ""
         raise InvalidInput(
@@ -47,7 +53,8 @@ async def preflight(workspace: GitWorkspace, episode: Episode, check: PreflightE
     return feedback
 
 
-def _reported(place: GitCheckout) -> list[str]:
+def outside_files(place: GitCheckout) -> list[str]:
+    """The files of the user's own tree that a check has run, which had `watching_environment`."""
     report = Path(place.root, _REPORT)
     if not report.is_file():
         return []
@@ -56,7 +63,8 @@ def _reported(place: GitCheckout) -> list[str]:
     return files
 
 
-def _environment(place: GitCheckout) -> dict[str, str]:
+def watching_environment(place: GitCheckout) -> dict[str, str]:
+    """What lets a check in this place report which files of the user's own tree it runs."""
     spared = [os.path.realpath(target) for target in place.links.values()]
     spared.append(place.root)
     path = os.pathsep.join(filter(None, (str(_WATCHER), os.environ.get("PYTHONPATH"))))

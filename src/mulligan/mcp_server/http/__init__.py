@@ -70,9 +70,10 @@ async def serve_http(
     """
     if not 0 <= listening.drain <= MAX_DRAIN:
         raise InvalidInput(f"The drain must be from 0 to {MAX_DRAIN:.0f} seconds, not {listening.drain}.")
-    if local := next((name for name in SETS["hooks"] if name in select_tools(which)), ""):
-        # it reads what the caller names, and any project's bank
-        raise InvalidInput(f"The tool `{local}` is served over stdio only: leave `hooks` out of --tools.")
+    local = {name: kind for kind in ("hooks", "goals") for name in SETS[kind]}
+    if tool := next((name for name in local if name in select_tools(which)), ""):
+        # one reads what the caller names, and any project's bank; one runs a command
+        raise InvalidInput(f"The tool `{tool}` is served over stdio only: leave `{local[tool]}` out of --tools.")
     if listening.metrics:
         require("Metrics need prometheus-client", "prometheus_client", "serve", distribution="prometheus-client")
     bound = bind(listening.host, listening.port, guarded=bool(listening.tokens))

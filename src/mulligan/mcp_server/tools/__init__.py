@@ -11,10 +11,11 @@ SETS = {
     "memory": ("retrieve_memory", "extract_memory", "memory_task"),
     "scaling": ("memory_group",),
     "hooks": ("hook", "review_lessons"),
+    "goals": ("goal",),
 }
 UNASKED = ("reflexion", "memory")
-"""The sets in "all". The others have to be named: few agents run trajectories (design/097), and that for hooks is no
-tool for models."""
+"""The sets in "all". The others have to be named: few agents run trajectories (design/097), that for hooks is no
+tool for models, and that for goals runs a command."""
 
 
 def select_tools(which: str) -> Collection[str]:

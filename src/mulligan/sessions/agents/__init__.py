@@ -40,6 +40,11 @@ class Hook(NamedTuple):
     timeout: int = 0
 
 
+STOP = 3600
+"""Seconds that a hook at a stop may take: the check of a goal runs there. It is constant, as Codex asks its user to
+trust a hook anew when the limit changes."""
+
+
 class Settings(NamedTuple):
     """Where an agent's hooks stand.
 

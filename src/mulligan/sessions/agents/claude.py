@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import CodingAgent, Hook, Old, Payload, Settings, first, stem, text
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Old, Payload, Settings, first, items, stem, text
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
@@ -48,7 +48,7 @@ class Claude(CodingAgent):
         Hook("UserPromptSubmit", "prompt", timeout=5),
         Hook("PreToolUse", "before_tool", "Bash", timeout=5),
         Hook("PostToolUseFailure", "failure", timeout=5),
-        Hook("Stop", "stop", timeout=5),
+        Hook("Stop", "stop", timeout=STOP),
         Hook("SubagentStop", "subagent_stop", timeout=5),
         Hook("SessionEnd", "end", timeout=5),
     )
@@ -72,7 +72,8 @@ class Claude(CodingAgent):
         if moment is None or (event == "PostToolUseFailure" and payload.get("is_interrupt") is True):
             return None
         folder = environ.get("CLAUDE_PROJECT_DIR", "") or text(payload, "cwd")  # `cd` moves only the second
-        return self._notice(payload, moment, folder=folder, output=re.sub(_CODE, "", text(payload, "error")))
+        output, waits = re.sub(_CODE, "", text(payload, "error")), bool(items(payload, "background_tasks"))
+        return self._notice(payload, moment, folder=folder, output=output, waits=waits)
 
     def switched_off(self, settings: Mapping[str, Any]) -> str:
         return "disableAllHooks" if settings.get("disableAllHooks") else ""

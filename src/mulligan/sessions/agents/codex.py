@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import CodingAgent, Hook, Old, Payload, Settings, fields, first, stem, text
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Old, Payload, Settings, fields, first, stem, text
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
@@ -53,7 +53,7 @@ class Codex(CodingAgent):
         Hook("PreToolUse", "before_tool", "Bash", timeout=5),
         Hook("PostToolUse", "success", timeout=5),
         Hook("PostCompact", "compact", timeout=5),
-        Hook("Stop", "stop", timeout=5),
+        Hook("Stop", "stop", timeout=STOP),
         Hook("SubagentStop", "subagent_stop", timeout=5),
         Hook("SessionEnd", "end", timeout=3),
     )

@@ -9,7 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import CodingAgent, Hook, Old, Payload, Settings, command_of, fields, first, stem, text
+from mulligan.sessions.agents import (
+    STOP,
+    CodingAgent,
+    Hook,
+    Old,
+    Payload,
+    Settings,
+    command_of,
+    fields,
+    first,
+    stem,
+    text,
+)
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
@@ -38,7 +50,7 @@ class Copilot(CodingAgent):
         Hook("sessionStart", "start", timeout=5),
         Hook("preToolUse", "before_tool", timeout=5),
         Hook("postToolUseFailure", "failure", timeout=5),
-        Hook("agentStop", "stop", timeout=5),
+        Hook("agentStop", "stop", timeout=STOP),
         Hook("sessionEnd", "end", timeout=5),
     )
     settings = Settings("~/.copilot", "COPILOT_HOME", "", ".github/hooks/mulligan.json", new='{\n  "version": 1\n}\n')

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import (
+    STOP,
     CodingAgent,
     Hook,
     Old,
@@ -55,7 +56,7 @@ class Gemini(CodingAgent):
         Hook("BeforeAgent", "prompt", timeout=5000),
         Hook("BeforeTool", "before_tool", "run_shell_command", 5000),
         Hook("AfterTool", "success", "run_shell_command", 5000),
-        Hook("AfterAgent", "stop", timeout=5000),
+        Hook("AfterAgent", "stop", timeout=STOP * 1000),
         Hook("SessionEnd", "end", timeout=5000),
     )
     settings = Settings("~/.gemini", "", "settings.json", ".gemini/settings.json")

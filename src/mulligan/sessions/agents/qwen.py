@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mulligan.core.light import TYPE_CHECKING
 from mulligan.core.turns import Turn
-from mulligan.sessions.agents import CodingAgent, Hook, Payload, Settings, fields, text
+from mulligan.sessions.agents import STOP, CodingAgent, Hook, Payload, Settings, fields, text
 from mulligan.sessions.events import Notice
 from mulligan.sessions.records import (
     Record,
@@ -41,7 +41,7 @@ class Qwen(CodingAgent):
         Hook("PreToolUse", "before_tool", "run_shell_command", 5000),
         Hook("PostToolUse", "success", "run_shell_command", 5000),
         Hook("PostToolUseFailure", "failure", timeout=5000),
-        Hook("Stop", "stop", timeout=5000),
+        Hook("Stop", "stop", timeout=STOP * 1000),
         Hook("SessionEnd", "end", timeout=5000),
     )
     settings = Settings("~/.qwen", "", "settings.json", ".qwen/settings.json")

@@ -1,0 +1,181 @@
+"""`mulligan goal`: a check that ends the turn of a coding agent."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from mulligan.cli.terminal import emit, say
+from mulligan.core.errors import InvalidInput, StoreError
+from mulligan.core.home import home_path
+
+ACTIONS = ("pause", "resume", "clear", "check")
+
+
+@click.command(short_help="Let an agent's turn end when a check passes.")
+@click.argument("words", nargs=-1, metavar="[CHECK | pause | resume | clear | check]")
+@click.option("--trials", "--tries", type=int, default=5, show_default=True, help="Tries of a session at most.")
+@click.option("--max-seconds", type=float, metavar="N", help="Seconds that a session may work on it.")
+@click.option("--check-seconds", type=float, default=600.0, show_default=True, help="Seconds that the check may take.")
+@click.option(
+    "--protect",
+    multiple=True,
+    metavar="PATH",
+    help="Files or a folder that are judged as they were when the goal was set. Repeatable.",
+)
+@click.option("--sandbox", metavar="LEVEL", default="auto", help="As for solve: auto (default) or none.")
+@click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
+@click.option("--tests", metavar="FILE", help="A file of tests judges in place of a command; a copy of it is run.")
+@click.option(
+    "--maximise", metavar="COMMAND", help="The last number that a command prints is a score; needs --at-least."
+)
+@click.option("--at-least", type=float, metavar="X", help="The score that is wanted.")
+@click.option(
+    "--run", "agent", metavar="COMMAND", help='Start an agent, such as "claude -p", on a task under the goal.'
+)
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.pass_context
+def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json: bool, **given: Any) -> None:
+    """Set the goal of this folder: from now on, an agent's turn here ends when CHECK passes.
+
+    Mulligan runs the check itself, by the hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code, when the agent
+    would end a turn. Where it fails, the agent goes on with what it showed. Without CHECK: where the goal stands.
+
+    `mulligan goal --run "claude -p" "Make the failing tests pass"` starts an agent without a terminal under the goal,
+    and starts it again with what the check showed until it passes or all tries are used. `mulligan goal check` runs the
+    check now and counts nothing.
+
+    Ends with 0 if the goal is reached or stands, 1 if it is not reached, 2 for bad input.
+    """
+    with goals_in_use():
+        if agent is not None:
+            ctx.exit(_run(agent, words, given))
+        if words and words[0] in ACTIONS and len(words) == 1:
+            ctx.exit(_act(words[0]))
+        elif words or given["tests"] or given["maximise"]:
+            _set(words, given)
+        else:
+            ctx.exit(_status(as_json))
+
+
+@contextmanager
+def goals_in_use() -> Generator[None]:
+    """Raises `StoreError` where the record of goals cannot be read or written."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"The record of goals in {home_path()} cannot be used: {error}.") from error
+
+
+def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
+    from mulligan.app.config import load
+    from mulligan.goals.setting import WARNING, Wish, person_only, set_goal
+    from mulligan.goals.state import Goals
+    from mulligan.hooks.holding import agents_that_hold
+
+    folder = os.getcwd()
+    who = person_only("set a goal", folder)
+    if len(words) > 1:
+        raise InvalidInput(
+            f"One check is expected. Quote a command of several words: mulligan goal {' '.join(words)!r}"
+        )
+    if (given["maximise"] is None) != (given["at_least"] is None):
+        raise InvalidInput("--maximise and --at-least go together.")
+    holding = agents_that_hold(folder, given["trials"])
+    wish = Wish(
+        words[0] if words else given["maximise"] or "",
+        given["tests"] or "",
+        given["at_least"],
+        given["trials"],
+        given["max_seconds"],
+        given["check_seconds"],
+        given["protect"],
+        given["sandbox"],
+        not given["no_first_check"],
+    )
+    say(WARNING)
+    with Goals() as goals:
+        there = set_goal(goals, wish, folder, str(load().store), who)
+    first = there.first
+    state = "" if not first else " It passes now." if first["passed"] else " It fails now, as it should."
+    say(f"The goal of {there.folder} is: {there.label}.{state}")
+    for line in holding:
+        say(line)
+
+
+def _act(action: str) -> int:
+    from mulligan.goals.checks import check_now
+    from mulligan.goals.setting import end, pause, person_only, resume
+    from mulligan.goals.state import CLEARED, Goals
+
+    who = "" if action == "check" else person_only(f"{action} a goal", os.getcwd())
+    with Goals() as goals:
+        place, there = _here(goals)
+        if there is None:
+            raise InvalidInput("There is no goal here.")
+        if action == "check":
+            feedback = check_now(there, place.where(there), place.top)
+            emit(f"{feedback.text}\n")
+            return 0 if feedback.passed else 1
+        if action == "clear":
+            end(goals, there, CLEARED, who)
+        else:
+            (pause if action == "pause" else resume)(goals, there, who)
+        say(f"{there.label}: {'cleared' if action == 'clear' else 'paused' if action == 'pause' else 'goes on'}.")
+    return 0
+
+
+def _here(goals: Any) -> tuple[Any, Any]:
+    from mulligan.goals.place import Place
+
+    place = Place(os.getcwd())
+    return place, place.goal(goals.standing())
+
+
+def _status(as_json: bool) -> int:
+    from mulligan.app.goals import in_json, in_words
+    from mulligan.goals.record import sync
+    from mulligan.goals.state import Goals
+
+    with Goals() as goals:
+        place, there = _here(goals)
+        there = there or goals.newest(place.folder)
+        if there is None:
+            emit("{}\n" if as_json else 'There is no goal here. Set one: mulligan goal "pytest -q"\n')
+            return 1
+        sync(goals, there.id)
+        emit(in_json(goals, there) if as_json else in_words(goals, there))
+        return 0
+
+
+def _run(agent: str, words: tuple[str, ...], given: dict[str, Any]) -> int:
+    from mulligan.app.goals import run_agent
+    from mulligan.goals.setting import person_only
+
+    if len(words) not in (1, 2):
+        raise InvalidInput(
+            '--run takes a task, or a check and a task: mulligan goal --run "claude -p" "Fix the tests".'
+        )
+    person_only("start an agent under a goal", os.getcwd())
+    if len(words) == 2:
+        from mulligan.app.config import load
+        from mulligan.goals.setting import Wish, set_goal
+        from mulligan.goals.state import Goals
+
+        with Goals() as goals:
+            wish = Wish(
+                words[0],
+                trials=given["trials"],
+                max_seconds=given["max_seconds"],
+                seconds=given["check_seconds"],
+                protect=given["protect"],
+                sandbox=given["sandbox"],
+                first_check=not given["no_first_check"],
+            )
+            set_goal(goals, wish, os.getcwd(), str(load().store), "person")
+    return run_agent(agent, words[-1], os.getcwd(), say)

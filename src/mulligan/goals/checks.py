@@ -1,0 +1,247 @@
+"""Runs the check of a goal and judges what it shows.
+
+The job is described when the goal is set, with the environment of that moment, and is started from that description
+alone: whatever an agent has done to its own environment since counts nothing.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mulligan.core.home import home_path
+from mulligan.sandbox import client
+
+TYPE_CHECKING = False  # what judges is imported while the check runs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from mulligan.core.records import Episode, Feedback
+    from mulligan.evaluators.command import Command
+    from mulligan.goals.database import Row
+
+SCRATCH = "{scratch}"
+
+
+def specify(check: str, folder: str, seconds: float, sandbox: str) -> dict[str, Any]:
+    """The check as a job. Raises `InvalidInput` for one that cannot be read or found, `SandboxError`."""
+    import shutil
+
+    from mulligan.evaluators.command import Command
+    from mulligan.sandbox import policy
+    from mulligan.sandbox.local import LocalSandbox
+
+    local = LocalSandbox(level=sandbox)
+    command = Command(check, sandbox=local, seconds=seconds)
+    job = command.folder_job(folder, {})
+    level = local.level_for(job)
+    spec = dict(policy.specify(job, level, SCRATCH))
+    program = job.argv[0]
+    spec["argv"] = [program if os.sep in program else shutil.which(program) or program, *job.argv[1:]]
+    return {**spec, "level": level.name}
+
+
+def start(spec: Mapping[str, Any], folder: str, top: str, more: Mapping[str, str] | None = None) -> client.Begun:
+    """Start the check in a folder.
+
+    Args:
+        spec: what `specify` gave.
+        top: the tree that the folder is in, which the check may write to.
+        more: variables beside those of the moment when the goal was set.
+    """
+    folder_of_scratch = os.path.realpath(os.environ.get("TMPDIR") or "/tmp")  # `tempfile` takes 5 ms to import
+    scratch = os.path.join(folder_of_scratch, f"mulligan-{os.urandom(8).hex()}")
+    env = {name: value.replace(SCRATCH, scratch) for name, value in spec["env"].items()}
+    writable = [path.replace(SCRATCH, scratch) for path in spec["writable"]]
+    job: Any = {name: value for name, value in spec.items() if name != "level"}
+    job |= {"scratch": scratch, "cwd": folder, "env": {**env, "PWD": folder, **(more or {})}}
+    job["writable"] = [*writable, top]
+    return client.Begun(job)
+
+
+class Judge:
+    """Judges tries at a goal in one folder.
+
+    Args:
+        goal: as it is recorded.
+        folder: where the check runs.
+        top: the tree that the folder is in.
+
+    Attributes:
+        diff: what the folder differs in from when the goal was set, as far as it is known.
+    """
+
+    def __init__(self, goal: Row, folder: str, top: str) -> None:
+        self._goal, self._folder, self._top = goal, folder, top
+        self._settings: Mapping[str, Any] = goal.settings
+        self.diff = ""
+
+    async def judge(self, before: Sequence[Any], begun: client.Begun) -> Feedback:
+        """The verdict on the folder as it is now.
+
+        Args:
+            before: the feedback on earlier tries, as `core.codec` writes it.
+            begun: the check, which runs.
+        """
+        from dataclasses import replace
+
+        from mulligan.workspace import states
+
+        own, start = f"{self._goal.id}.{os.urandom(4).hex()}", self._settings.get("start")
+        state = states.keep(self._folder, f"{own}/state", self._index(own)) if start else None
+        self.diff = states.diff(self._folder, start, state) if start and state else ""
+        feedback = await self._run(begun, self._folder, before, self.diff)
+        if feedback.passed and (why := self._fewer(feedback)):
+            feedback = self._unknown(feedback, f"{why}, so the goal is not known to be reached")
+        elif feedback.passed and self._settings.get("protect") and start and state:
+            feedback = await self._with_protected(own, feedback, before, state)
+        elif feedback.passed and self._settings.get("protect"):
+            feedback = self._unknown(
+                feedback, "the protected files cannot be put back: git keeps no state of this tree"
+            )
+        if state:
+            states.drop(self._folder, own)
+        return replace(feedback, source="goal")
+
+    async def _run(self, begun: client.Begun, folder: str, before: Sequence[Any], diff: str = "") -> Feedback:
+        """What the check says that runs in this folder."""
+        from mulligan.core.codec import from_json
+        from mulligan.core.errors import MulliganError
+        from mulligan.core.records import Artifact, Attempt, Episode, Feedback, Task, Trial
+        from mulligan.sandbox.local import BegunSandbox
+
+        os.environ["PATH"] = self._goal.spec["env"].get("PATH", "")
+        command = self._command(BegunSandbox(begun, self._goal.spec["level"]))
+        told = [from_json(Feedback, one) for one in (self._goal.first, *before) if one]
+        trials = [Trial(n, Attempt(""), one) for n, one in enumerate(told, 1)]
+        attempt = Attempt(diff, artifacts=(Artifact("folder", "", folder),))
+        episode = Episode(
+            f"{self._goal.id}.1", Task(self._goal.label), trials=(*trials, Trial(len(trials) + 1, attempt))
+        )
+        try:
+            return self._scored(await command.evaluate(episode))
+        except MulliganError as error:
+            return Feedback(None, str(error))
+
+    def _command(self, sandbox: Any) -> Command:
+        from mulligan.evaluators.command import Command
+
+        return Command(
+            self._settings["check"],
+            sandbox=sandbox,
+            seconds=self._settings["seconds"],
+            summary="at_least" not in self._settings,
+        )
+
+    def _scored(self, feedback: Feedback) -> Feedback:
+        """The verdict of a goal that is a score: the last number that a check prints which ends with 0."""
+        if "at_least" not in self._settings or not feedback.passed:
+            return feedback
+        import re
+        from dataclasses import replace
+
+        numbers = re.findall(
+            r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])", feedback.text.partition("\n")[2]
+        )
+        if not numbers:
+            return self._unknown(feedback, "it printed no number")
+        score, least = float(numbers[-1]), self._settings["at_least"]
+        text = f"The score is {score:g}; at least {least:g} is wanted.\n{feedback.text}"
+        return replace(feedback, passed=score >= least, score=score, text=text)
+
+    def _fewer(self, feedback: Feedback) -> str:
+        """What speaks against a check that passes: it ran fewer tests than when the goal was set."""
+        from mulligan.text.runner_reports import fewer, reports_in
+
+        first: Mapping[str, Any] = self._goal.first or {}
+        return fewer(reports_in(first.get("evidence") or {}), reports_in(feedback.evidence))
+
+    def _unknown(self, feedback: Feedback, why: str) -> Feedback:
+        from dataclasses import replace
+
+        return replace(
+            feedback, passed=None, text=f"The check passed, and that does not count: {why}.\n{feedback.text}"
+        )
+
+    async def _with_protected(self, own: str, feedback: Feedback, before: Sequence[Any], state: str) -> Feedback:
+        """The verdict of a worktree of this state in which what the goal protects is as it was when it was set.
+
+        New files that steer a test run, such as a `conftest.py`, are set aside with it.
+        """
+        from dataclasses import replace
+
+        from mulligan.core.errors import MulliganError
+        from mulligan.core.records import Artifact, Attempt, Episode, Task, Trial
+        from mulligan.text.command_lines import split_line
+        from mulligan.text.runner_reports import changed_test_files
+        from mulligan.workspace import states
+        from mulligan.workspace.git_workspace import GitWorkspace
+
+        steering = changed_test_files(self.diff, split_line(self._settings["check"]))
+        new = self._new(states.added(self._folder, self._settings["start"], state, steering))
+        protect = (*self._settings["protect"], *new)
+        workspace = GitWorkspace(folder=self._goal.folder, watch=False, protect=protect)
+        attempt = Attempt("", artifacts=(Artifact("git", state, ""),))
+        episode = Episode(own, Task(""), trials=(Trial(1, attempt),), forked_from=f"{self._goal.id}.1")
+        try:
+            place = await workspace.open(episode)
+            async with workspace.protecting(episode) as changed:
+                verdict = await self._beside(place, before)
+            if not verdict.passed:
+                as_it_is = await self._beside(place, before)
+                if not as_it_is.passed:
+                    lacks = "a worktree of the same state lacks what the check needs, so nobody knows"
+                    return self._unknown(feedback, f"{lacks}. There it said:\n{as_it_is.text}")
+        except (MulliganError, OSError) as error:
+            return self._unknown(feedback, f"the protected files could not be put back ({error})")
+        finally:
+            await workspace.close(episode)
+        note = f"judged with these files as they were when the goal was set: {', '.join(changed[:10])}"
+        return replace(verdict, notes=(*verdict.notes, note)) if changed else verdict
+
+    def _new(self, paths: Sequence[str]) -> list[str]:
+        """Paths from the top of the tree, as the goal's folder sees them."""
+        return [os.path.relpath(path, self._goal.prefix or ".") for path in paths]
+
+    async def _beside(self, place: Any, before: Sequence[Any]) -> Feedback:
+        """What the check says in a worktree; unknown where it runs files of the user's own tree there."""
+        from mulligan.workspace.preflight import outside_files, watching_environment
+
+        env = watching_environment(place)
+        given = self._goal.spec["env"].get("PYTHONPATH")
+        env["PYTHONPATH"] = os.pathsep.join([env["PYTHONPATH"].split(os.pathsep)[0], *([given] if given else [])])
+        feedback = await self._run(start(self._goal.spec, place.folder, place.root, env), place.folder, before)
+        if outside := outside_files(place):
+            return self._unknown(feedback, f"in a worktree it runs files of your own tree: {', '.join(outside[:3])}")
+        return feedback
+
+    async def try_out(self) -> None:
+        """Raises `InvalidInput` where the check cannot judge in a worktree, which the goal's `protect` needs."""
+        from mulligan.core.records import Episode, Task
+        from mulligan.sandbox.local import LocalSandbox
+        from mulligan.workspace.git_workspace import GitWorkspace
+        from mulligan.workspace.preflight import tried
+
+        if not self._settings.get("protect"):
+            return
+        workspace = GitWorkspace(folder=self._folder, watch=False, protect=self._settings["protect"])
+        episode: Episode = Episode(f"{self._goal.id}.1", Task(""))
+        try:
+            await workspace.open(episode)
+            if self._settings["first_check"]:
+                await tried(workspace, episode, self._command(LocalSandbox(level=self._settings["sandbox"])))
+        finally:
+            await workspace.close(episode)
+
+    def _index(self, own: str) -> Any:
+        from pathlib import Path
+
+        return Path(home_path(), f"goal-{own}.index")
+
+
+def check_now(goal: Row, folder: str, top: str) -> Feedback:
+    """What the check shows at this moment. It is no try, and ends nothing."""
+    import asyncio
+
+    return asyncio.run(Judge(goal, folder, top).judge((), start(goal.spec, folder, top)))

@@ -1,0 +1,183 @@
+"""Set a goal, pause it, resume it and end it. Only a person does that: see `goals.person`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.home import home
+from mulligan.goals.checks import Judge, specify
+from mulligan.goals.database import Row
+from mulligan.goals.person import agent_above
+from mulligan.goals.place import Place
+from mulligan.goals.record import sync
+from mulligan.goals.state import ACTIVE, CLEARED, PAUSED, Goals
+from mulligan.goals.turn import Worker
+from mulligan.workspace import states
+
+_STARTING = 30.0
+"""Seconds beside the check's own that its first run may take."""
+WARNING = (
+    "The check runs code that the agent writes, as you, outside the agent's sandbox, each time the agent would end a "
+    "turn. Its environment is that of now, and stays in Mulligan's home until the goal ends."
+)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A goal as a person words it.
+
+    Attributes:
+        check: a command line, which is run without a shell; status 0 passes.
+        tests: a file of tests in place of a command. A copy of it judges, out of the agent's reach.
+        at_least: the check's last number is a score, and this much of it is wanted.
+        trials: how often it is run for a session at most.
+        max_seconds: how long a session may work on it.
+        seconds: how long the check may take.
+        protect: files and folders that are judged as they were when the goal was set.
+        first_check: whether it runs now, so that it is known what failed before.
+    """
+
+    check: str = ""
+    tests: str = ""
+    at_least: float | None = None
+    trials: int = 5
+    max_seconds: float | None = None
+    seconds: float = 600.0
+    protect: Sequence[str] = ()
+    sandbox: str = "auto"
+    first_check: bool = True
+
+
+def person_only(what: str, folder: str) -> str:
+    """Raises `InvalidInput`, and records it, where an agent asks; the name of who asks, for the log."""
+    if mark := agent_above():
+        with Goals() as goals:
+            goals.note("", "agent", f"refused in {folder}: {what} ({mark})")
+        raise InvalidInput(
+            f"Only a person can {what}, and this is the session of a coding agent: {mark}. Run it in a terminal of "
+            "your own, or write /mulligan-goal in a prompt. It was recorded."
+        )
+    return "person"
+
+
+def set_goal(goals: Goals, wish: Wish, folder: str, store: str, who: str, *, wait: float | None = None) -> Row:
+    """Set the goal of a folder, in place of the one that it has, and run its check once.
+
+    Args:
+        store: the address of the store in which its episodes are recorded.
+        who: see `person_only`.
+        wait: seconds to wait for the first check; None: as long as it may take.
+
+    Raises:
+        InvalidInput: it cannot be a goal; what stood there before stays.
+    """
+    place = Place(folder)
+    if wish.trials < 1 or wish.seconds <= 0 or (wish.max_seconds is not None and wish.max_seconds <= 0):
+        raise InvalidInput("--trials is at least 1, and seconds are above 0.")
+    id = secrets.token_hex(6)
+    check, label = _check(wish, id, place)
+    _check_protected(wish.protect, place)
+    start = states.keep(place.folder, f"{id}.1/start", Path(home(), f"goal-{id}.index"))
+    if wish.protect and start is None:
+        raise InvalidInput(
+            f"--protect puts files back with git, and no state of {place.folder} can be kept: `git status`."
+        )
+    goal = {
+        "id": id,
+        "folder": place.folder,
+        "common": place.common,
+        "prefix": place.prefix,
+        "label": label,
+        "spec": specify(check, place.folder, wish.seconds, wish.sandbox),
+        "settings": {
+            "check": check,
+            "trials": wish.trials,
+            "max_seconds": wish.max_seconds,
+            "seconds": wish.seconds,
+            "protect": list(wish.protect),
+            "sandbox": wish.sandbox,
+            "first_check": wish.first_check,
+            "start": start,
+            "store": store,
+            **({} if wish.at_least is None else {"at_least": wish.at_least}),
+        },
+    }
+    row = Row(list(goal), list(goal.values()))
+    row.first = None
+    asyncio.run(Judge(row, place.folder, place.top).try_out())
+    goals.set(goal, who)
+    there = goals.goal(id)
+    assert there is not None
+    if not wish.first_check:
+        return there
+    worker = Worker()
+    try:
+        ended = worker.judge(there, None, place.folder, place.top, wish.seconds + _STARTING if wait is None else wait)
+    finally:
+        worker.close()
+    there = goals.goal(id) or there
+    if ended and there.first and there.first["passed"] is None:
+        end(goals, there, CLEARED, "mulligan")
+        raise InvalidInput(f"The check cannot judge here, so there is no goal.\n{there.first['text']}")
+    return there
+
+
+def _check(wish: Wish, id: str, place: Place) -> tuple[str, str]:
+    """The command line of the check, and how people see it."""
+    if bool(wish.check) == bool(wish.tests):
+        raise InvalidInput('Give a command, such as `mulligan goal "pytest -q"`, or --tests FILE.')
+    if not wish.tests:
+        return wish.check, wish.check
+    file = Path(place.folder, wish.tests)
+    if not file.is_file():
+        raise InvalidInput(f"There is no file {file}.")
+    own = Path(home(), "goal-tests", id, file.name)
+    own.parent.mkdir(parents=True)
+    own.write_bytes(file.read_bytes())
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", place.folder, str(own)]
+    return shlex.join(words), f"the tests of {wish.tests}"
+
+
+def _check_protected(names: Sequence[str], place: Place) -> None:
+    for name in names:
+        path = os.path.normpath(os.path.join(place.folder, name))
+        if not path.startswith(os.path.join(place.folder, "")):
+            raise InvalidInput(
+                f"--protect takes files and folders inside {place.folder}, such as tests/, not {name!r}."
+            )
+        if not os.path.lexists(path):
+            raise InvalidInput(f"--protect names {name!r}, and {place.folder} has no such file.")
+
+
+def pause(goals: Goals, goal: Row, who: str) -> None:
+    """Let turns end without the check until `resume`."""
+    goals.change(goal.id, PAUSED, who)
+
+
+def resume(goals: Goals, goal: Row, who: str) -> None:
+    """Go on with a goal that is paused, or that has ended for a session: tries count anew."""
+    sync(goals, goal.id)
+    goals.change(goal.id, ACTIVE, who)
+
+
+def end(goals: Goals, goal: Row, state: str, who: str) -> None:
+    """End a goal. What was kept for it is removed; the record stays."""
+    goals.change(goal.id, state, who)
+    sync(goals, goal.id)
+    tidy(goal)
+
+
+def tidy(goal: Row) -> None:
+    """Remove the state in which a goal was set, and the copy of its tests. The state with the best score stays."""
+    shutil.rmtree(Path(home(), "goal-tests", goal.id), ignore_errors=True)
+    if goal.settings.get("start"):
+        states.drop(goal.folder, f"{goal.id}.1/start")

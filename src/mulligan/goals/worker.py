@@ -1,0 +1,107 @@
+"""The process that judges one try: `python -m mulligan.goals.worker`, which reads from its standard input which one.
+
+It outlives the hook that starts it, so a check which takes longer than an agent waits is judged all the same. The hook
+waits at the other end of descriptor 3, which is closed when the verdict is recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+
+from mulligan.goals.checks import Judge, start
+from mulligan.goals.place import fingerprint
+from mulligan.goals.state import PASSED, Goals
+from mulligan.sandbox import client
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mulligan.goals.database import Row
+
+WAITED_AT = 3
+"""The descriptor that is closed when the verdict is recorded."""
+
+
+def main() -> int:
+    """Judge the try of a line of JSON: goal, agent, session, number, folder and tree. Number 0 is the check when a goal
+    is set. Without a line there is nothing to judge."""
+    with suppress(OSError):
+        os.set_inheritable(WAITED_AT, False)
+    client.prepare()
+    if not (line := sys.stdin.readline()):
+        return 0
+    goal_id, agent, session, n, folder, top = json.loads(line)
+    with Goals() as goals:
+        if goal := goals.goal(goal_id):
+            try:
+                _judge(goals, goal, (agent, session, int(n)), folder, top)
+            except Exception as error:
+                goals.note(goal_id, "mulligan", f"the worker failed: {type(error).__name__}: {error}")
+        with suppress(OSError):
+            os.close(WAITED_AT)
+        if goal:
+            from mulligan.goals.record import sync
+
+            sync(goals, goal_id)
+            if (there := goals.goal(goal_id)) and there.state == PASSED:
+                from mulligan.goals.setting import tidy
+
+                tidy(there)
+    return 0
+
+
+def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, top: str) -> None:
+    begun = start(goal.spec, folder, top)
+    import asyncio  # from here on while the check runs
+
+    from mulligan.core.codec import to_json
+    from mulligan.core.records import Feedback
+    from mulligan.goals.failures import failures
+    from mulligan.recording.holders import owner
+
+    agent, session, n = which
+    one = goals.own(goal.id, agent, session, n, owner()) if n else None
+    if n and one is None:  # another process has judged it
+        begun.control.close()
+        return
+    failures("ValueError: a value is wrong")  # its patterns are compiled while the check runs
+    earlier = [each.feedback for each in goals.tries(goal.id, agent, session) if each.feedback and each.n != n]
+    judge = Judge(goal, folder, top)
+    try:
+        feedback = asyncio.run(judge.judge(earlier, begun))
+    except Exception as error:
+        feedback = Feedback(None, f"The check could not be judged: {type(error).__name__}: {error}", source="goal")
+    said = to_json(feedback)
+    if one is None:
+        goals.keep_first(goal.id, said)
+        return
+    why: Sequence[str] = [] if feedback.passed else failures(feedback.text)
+    best: float = goal.best["score"] if goal.best else float("-inf")
+    if feedback.score is not None and feedback.score > best:
+        _keep_best(goals, goal, folder, n, feedback.score)
+    goals.finish(goal, one, feedback.passed, said, why, fingerprint(folder), judge.diff)
+
+
+def _keep_best(goals: Goals, goal: Row, folder: str, n: int, score: float) -> None:
+    """Keep the state with the best score of a goal that is a score, as a git ref."""
+    if "at_least" not in goal.settings:
+        return
+    from pathlib import Path
+
+    from mulligan.core.home import home
+    from mulligan.workspace import states
+
+    name = f"{goal.id}.1/best"
+    state = states.keep(folder, name, Path(home(), f"goal-{goal.id}-{os.getpid()}.index"))
+    goals.keep_best(
+        goal.id, {"score": score, "try": n, "ref": f"refs/mulligan/{name}" if state else "", "commit": state or ""}
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""Which coding agents a goal would hold at work: those whose hooks are installed, trusted and new enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mulligan.core.errors import InvalidInput
+from mulligan.hooks import doctor, install
+from mulligan.sessions.agents import CodingAgent, agent
+
+
+def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
+    """What a person should know of the agents whose hooks are installed here, in lines.
+
+    only: the name of an agent in whose session the goal is set; "": any.
+
+    Raises:
+        InvalidInput: No agent would be held at work, or one only seemingly: its hooks are older or not trusted.
+    """
+    lines: list[str] = []
+    here = Path(folder)
+    holding: list[CodingAgent] = []
+    for name, _, path, text in install.installations(here):
+        of = agent(name)
+        if not of.holds or path.suffix == ".toml" or (only and name != only):
+            continue
+        given = doctor.commands(of, path, text)
+        if why := doctor.does_not_hold(of, given, here):
+            raise InvalidInput(f"{of.title} would not be held at work, by {path}: {why}")
+        if of not in holding:
+            holding.append(of)
+    if not holding:
+        plugged = [name for name in ("claude", "codex", "gemini") if doctor.plug_in(agent(name), here)]
+        if not plugged:
+            raise InvalidInput(
+                "No coding agent has Mulligan's hooks here, so nothing would run the check: `mulligan hooks install`. "
+                "opencode cannot be held by a hook: use `mulligan goal --run opencode CHECK TASK`."
+            )
+        lines.append(f"Held at work, if their plug-in is of this version: {', '.join(plugged)}.")
+    for of in holding:
+        tried = "" if of.tried else " (by its documentation; not tried)"
+        lines.append(f"Held at work: {of.title}{tried}.")
+        if 0 < of.holds_in_row < trials:
+            lines.append(
+                f"{of.title} ends a turn itself after {of.holds_in_row} times in a row, whatever --trials says."
+            )
+    return lines

@@ -1,0 +1,71 @@
+"""States of the user's own tree, kept as commits without touching the tree, its index or its branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mulligan.core.errors import InvalidInput
+from mulligan.workspace._checkout import diff_text
+from mulligan.workspace._git import Git, GitFailed
+from mulligan.workspace._submodules import FIRST, record, submodules
+from mulligan.workspace._user import find, snapshot
+from mulligan.workspace.leftovers import REFS
+
+LEFT_OUT = (".mulligan",)
+"""Mulligan's own folder in a tree grows while it works, and is no part of a state."""
+
+
+def keep(folder: str, name: str, index: Path) -> str | None:
+    """The commit of the tree that a folder is in as it is now: tracked and new files, ignored ones left out.
+
+    Args:
+        folder: any in the tree.
+        name: of the state, below Mulligan's own refs: an id and a name, such as `4f2a.1/start`.
+        index: a file for the time of this call.
+
+    Returns:
+        None where the folder is in no repository, or no state of it can be kept.
+    """
+    try:
+        user = find(folder)
+        if user.common is None:
+            return None
+        inner = submodules(user.top, user.own)
+        tree = snapshot(user, user.common, str(index), LEFT_OUT, inner)
+    except (InvalidInput, GitFailed, OSError):
+        return None
+    finally:
+        index.unlink(missing_ok=True)
+    git = Git(user.common)
+    head = Git(user.own or "")("rev-parse", "-q", "--verify", "HEAD", ok=(0, 1)).strip()
+    parent = ("-p", head) if head else ()
+    sha = git("commit-tree", tree, *parent, "-m", f"{FIRST}\n{record(inner)}").strip()
+    git("update-ref", f"{REFS}/{name}", sha)
+    return sha
+
+
+def diff(folder: str, before: str, after: str) -> str:
+    """What one state changed of another, as a unified diff that is cut where it is long; "" without a repository."""
+    try:
+        common = find(folder).common
+        return diff_text(Git(common), before, after) if common else ""
+    except (InvalidInput, GitFailed):
+        return ""
+
+
+def added(folder: str, before: str, after: str, paths: Sequence[str]) -> list[str]:
+    """Those of these paths, from the top of the tree, that only the later state has."""
+    common = find(folder).common
+    if not common or not paths:
+        return []
+    names = Git(common).paths("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z", before, after)
+    return [name for name in names if name in set(paths)]
+
+
+def drop(folder: str, id: str) -> None:
+    """Forget the states of this id; those of which a person has made a branch or a tag stay."""
+    common = find(folder).common
+    if common:
+        names = Git(common)("for-each-ref", "--format=%(refname)", f"{REFS}/{id}").split()
+        Git(common)("update-ref", "--stdin", given="".join(f"delete {name}\n" for name in names).encode())

@@ -1,0 +1,103 @@
+"""`mulligan goal` at a terminal."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from goal_kit import Folder
+
+from mulligan.cli.main import cli
+from mulligan.core.errors import InvalidInput
+from mulligan.goals.person import MARKS, agent_above
+from mulligan.hooks.goal_prompt import wished
+from mulligan.hooks.holding import agents_that_hold
+
+
+@pytest.fixture
+def home(place: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's home in which the hooks of Claude Code are installed."""
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "user" / ".claude"))
+    monkeypatch.chdir(place.path)
+    assert CliRunner().invoke(cli, ["hooks", "install", "claude", "--yes"]).exit_code == 0
+    return tmp_path / "user"
+
+
+def test_a_goal_is_set_shown_paused_and_cleared(home: Path, place: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    if agent_above():
+        pytest.skip("needs a terminal that no coding agent has started")
+    run = CliRunner()
+    assert run.invoke(cli, ["goal"]).exit_code == 1
+    said = run.invoke(cli, ["goal", "python3 check.py", "--trials", "9", "--protect", "check.py"])
+    assert said.exit_code == 0, said.exception
+    assert "outside the agent's sandbox" in said.stderr
+    assert "It fails now, as it should." in said.stderr
+    assert "Held at work: Claude Code." in said.stderr
+    assert "ends a turn itself after 8 times in a row" in said.stderr
+    place.prompt()
+    place.write("words.txt", "bad-one\n")
+    assert "try 1 of 9" in place.stop()
+    shown = run.invoke(cli, ["goal"]).stdout
+    assert "1 of 9 tries, goes on" in shown
+    assert "failed: check.py::bad-one" in shown
+    assert json.loads(run.invoke(cli, ["goal", "--json"]).stdout)["sessions"][0]["tries"][0]["passed"] is False
+    checked = run.invoke(cli, ["goal", "check"])
+    assert (checked.exit_code, "bad-one" in checked.stdout) == (1, True)
+    for action, state in (("pause", "paused"), ("resume", "active"), ("clear", "cleared")):
+        assert run.invoke(cli, ["goal", action]).exit_code == 0
+        assert place.now().state == state
+    assert isinstance(run.invoke(cli, ["goal", "clear"]).exception, InvalidInput)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_an_agents_session_is_known_by_its_environment(mark: str) -> None:
+    assert mark in agent_above({mark: "1"})
+
+
+def test_an_agents_session_is_known_by_the_processes_above(tmp_path: Path) -> None:
+    claude = tmp_path / "claude"
+    claude.write_text(f'#!/bin/sh\n{sys.executable} -c "$1"\nexit 0\n')
+    claude.chmod(0o755)
+    code = "from mulligan.goals.person import agent_above; print(agent_above({}))"
+    env = {name: value for name, value in os.environ.items() if name not in MARKS}
+    ran = subprocess.run([str(claude), code], capture_output=True, text=True, env=env, timeout=60, check=True)
+    assert "it runs below claude" in ran.stdout
+
+
+def test_it_is_refused_where_no_hook_would_hold_the_agent(home: Path, place: Folder) -> None:
+    file = home / ".claude" / "settings.json"
+    good = file.read_text()
+    assert agents_that_hold(str(place.path), 5) == ["Held at work: Claude Code."]
+    file.write_text(good.replace("3600", "5"))
+    with pytest.raises(InvalidInput, match="of an older Mulligan"):
+        agents_that_hold(str(place.path), 5)
+    file.write_text('{"disableAllHooks": true, ' + good.lstrip()[1:])
+    with pytest.raises(InvalidInput, match="disableAllHooks"):
+        agents_that_hold(str(place.path), 5)
+    file.write_text("{}")
+    with pytest.raises(InvalidInput, match="mulligan hooks install"):
+        agents_that_hold(str(place.path), 5)
+
+
+@pytest.mark.parametrize(
+    ("line", "check", "trials", "protect"),
+    [
+        ("pytest -q", "pytest -q", 5, ()),
+        ("--trials 6 --protect tests/ make check", "make check", 6, ("tests/",)),
+        ('"make check" --tries=6 --protect tests/ --protect a.py', "make check", 6, ("tests/", "a.py")),
+        ("pytest --protect", "pytest --protect", 5, ()),
+    ],
+)
+def test_a_prompt_words_a_goal(line: str, check: str, trials: int, protect: tuple[str, ...]) -> None:
+    wish = wished(line)
+    assert (wish.check, wish.trials, wish.protect) == (check, trials, protect)
+
+
+@pytest.mark.parametrize("line", ["--trials many pytest", '"make check" and then some'])
+def test_a_prompt_that_words_none_says_why(line: str) -> None:
+    with pytest.raises(InvalidInput):
+        wished(line)

@@ -1,0 +1,119 @@
+"""Forged claims: none ends as passed that the goal's boundary keeps out; the others are listed in docs/goal.md."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from forged import BEYOND, COMMANDS, ENVIRONMENT, FILES, KINDS, UNPROTECTED
+from goal_kit import Folder, folder
+
+PROTECT = ("tests", "check.sh", "pyproject.toml")
+WAYS = [(kind, n, script) for kind, scripts in KINDS.items() for n, script in enumerate(scripts)]
+QUICK = {("edits the tests", 0), ("ends the process with 0", 1), ("puts a runner of its own before the real one", 1)}
+
+
+@pytest.fixture
+def wrong(place: Folder, tmp_path: Path) -> Folder:
+    """A project whose code is wrong, and which only a change of calc.py makes right."""
+    return folder(tmp_path / "forged", FILES)
+
+
+def claims(there: Folder, script: str, session: str = "s1") -> str:
+    there.prompt(session=session)
+    there.command(script, session)
+    return there.stop(session)
+
+
+def marked(kind: str, n: int, script: str) -> object:
+    slow = [] if (kind, n) in QUICK else [pytest.mark.slow]
+    return pytest.param(kind, script, marks=slow, id=f"{kind} {n + 1}")
+
+
+@pytest.mark.parametrize(("kind", "script"), [marked(*way) for way in WAYS])
+def test_a_forged_claim_does_not_end_as_passed(wrong: Folder, kind: str, script: str) -> None:
+    seconds = 3.0 if kind == "hangs" else 600.0
+    wrong.goal("sh check.sh", protect=PROTECT, seconds=seconds)
+    said = claims(wrong, script)
+    assert wrong.now().state == "active", said
+    assert "try 1 of 5" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", UNPROTECTED)
+def test_fewer_tests_than_at_the_start_are_no_success(wrong: Folder, script: str) -> None:
+    wrong.goal("sh check.sh")
+    said = claims(wrong, script)
+    assert wrong.now().state == "active", said
+    assert wrong.tries()[0][1] is not True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("environ", ENVIRONMENT)
+def test_the_check_has_the_environment_of_when_the_goal_was_set(
+    wrong: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
+) -> None:
+    fake = tmp_path / "fake"
+    fake.mkdir()
+    for name in ("python3", "sh", "git"):
+        (fake / name).write_text("#!/bin/sh\nexit 0\n")
+        (fake / name).chmod(0o755)
+    for name in ("sitecustomize.py", "exit.py"):
+        (fake / name).write_text("import os; os._exit(0)\n")
+    wrong.goal("sh check.sh")
+    wrong.prompt()
+    wrong.write("notes.txt", "changed\n")
+    with monkeypatch.context() as changed:
+        for name, value in environ.items():
+            changed.setenv(name, value.format(fake=fake))
+        wrong.stop()
+    assert wrong.now().state == "active"
+    assert all(passed is not True for _, passed, _ in wrong.tries())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", COMMANDS)
+def test_an_agent_cannot_change_its_goal(wrong: Folder, words: list[str]) -> None:
+    wrong.goal("sh check.sh")
+    env = {**os.environ, "CLAUDECODE": "1"}
+    command = [sys.executable, "-m", "mulligan", "goal", *words]
+    ran = subprocess.run(command, cwd=wrong.path, env=env, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 2
+    assert "Only a person can" in ran.stderr
+    assert (wrong.now().state, wrong.now().label) == ("active", "sh check.sh")
+    shown = subprocess.run(command[: -len(words)], cwd=wrong.path, env=env, capture_output=True, text=True, timeout=60)
+    assert "refused" in shown.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.1, 0.3, 0.6])
+def test_a_hook_that_is_killed_is_no_success(wrong: Folder, after: float) -> None:
+    wrong.goal("sh check.sh")
+    wrong.prompt()
+    wrong.write("notes.txt", "changed\n")
+    payload = f'{{"session_id": "s1", "cwd": "{wrong.path}", "hook_event_name": "Stop"}}'
+    command = [sys.executable, "-m", "mulligan.hooks.entry", "claude", "Stop"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as hook:
+        try:
+            hook.communicate(payload, timeout=after)
+        except subprocess.TimeoutExpired:
+            hook.kill()
+    assert wrong.now().state == "active"
+    assert "of 5)" in wrong.stop(), "the next stop is judged"
+    assert len(wrong.tries()) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BEYOND)
+def test_what_is_beyond_the_boundary_is_known(wrong: Folder, kind: str) -> None:
+    script, noticed = BEYOND[kind]
+    wrong.goal("sh check.sh", protect=PROTECT)
+    claims(wrong, script)
+    assert (wrong.now().state == "passed") == noticed.startswith("nothing")
+
+
+def test_the_table_is_as_large_as_it_says() -> None:
+    kinds = {**KINDS, "fewer": UNPROTECTED, "environment": ENVIRONMENT, "commands": COMMANDS, "killed": range(5)}
+    assert len(kinds) >= 20
+    assert all(len(ways) == 5 for ways in kinds.values())
