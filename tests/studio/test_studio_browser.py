@@ -27,8 +27,8 @@ from mulligan.app.memory import open_bank
 from mulligan.app.service import Service
 from mulligan.hooks.events import Notice
 from mulligan.hooks.journal import Journal
-from mulligan.hooks.pairs import TAG
 from mulligan.hooks.project import project_id
+from mulligan.sessions.pairs import TAG
 from mulligan.store import open_store
 from mulligan.studio.serving import serve_studio
 

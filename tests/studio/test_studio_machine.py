@@ -15,9 +15,9 @@ from studio_kit import HOSTILE, studio_client
 from mulligan.app.memory import open_bank
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.learning import add
-from mulligan.hooks.pairs import Found
 from mulligan.hooks.project import project_id
 from mulligan.sessions.events import Notice
+from mulligan.sessions.pairs import Found
 
 HEAD = "---\nname: tried\ndescription: d <b>\nversion: '1'\npattern: oneshot\n---\nAnswer <script>alert(1)</script>.\n"
 
