@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.language_models import BaseChatModel
@@ -81,7 +81,8 @@ async def ask_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
         options = options.changed(temperatures=_of_embedded(chat, "temperature", list(TEMPERATURES)))
     located = _located(graph)
     named_all = located is not None and not isinstance(model, BaseChatModel) and isinstance(options.bank, str | None)
-    request: dict[str, Json] = {**options.to_json(), "model": cast(Json, model), "graph": located} if named_all else {}
+    name = model if isinstance(model, str) else None
+    request: dict[str, Json] = {**options.to_json(), "model": name, "graph": located} if named_all else {}
     agent = _Agent(opened, chat, options, request)
     try:
         return agent.answered(await agent.aexecute(options.question, agent.describe_graph, agent.watched))
