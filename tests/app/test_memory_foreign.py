@@ -179,4 +179,4 @@ def test_markdown_quotes_texts_so_that_none_passes_for_a_heading() -> None:
         "## A \\*title\\* \\# not a heading",
     ]
     assert "> # Not a heading" in text
-    assert "- **from a:** failure" in text
+    assert "- **learned from:** failure" in text

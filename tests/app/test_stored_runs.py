@@ -15,7 +15,7 @@ from mulligan.app.config import load
 from mulligan.bench.harness.running import resume_benchmark
 from mulligan.bench.report.figures import command_of
 from mulligan.cli.main import main
-from mulligan.core.errors import InvalidInput, JournalDiverged
+from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName
 from mulligan.core.questions import Question, Sampling
 from mulligan.store import open_store
 
@@ -62,13 +62,17 @@ AGENT = ("agent", "", "The sea, the sea!", "DONE")
         (REASONING, ["41", "42"]),
         (AGENT, ["The sea is wet.", "The sea, the sea!"]),
         (("restarts", "", "water"), ["water"]),
-        (("adaptive", "Say water, not tea.", "water"), ["tea", "water"]),
     ],
 )
 async def test_a_run_goes_on_where_it_stopped(run: tuple[str, ...], outputs: list[str]) -> None:
     episode = await resumed(*run)
     assert episode.solved
     assert [trial.attempt.output for trial in episode.trials] == outputs
+
+
+async def test_a_run_of_a_strategy_that_was_removed_says_how_to_go_on() -> None:
+    with pytest.raises(UnknownName, match=r"adaptive.*was removed.*thompson_strategy"):
+        await resumed("adaptive", "Say water, not tea.", "water")
 
 
 async def test_a_recorded_recipe_keeps_its_options() -> None:

@@ -99,7 +99,7 @@ def test_another_ending_is_refused(path: str) -> None:
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mulligan.core.extras.find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    with pytest.raises(InvalidInput, match=r"mulligan\[plot\]"):
+    with pytest.raises(InvalidInput, match=r"\[plot\]"):
         draw([], ".svg")
 
 

@@ -77,7 +77,7 @@ def test_the_example_fails_and_is_mended_by_the_command(here: Path) -> None:
     ran = CliRunner().invoke(bench, ["run", str(EXAMPLE / "mine.toml"), "--model", "scripted:script.jsonl"])
     assert ran.exit_code == 0, ran.output
     assert "4 of 4 solved" in ran.stdout
-    assert "2 of 4: median: solved, 2 trials" in ran.stderr
+    assert "2 of 4: median: solved, 2 tries" in ran.stderr
 
 
 ONE = '[[task]]\nprompt = "Capital of Australia?"\nanswer = "Canberra"\n'

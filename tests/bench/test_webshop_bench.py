@@ -90,7 +90,7 @@ def test_the_command_runs_it_with_our_shop(store: SqliteStore, tmp_path: Path) -
     ran = CliRunner().invoke(bench, ["run", "webshop", "--case", "mug", "--model", "scripted:shop.txt"])
     assert ran.exit_code == 0, ran.output
     assert "1 of 1 solved" in ran.stdout
-    assert "1 of 1: mug: solved, 2 trials" in ran.stderr
+    assert "1 of 1: mug: solved, 2 tries" in ran.stderr
 
 
 async def test_another_shop_is_found_beside_its_goals_and_a_changed_one_is_refused(

@@ -66,7 +66,7 @@ def test_what_a_terminal_shows_stays(here: Path, columns: int) -> None:
     assert "\x1b[?25h" in seen, "and shown again"
     assert not re.search(r"\x1b\[[0-9;]*m", seen.replace("\x1b[0m", "")), "no colour where NO_COLOR is set"
     kept = without_controls(seen)
-    order = ["trial1of4:failed", letters(LESSON), "trial2of4:passed", "-wrong", "+right", "✓solvedattrial2of4"]
+    order = ["try1of4:failed", letters(LESSON), "try2of4:passed", "-wrong", "+right", "✓solvedattry2of4"]
     assert sorted(order, key=letters(kept).index) == order
     assert max(map(len, re.split(r"\r?\n|\r", kept))) <= columns
 

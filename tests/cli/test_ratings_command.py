@@ -93,7 +93,7 @@ People's scores of results and their judges: 1 of each, too few to say whether t
 """)
     exported = json.loads(mulligan("runs", "export", failed).out)["episodes"][0]
     assert len(exported["episode"]["ratings"]) == 2
-    assert "was rated 0.25 by Ann too vague" in mulligan("runs", "export", failed, "--format", "md").out
+    assert "was rated 0.25 by Ann: too vague" in mulligan("runs", "export", failed, "--format", "md").out
     assert mulligan("runs", "rm", failed, "--yes").status == 0
     assert json.loads(mulligan("runs", "ratings", "--json").out) == {
         "ratings": [],

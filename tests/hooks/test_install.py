@@ -229,7 +229,7 @@ def test_a_plugin_of_the_same_name_that_is_not_ours_stays(home: Path) -> None:
 def test_nothing_is_written_without_a_yes(home: Path) -> None:
     (home / ".claude").mkdir()
     before = everything(home)
-    assert "mulligan-hook claude" in hooks(home, "install", status=3)
+    assert "mulligan-hook claude" in hooks(home, "install", status=2)
     assert everything(home) == before
 
 

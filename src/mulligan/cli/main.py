@@ -45,7 +45,7 @@ COMMANDS = {
     "doctor": "Check what works here (sandbox, store, models), and say how to fix the rest.",
     "schema": "Print the JSON Schema of a file format, for editors.",
     "serve": "Serve reflexion-thinking and the memory tools to MCP clients.",
-    "studio": "Show runs, benchmarks and the bank in a browser, live.",
+    "studio": "Show runs, banks, coding agents and benchmarks in a browser, live.",
     "docs": "Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.",
     "help": "Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands.",
 }

@@ -71,7 +71,7 @@ class BenchOptions(Course, Roles, Budget):
     reflect_model: str | None = option("MODEL", default=None)
     judge_model: str | None = option("MODEL", default=None)
     agent: str | None = option("NAME", default=None)
-    data: str | None = option("PATH", "--data", "--data-root", default=None)
+    data: str | os.PathLike[str] | None = option("PATH", "--data", "--data-root", default=None)
     restarts: int = option("K", default=1, least=1)
     samples: int | None = option("N", default=None, least=1)
     limit: int | None = option("N", default=None, least=1)

@@ -105,7 +105,7 @@ class TraceFile:
     def read(self, opened: IO[bytes]) -> Iterator[Span | SpanEvent]:
         """Those in an open file. Raises `InvalidInput`."""
         plain = _plain(opened, self.name)
-        if _CONSOLE.match(cast(Any, plain).peek(_HEAD)[:_HEAD]):
+        if _is_printed(plain):
             yield from self._printed(plain)
             return
         for at, request in self._requests(plain):
@@ -207,6 +207,13 @@ _HEAD = 4096
 _CONSOLE = re.compile(rb'\s*\{\s*"name": "[^\n]*",\s*"context": \{\s*"trace_id": "0x')
 """How what Python's ConsoleSpanExporter prints begins."""
 _BEGINNING = re.compile(rb'(?:\[\s*)?\{\s*"resource(?:Spans|Logs|Metrics)"\s*:')
+
+
+def _is_printed(opened: IO[bytes]) -> bool:
+    try:
+        return bool(_CONSOLE.match(cast(Any, opened).peek(_HEAD)[:_HEAD]))
+    except (EOFError, zlib.error, gzip.BadGzipFile):  # reading says so
+        return False
 
 
 def _plain(opened: IO[bytes], name: str) -> IO[bytes]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from io import BytesIO
+from io import BufferedReader, BytesIO
 
 from mulligan.bank.learn.traces.otlp import TraceFile, looks_like_traces
 from mulligan.bank.learn.traces.runs import Spans
@@ -19,7 +19,7 @@ class OTLP:
 
     def read(self, text: str, name: str) -> list[Turn]:
         with Spans() as spans:
-            for one in TraceFile("", name).read(BytesIO(text.encode("utf-8", "replace"))):
+            for one in TraceFile("", name).read(BufferedReader(BytesIO(text.encode("utf-8", "replace")))):
                 spans.add(one)
             runs = list(spans.runs())
         if error := next((run.error for run in runs if run.error), ""):
