@@ -192,10 +192,10 @@ class _FrontMatter:
                 said.add("anchor")
                 why = "anchors (&name) and aliases (*name) are not taken. Write the value out"
                 self._say(index, f"{why}, or put a text that begins with & or * in quotes.")
-            tag = str(getattr(event, "tag", None) or "")
+            tag = str(getattr(event, "tag", None) or "").replace("tag:yaml.org,2002:", "!!")
             if tag and "tag" not in said:
                 said.add("tag")
-                why = f"the tag {_tag(tag)} is not taken. Write a plain value"
+                why = f"the tag {tag} is not taken. Write a plain value"
                 self._say(index, f"{why}, or put a text that begins with ! in quotes.")
         return bool(said)
 
@@ -292,10 +292,6 @@ class _FrontMatter:
         if above and re.match(r"\s*[\w-]+:[^\s]", above):
             return start - 1, "a space is missing after the colon."
         return index, "this key is indented further than the one above it, which has a value already."
-
-
-def _tag(tag: str) -> str:
-    return tag.replace("tag:yaml.org,2002:", "!!")
 
 
 def _shown(value: Json) -> str:

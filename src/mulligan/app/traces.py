@@ -286,11 +286,9 @@ class Seen:
     def add(self, keys: Iterable[int]) -> None:
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("INSERT OR IGNORE INTO learned VALUES (?)", [(key,) for key in keys])
-            self._db.execute("COMMIT")
+            with self._db:  # commits, or rolls back
+                self._db.executemany("INSERT OR IGNORE INTO learned VALUES (?)", [(key,) for key in keys])
         except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
             raise StoreError(f"What was learned from traces cannot be noted in {home() / FILE}: {error}.") from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from mulligan.app.config import load
 from mulligan.app.options import ResumeOptions
 from mulligan.app.story import markdown, web_page
 from mulligan.cli import table, words
@@ -27,13 +26,13 @@ from mulligan.cli.options import (
     score_of,
 )
 from mulligan.cli.show import story
+from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import drawn, emit, put, say
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode
 from mulligan.recording.drivers import asked_by_name, sentence_in
-from mulligan.store import open_store
 from mulligan.store.export import each_readable
 from mulligan.store.export import export as export_json
 
@@ -73,7 +72,7 @@ def list_runs(limit: int, as_json: bool) -> None:
         episodes = await store.list(limit=limit, benches=False)
         return episodes, await _running(store, episodes)
 
-    found, running = _with_store(look)
+    found, running = with_store(look)
     if as_json:
         emit(json.dumps([table.facts(episode, episode.id in running) for episode in found], indent=2))
     elif found:
@@ -106,9 +105,9 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
         async def write(store: Store) -> str:
             return await web_page(store, await store.resolve(run))
 
-        put(_with_store(write), html)
+        put(with_store(write), html)
         return
-    found, running, said = _with_store(look)
+    found, running, said = with_store(look)
     if as_json:
         shown = [
             {**table.story(e, e.id in running), **({"answer": said[e.id]} if said.get(e.id) else {})} for e in found
@@ -158,7 +157,7 @@ def export(run: str, form: str, output: str | None) -> None:
             return await markdown(store, ids)
         return json.dumps(await export_json(store, ids), ensure_ascii=False, indent=2)
 
-    text = _with_store(write)
+    text = with_store(write)
     put(text, output)
 
 
@@ -182,7 +181,7 @@ def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
         raise click.UsageError("Give one of --text TEXT, --edit, --veto and --take.")
     text, decision = given["text"] or "", _DECISIONS[ways[0]]
     if ways == ["edit"]:
-        reflection = _with_store(lambda store: recorded_trial(store, run, trial)).reflection
+        reflection = with_store(lambda store: recorded_trial(store, run, trial)).reflection
         edited = click.edit(reflection.text if reflection else "", editor=" ".join(editor_command()) or None)
         text = (edited or "").strip()
         if not text:
@@ -191,7 +190,7 @@ def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
         decision = "edited" if reflection else "written"
     elif ways == ["text"] and not text.strip():
         raise click.UsageError("The lesson is empty: --veto shows none.")
-    of = _with_store(lambda store: revise(store, run, trial, decision, text.strip(), person() if by is None else by))
+    of = with_store(lambda store: revise(store, run, trial, decision, text.strip(), person() if by is None else by))
     say(f"The lesson of try {of.number} was {decision}.")
 
 
@@ -207,7 +206,7 @@ def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given:
     from mulligan.app.editing import person, rate
 
     score, who = score_of(given), person() if by is None else by
-    _with_store(lambda store: rate(store, run, trial, score, comment, who))
+    with_store(lambda store: rate(store, run, trial, score, comment, who))
     say(f"{'The result' if trial is None else f'The lesson of try {trial}'} was rated {score:g}.")
 
 
@@ -222,7 +221,7 @@ def ratings(runs: tuple[str, ...], as_json: bool) -> None:
         ids = [id for run in runs for id in await store.resolve(run)] if runs else await store.ids("", limit=MOST)
         return [episode for _, episode in await each_readable(ids, store.load) if episode.ratings]
 
-    found = _with_store(look)
+    found = with_store(look)
     pairs = {"lessons": of_lessons(found), "results": of_results(found)}
     agreed = {what: agreement(each) for what, each in pairs.items()}
     if as_json:
@@ -298,15 +297,7 @@ def _asked_a_graph(run: str) -> bool:
     async def look(store: Store) -> bool:
         return asked_by_name(await store.load((await store.resolve(run))[0]))
 
-    return _with_store(look)
-
-
-def _with_store(work: Callable[[Store], Awaitable[T]]) -> T:
-    async def main() -> T:
-        async with open_store(load().store) as store:
-            return await work(store)
-
-    return asyncio.run(main())
+    return with_store(look)
 
 
 async def _running(store: Store, episodes: Sequence[Episode]) -> set[str]:

@@ -12,13 +12,14 @@ import click
 from mulligan.app import backup as library
 from mulligan.app.config import load
 from mulligan.cli.groups import Group
+from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import columns, emit, say
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import require
 from mulligan.store import open_store, parse_address
 from mulligan.store.moving import Moved, move
-from mulligan.store.state import State, state
+from mulligan.store.state import state
 
 
 @click.group(cls=Group)
@@ -119,12 +120,7 @@ def migrate(source: str, target: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
     """Show the version, size, contents and pending jobs of the store, and advice."""
-
-    async def main() -> State:
-        async with open_store(load().store) as opened:
-            return await state(opened)
-
-    found = asyncio.run(main())
+    found = with_store(state)
     if as_json:
         emit(json.dumps(asdict(found), ensure_ascii=False, indent=2))
         return

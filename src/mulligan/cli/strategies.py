@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TypeVar
 
 import click
 
-from mulligan.app.config import load
 from mulligan.cli.groups import Group
+from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import columns, emit, one_line, say
 from mulligan.cli.words import count
 from mulligan.core.arms import ArmRow
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.worth import interval
-from mulligan.store import open_store
-
-T = TypeVar("T")
 
 _model = click.option("--model", "-m", metavar="MODEL", help="Only this model, by its id in stats.")
 _kind = click.option("--kind", metavar="KIND", help="Only of this kind of task.")
-
-
-def with_store(work: Callable[[Store], Awaitable[T]]) -> T:
-    """Run `work` with the store of this folder, and close it afterwards."""
-
-    async def main() -> T:
-        async with open_store(load().store) as store:
-            return await work(store)
-
-    return asyncio.run(main())
 
 
 @click.group(cls=Group)

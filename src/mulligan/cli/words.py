@@ -31,9 +31,8 @@ from mulligan.core.scaling import scale_of
 from mulligan.recording.drivers import led_by_graph
 from mulligan.text.lessons import condensed_by
 from mulligan.text.plain import count as count
-from mulligan.text.states import STATES, state_of
+from mulligan.text.states import DOING, STATES, state_of
 
-DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
 REASON = 2000
 """The most characters of a reason that are shown; a note says where the rest is. Lessons are shown whole."""
 CHANGES = 60

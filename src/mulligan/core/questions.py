@@ -16,6 +16,12 @@ from mulligan.core.records import Episode, Image, Json, Usage
 T_co = TypeVar("T_co", covariant=True)
 
 
+def object_schema(**properties: Json) -> dict[str, Json]:
+    """The JSON schema of an object with these properties, all of them and no others."""
+    required: list[Json] = list(properties)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
 @dataclass(frozen=True)
 class Tool:
     """What a model may call. `parameters` is the JSON schema of an object; `repeatable`: calling it twice does no harm.

@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
 from mulligan.core.protocols import Model, Prompts
-from mulligan.core.questions import Question, Sampling, think
+from mulligan.core.questions import Question, Sampling, object_schema, think
 from mulligan.core.records import Episode, Feedback, Json
 from mulligan.text.formatting import TOKENS, attempt_text, task_text
 from mulligan.text.images import IMAGES, checked_count, with_images
@@ -15,17 +15,12 @@ from mulligan.text.secrets import mask_attempt
 from mulligan.text.thoughts import output_of
 
 BEST = 10
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string"},
-        "passed": {"type": "boolean"},
-        "score": {"type": "integer", "enum": list(range(BEST + 1))},
-        "wrong": {"type": "string"},
-    },
-    "required": ["reasoning", "passed", "score", "wrong"],
-    "additionalProperties": False,
-}
+SCHEMA: Json = object_schema(
+    reasoning={"type": "string"},
+    passed={"type": "boolean"},
+    score={"type": "integer", "enum": list(range(BEST + 1))},
+    wrong={"type": "string"},
+)
 """The reasoning comes first, so that the verdict follows from it and not the other way round."""
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, cast
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.foresight import Ahead
 from mulligan.core.protocols import Bank, Model, Prompts
-from mulligan.core.questions import Question, Sampling, Tool, asked_again
+from mulligan.core.questions import Question, Sampling, Tool, asked_again, object_schema
 from mulligan.core.records import Check, Json, Lesson, Task
 from mulligan.models.steps import call_of, shown
 from mulligan.text.formatting import TOKENS, fenced, reflections_text, task_text, trajectory_text
@@ -21,19 +21,14 @@ CHECKS = 5
 DECLARED, BY_MODEL = "declared", "model"
 SLOTS = ("task", "lessons", "trajectory", "tools", "action")
 DECISIONS = ("go_on", "change", "ask")
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "risk": {"type": "string"},
-        "critical": {"type": "boolean"},
-        "reason": {"type": "string"},
-        "decision": {"type": "string", "enum": list(DECISIONS)},
-        "action": {"type": "string"},
-        "question": {"type": "string"},
-    },
-    "required": ["risk", "critical", "reason", "decision", "action", "question"],
-    "additionalProperties": False,
-}
+SCHEMA: Json = object_schema(
+    risk={"type": "string"},
+    critical={"type": "boolean"},
+    reason={"type": "string"},
+    decision={"type": "string", "enum": list(DECISIONS)},
+    action={"type": "string"},
+    question={"type": "string"},
+)
 """Risk and reason come before the decision, so that it follows from them."""
 
 

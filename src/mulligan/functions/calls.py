@@ -376,10 +376,6 @@ class Call:
             self._values[trial.number] = value_of(trial.attempt, self._manner.returns)
         return self._values[trial.number]
 
-    def _given_of(self, trial: Trial) -> Any:
-        """What the caller gets of this try."""
-        return with_defaults(self._manner.options.reads, GivingReading).given(self._value(trial))
-
     def _result(self, episode: Episode) -> Result[Any]:
         stop = episode.stop
         assert stop is not None
@@ -387,7 +383,8 @@ class Call:
             raise self._fatal
         returned = [trial for trial in episode.trials if not halted(trial)]
         best = episode.best if episode.best in returned else next(reversed(returned), None)
-        value = None if best is None else self._given_of(best)
+        reading = with_defaults(self._manner.options.reads, GivingReading)
+        value = None if best is None else reading.given(self._value(best))  # what the caller gets of this try
         if stop.reason == "error":
             raise NotSolved(stop.detail, episode, value)
         if episode.solved and best is not None:

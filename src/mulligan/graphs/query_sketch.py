@@ -214,7 +214,8 @@ class _Words:
     @cached_property
     def truths(self) -> list[str]:
         """The properties that the question speaks of, and that are true or false."""
-        return [name for name in self.about.properties_said if any(map(_is_truth, self.about.types_of(name)))]
+        said, types_of = self.about.properties_said, self.about.types_of
+        return [name for name in said if any(kind.lower().startswith("bool") for kind in types_of(name))]
 
     @cached_property
     def value_asked_for(self) -> Link | None:
@@ -614,10 +615,6 @@ def _days(sign: str, when: str) -> Iterator[tuple[str, str]]:
         yield (">=" if sign == "=" else sign), f"date('{when}-01-01')"
     if sign in ("=", "<=", ">"):
         yield ("<=" if sign == "=" else sign), f"date('{when}-12-31')"
-
-
-def _is_truth(kind: str) -> bool:
-    return kind.lower().startswith("bool")
 
 
 def _is_double(node: _Node) -> bool:

@@ -202,14 +202,8 @@ class Journal:
 
     def _write(self, work: Callable[[], T]) -> T:
         self._db.execute("BEGIN IMMEDIATE")
-        try:
-            result = work()
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-        return result
+        with self._db:  # commits, or rolls back
+            return work()
 
     def close(self) -> None:
         self._db.close()

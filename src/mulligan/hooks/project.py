@@ -15,6 +15,7 @@ import re
 
 from mulligan.core.home import home_path
 from mulligan.core.light import TYPE_CHECKING, NamedTuple
+from mulligan.hooks.swallowed import private
 from mulligan.workspace.git_files import Repository, repository
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ def _noted() -> Iterator[_Line]:
 def _append(line: _Line, *, quietly: bool = False) -> None:
     try:
         os.makedirs(home_path(), exist_ok=True)
-        with open(os.path.join(home_path(), FILE), "ab", opener=_private) as file:
+        with open(os.path.join(home_path(), FILE), "ab", opener=private) as file:
             # In one piece, so that two processes do not mix their lines; and on a new line after what was cut off.
             file.write(b"\n" + _encoded([line]))
     except OSError:
@@ -259,10 +260,6 @@ def _append(line: _Line, *, quietly: bool = False) -> None:
 def _encoded(lines: Sequence[_Line]) -> bytes:
     named = ({"project": line.project, "folder": line.folder, "commit": line.commit, "by": line.by} for line in lines)
     return "".join(f"{json.dumps(one)}\n" for one in named).encode()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _begin(file: str) -> None:
@@ -286,7 +283,7 @@ def _begin(file: str) -> None:
             _, place, found = _claimed(folder, "")
             lines.append(_Line(project.removeprefix(PREFIX), place, found.head if found else "", EARLIER))
         try:
-            with open(part, "wb", opener=_private) as opened:
+            with open(part, "wb", opener=private) as opened:
                 opened.write(_encoded(lines))
             os.link(part, file)  # fails where another process was faster
         finally:

@@ -16,6 +16,7 @@ from mulligan.core.home import home_path
 from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
 from mulligan.hooks.project import USER
 from mulligan.sessions.events import KEY, SHOWN
+from mulligan.sessions.records import as_record, record_in
 
 if TYPE_CHECKING:
     from typing import Any
@@ -212,7 +213,7 @@ class Reader:
             f"{self._active()} AND {condition} ORDER BY {first}l.n DESC LIMIT {_READ}",
             (*self._agents, *given),
         )
-        records = [(_object(record), json.loads(keys)) for record, keys in rows]
+        records = [(record_in(record), json.loads(keys)) for record, keys in rows]
         known = [_known(record, keys) for record, keys in records if record.get("id")]
         return [one for one in known if one.pinned or DENY in one.tags or not _is_harmful(one)]
 
@@ -313,7 +314,6 @@ def _is_in(part: str, command: str) -> bool:
 
 
 def _known(record: Mapping[str, Any], keys: Sequence[str]) -> Known:
-    context = record.get("context")
     return Known(
         id=str(record["id"]),
         title=str(record.get("title", "")),
@@ -321,16 +321,8 @@ def _known(record: Mapping[str, Any], keys: Sequence[str]) -> Known:
         kept=record.get("nature") != "fact" or record.get("confirmed", True) is True or record.get("pinned") is True,
         pinned=record.get("pinned") is True,
         tags=cast("list[str]", record.get("tags") or []),
-        context=cast("Mapping[str, Any]", context) if isinstance(context, dict) else {},
+        context=as_record(record.get("context")),
         digests=[key.removeprefix(KEY) for key in keys if key.startswith(KEY)],
         support=int(record.get("support") or 1),
         created=float(record.get("created") or 0.0),
     )
-
-
-def _object(text: str) -> Mapping[str, Any]:
-    try:
-        found: Any = json.loads(text)
-    except (TypeError, ValueError):
-        return {}
-    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}

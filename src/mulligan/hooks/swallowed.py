@@ -25,11 +25,11 @@ class Swallowed(NamedTuple):
 def make_room(folder: str) -> None:
     """Makes the file whose blocks exist beforehand."""
     if not os.path.exists(file := os.path.join(folder, FALLBACK)):
-        with open(file, "wb", opener=_private) as opened:
+        with open(file, "wb", opener=private) as opened:
             opened.write(b" " * _ROOM)
 
 
-def _private(path: str, flags: int) -> int:
+def private(path: str, flags: int) -> int:
     """Opens a file that nobody else may read if it is new."""
     return os.open(path, flags, 0o600)
 
@@ -71,7 +71,7 @@ def _put(file: str, line: str) -> None:
     """Writes the line over the oldest one, in place: that needs no further block on the disk."""
     slots = _ROOM // _LINE
     text = (line.encode()[: _LINE - 1]).decode(errors="ignore").encode().ljust(_LINE - 1) + b"\n"
-    with open(file, "r+b" if os.path.exists(file) else "w+b", opener=_private) as opened:
+    with open(file, "r+b" if os.path.exists(file) else "w+b", opener=private) as opened:
         there = [opened.read(_LINE) for _ in range(slots)]
         ages = [int(at) if (at := one[:16].split(b" ")[0]).isdigit() else 0 for one in there]
         opened.seek(ages.index(min(ages)) * _LINE)

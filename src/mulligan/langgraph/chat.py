@@ -42,7 +42,7 @@ from mulligan.app.model_roles import Models, is_role, role_of
 from mulligan.core.codec import digest
 from mulligan.core.errors import BadAnswer, InvalidInput, UnknownName
 from mulligan.core.protocols import Model
-from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall
+from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall, object_schema
 from mulligan.core.records import Image, Json, Usage
 from mulligan.models.failures import Unreadable
 from mulligan.models.gate import asked_twice
@@ -230,12 +230,7 @@ ANY = "any"
 REPLY = Tool(
     "reply",
     "Say something to the user, such as the answer, instead of calling another tool.",
-    {
-        "type": "object",
-        "properties": {"text": {"type": "string", "description": "What you say."}},
-        "required": ["text"],
-        "additionalProperties": False,
-    },
+    object_schema(text={"type": "string", "description": "What you say."}),
 )
 """An extra tool for models that can only answer with a call."""
 

@@ -20,6 +20,7 @@ from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.loop import Meter
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Model, Prompts
+from mulligan.core.questions import object_schema
 from mulligan.core.records import Json, Usage
 from mulligan.graphs.protocol import Graph, GraphSchema, bare, drawn, spelled
 from mulligan.langgraph.asking import fields_of, recorded, until_valid, with_tool
@@ -113,14 +114,7 @@ def _some_of(names: Sequence[str]) -> Json:
 
 
 def _object(title: str, description: str, properties: dict[str, Json]) -> dict[str, Json]:
-    return {
-        "title": title,
-        "description": description,
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"title": title, "description": description, **object_schema(**properties)}
 
 
 # --- how an answer is read --------------------------------------------------------------------------------------

@@ -208,7 +208,9 @@ class Executing:
         judged: bool = False,
         approved: bool = False,
     ) -> None:
-        self.querying = _querying(tool, judged) if isinstance(tool, Graph) else None
+        self.querying = None
+        if isinstance(tool, Graph):
+            self.querying = Querying(tool, lambda query: portal.within(tool.run(query, rows=ROWS)), judged=judged)
         self._approved = approved
         self._repeatable, self._handle_errors = repeatable, handle_errors
         self._tool, self._inputs = tool, _inputs(tool, draft, revise)
@@ -265,10 +267,6 @@ class Executing:
 def query_answered(reading: Reading, message: ToolMessage) -> str:
     """Return the query whose rows a graph database gave, which may be another than the model's."""
     return str(record_in(message).get("query", reading.answer))
-
-
-def _querying(graph: Graph, judged: bool) -> Querying:
-    return Querying(graph, lambda query: portal.within(graph.run(query, rows=ROWS)), judged=judged)
 
 
 def _told(result: Any) -> Json:

@@ -107,6 +107,10 @@ class Reply:
         return json.dumps(shown, ensure_ascii=False, indent=self.indent, separators=separators)
 
 
+def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
+    return Reply({"error": message}, error=True, indent=None)
+
+
 @dataclass(frozen=True)
 class Tool:
     """A tool of the server.

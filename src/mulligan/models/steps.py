@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 from mulligan.core.errors import BadAnswer, InvalidInput, ToolError, UnknownName
 from mulligan.core.loops import LoopDetector
 from mulligan.core.protocols import Journal, Model, Toolbox, ToolResult
-from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall
+from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall, object_schema
 from mulligan.core.records import Image, Json, Step
 from mulligan.models.json_answers import recordable
 from mulligan.text.formatting import observed_text, refusal_text
@@ -101,18 +101,13 @@ class Performed:
 FINISH = Tool(
     "finish",
     "Hand in the result and end this step.",
-    {
-        "type": "object",
-        "properties": {
-            "key": {
-                "type": "string",
-                "description": 'How it ended: "done", or another word that the instructions name.',
-            },
-            "value": {"type": "string", "description": "The result itself, complete."},
+    object_schema(
+        key={
+            "type": "string",
+            "description": 'How it ended: "done", or another word that the instructions name.',
         },
-        "required": ["key", "value"],
-        "additionalProperties": False,
-    },
+        value={"type": "string", "description": "The result itself, complete."},
+    ),
 )
 
 
@@ -336,12 +331,7 @@ def _listed(names: Sequence[str], skills: Mapping[str, Skill]) -> str:
 
 
 def _read_skill(names: Sequence[str]) -> Tool:
-    schema = {
-        "type": "object",
-        "properties": {"name": {"type": "string", "enum": list(names)}},
-        "required": ["name"],
-        "additionalProperties": False,
-    }
+    schema = object_schema(name={"type": "string", "enum": list(names)})
     return Tool(READ, "Read a skill. What it says may unlock further tools.", schema, repeatable=True)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from mulligan.core.questions import Message, Question, Tool, ToolCall
+from mulligan.core.questions import Message, Question, Tool, ToolCall, object_schema
 from mulligan.core.records import Json
 from mulligan.models import json_answers
 from mulligan.models.json_answers import Reading
@@ -127,7 +127,7 @@ def schema_of(tools: Sequence[Tool]) -> Json:
         names = {where: f"t{number}_{count}" for count, where in enumerate(inner)}
         shared |= {names[where]: _form(schema, names) for where, schema in inner.items()}
         form = {**_form(given, names), "type": "object"}
-        kinds.append(_object({"tool": {"type": "string", "const": tool.name}, "arguments": form}))
+        kinds.append(object_schema(tool={"type": "string", "const": tool.name}, arguments=form))
     whole: dict[str, Json] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     return {**whole, "$defs": shared} if shared else whole
 
@@ -138,15 +138,6 @@ def _definitions(schema: dict[str, Json]) -> dict[str, Json]:
         f"#/{place}/{name}": inner
         for place in ("$defs", "definitions")
         for name, inner in cast(dict[str, Json], schema.get(place) or {}).items()
-    }
-
-
-def _object(properties: dict[str, Json]) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
     }
 
 

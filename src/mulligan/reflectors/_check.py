@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Model
-from mulligan.core.questions import Question, Sampling, asked_again
+from mulligan.core.questions import Question, Sampling, asked_again, object_schema
 from mulligan.core.records import Episode, Json, Reflection
 from mulligan.text.plain import one_line
 from mulligan.text.reflections import fault, quality_of, scored, trial_texts
@@ -22,12 +22,7 @@ from mulligan.text.reflections import fault, quality_of, scored, trial_texts
 LEAST = 0.25
 """The score below which a reflection is asked for once more: design/074."""
 
-OPINION: Json = {
-    "type": "object",
-    "properties": {"score": {"type": "integer", "minimum": 0, "maximum": 10}, "missing": {"type": "string"}},
-    "required": ["score", "missing"],
-    "additionalProperties": False,
-}
+OPINION: Json = object_schema(score={"type": "integer", "minimum": 0, "maximum": 10}, missing={"type": "string"})
 
 
 def least_quality(given: float) -> float:

@@ -15,7 +15,7 @@ from typing import Literal, cast
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Model, Prompts
-from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.questions import Answer, Question, Sampling, object_schema
 from mulligan.core.records import LAYERS, Episode, Json, Layer, Reflection
 from mulligan.models.failures import Unreadable
 from mulligan.reflectors._check import LEAST, better_of_two, checked, least_quality
@@ -24,12 +24,7 @@ from mulligan.text.formatting import TOKENS, newest, reflections_text
 from mulligan.text.reflections import COPIED, copied_share, trial_texts
 from mulligan.text.thoughts import answer_of
 
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {layer: {"type": "string"} for layer in LAYERS},
-    "required": list(LAYERS),
-    "additionalProperties": False,
-}
+SCHEMA: Json = object_schema(**{layer: {"type": "string"} for layer in LAYERS})
 BROKEN = "the model's answer was not the JSON that was asked for; what could be read of it was taken"
 PLAIN = "the model gave no JSON; its text was taken as the lesson on this action"
 ASKED = "What to write about"

@@ -63,7 +63,7 @@ def whole(text: str) -> Any:
     """The text as one JSON value; None where it is none."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return None
 
 

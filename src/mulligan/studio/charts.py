@@ -66,7 +66,8 @@ HEIGHT, EDGE = 320, 64
 COLOURS = 6
 
 
-def _up(share: float) -> float:
+def up(share: float) -> float:
+    """The height of a share."""
     return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
 
@@ -75,7 +76,7 @@ class Rates:
     """Rates of success above an axis. ticks: places on the axis, and rules: heights, with what they mean."""
 
     ticks: Sequence[tuple[float, str]]
-    rules: Sequence[tuple[float, int]] = tuple((_up(share / 100), share) for share in range(0, 101, 20))
+    rules: Sequence[tuple[float, int]] = tuple((up(share / 100), share) for share in range(0, 101, 20))
     width: int = WIDTH
     height: int = HEIGHT
     frame: tuple[int, int, int, int] = (EDGE, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM)
@@ -119,7 +120,7 @@ def spending(runs: Sequence[tuple[str, Figures]]) -> Spending:
         return round(EDGE + spent / most * (WIDTH - EDGE - RIGHT), 1)
 
     points = [
-        Point(n, label, (n - 1) % COLOURS, spent, rate, across(spent), _up(rate.value), _up(rate.low), _up(rate.high))
+        Point(n, label, (n - 1) % COLOURS, spent, rate, across(spent), up(rate.value), up(rate.low), up(rate.high))
         for n, label, spent, rate in known
         if rate.value is not None and rate.low is not None and rate.high is not None
     ]
@@ -167,7 +168,7 @@ def calibration(shown: Sequence[tuple[float, bool]]) -> Calibration:
     for n, ends in enumerate(held):
         one, middle = rate(sum(ends), len(ends)), (n + 0.5) / BINS
         if one.value is not None and one.low is not None and one.high is not None:
-            places = across(middle), _up(one.value), _up(one.low), _up(one.high)
+            places = across(middle), up(one.value), up(one.low), up(one.high)
             bins.append(Bin(n / BINS, (n + 1) / BINS, one, *places))
     ticks = [(across(n / 5), f"{n / 5:.1f}") for n in range(6)]
     least = across(min(score for score, _ in shown)) if shown else None

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mulligan.bench.report.plot import Curve
+from mulligan.studio.charts import BOTTOM, COLOURS, HEIGHT, TOP, WIDTH, Rates, up
 
-WIDTH, HEIGHT = 640, 320
-LEFT, RIGHT, TOP, BOTTOM = 64, 24, 24, 44
+LEFT, RIGHT = 64, 24
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,15 @@ class Drawn:
     bars: Sequence[tuple[float, float, float]]
 
 
-@dataclass(frozen=True)
-class Plot:
-    """ticks: places on the first axis and their numbers; rules: heights and their shares of 100 %."""
+@dataclass(frozen=True, kw_only=True)
+class Plot(Rates):
+    """Shares of solved cases above the number of the try."""
 
-    width: int
-    height: int
-    ticks: Sequence[tuple[float, int]]
-    rules: Sequence[tuple[float, int]]
     curves: Sequence[Drawn]
     frame: tuple[int, int, int, int] = (LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM)
 
 
 DASHES = ("", "7 4", "2 3", "9 3 2 3")
-COLOURS = 6
 MOST_TICKS = 12
 
 
@@ -49,11 +44,8 @@ def plot(curves: Sequence[Curve]) -> Plot:
     last = max([2, *(len(curve.solved) for curve in curves)])
     every = -(-last // MOST_TICKS)
     return Plot(
-        WIDTH,
-        HEIGHT,
-        [(_across(trial, last), trial) for trial in range(1, last + 1, every)],
-        [(_up(share / 100), share) for share in range(0, 101, 20)],
-        [_drawn(number, curve, last) for number, curve in enumerate(curves)],
+        ticks=[(_across(trial, last), f"{trial}") for trial in range(1, last + 1, every)],
+        curves=[_drawn(number, curve, last) for number, curve in enumerate(curves)],
     )
 
 
@@ -63,9 +55,9 @@ def _drawn(number: int, curve: Curve, last: int) -> Drawn:
         for trial, (solved, low, high) in enumerate(zip(curve.solved, curve.low, curve.high, strict=True), 1)
         if solved is not None and low is not None and high is not None
     ]
-    dots = [(x, _up(solved)) for x, solved, _, _ in known]
-    above = [(x, _up(high)) for x, _, _, high in known]
-    below = [(x, _up(low)) for x, _, low, _ in known]
+    dots = [(x, up(solved)) for x, solved, _, _ in known]
+    above = [(x, up(high)) for x, _, _, high in known]
+    below = [(x, up(low)) for x, _, low, _ in known]
     several = len(known) > 1
     return Drawn(
         curve.label,
@@ -84,7 +76,3 @@ def _points(places: Sequence[tuple[float, float]]) -> str:
 
 def _across(trial: int, last: int) -> float:
     return round(LEFT + (trial - 1) / (last - 1) * (WIDTH - LEFT - RIGHT), 1)
-
-
-def _up(share: float) -> float:
-    return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)

@@ -36,6 +36,9 @@ STATES: Mapping[str, WorldState] = {
 }
 """By name. A state that a user meets in two places looks the same in both."""
 
+DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
+"""What an episode is doing, by the kind of its move."""
+
 
 def state_of(passed: bool | None) -> str:
     """The name of the state of feedback that passed, failed, or says neither."""

@@ -81,6 +81,13 @@ def record(found: Iterable[Submodule]) -> str:
     return "".join(f"\n{_LINE}{each.head} {each.path}" for each in found)
 
 
+def first_commit(git: Git, own: str | None, tree: str, found: Iterable[Submodule]) -> str:
+    """The commit of a first state, on top of the user's HEAD. own: the git folder of the user's tree."""
+    head = Git(own or "")("rev-parse", "-q", "--verify", "HEAD", ok=(0, 1)).strip()
+    parent = ("-p", head) if head else ()
+    return git("commit-tree", tree, *parent, "-m", f"{FIRST}\n{record(found)}").strip()
+
+
 def recorded(git: Git, start: str) -> dict[str, str]:
     """The commit of each submodule whose files are in a first state, by its path."""
     lines = git("log", "-1", "--format=%B", start).splitlines()

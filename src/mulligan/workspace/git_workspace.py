@@ -21,7 +21,7 @@ from mulligan.core.home import home
 from mulligan.core.records import Episode
 from mulligan.workspace._checkout import GitCheckout, remove
 from mulligan.workspace._git import Git, in_thread
-from mulligan.workspace._submodules import FIRST, links_of, record, submodules
+from mulligan.workspace._submodules import first_commit, links_of, submodules
 from mulligan.workspace._user import UserTree, below, find, inner_repositories, snapshot
 from mulligan.workspace.leftovers import REFS, clear, leftovers
 
@@ -214,9 +214,7 @@ class GitWorkspace:
                 f"{user.top} holds repositories that are no submodules ({', '.join(others[:3])}), which a worktree "
                 "does not have. Use mode copy, which takes their files along."
             )
-        head = Git(user.own or "")("rev-parse", "-q", "--verify", "HEAD", ok=(0, 1)).strip()
-        parent = ("-p", head) if head else ()
-        return git("commit-tree", tree, *parent, "-m", f"{FIRST}\n{record(inner)}").strip()
+        return first_commit(git, user.own, tree, inner)
 
     def _worktree(self, git: Git, root: str, start: str) -> str:
         """The git folder of the worktree at `root`, made if need be."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from mulligan.core.errors import InvalidInput
 from mulligan.workspace._checkout import diff_text
 from mulligan.workspace._git import Git, GitFailed
-from mulligan.workspace._submodules import FIRST, record, submodules
+from mulligan.workspace._submodules import first_commit, submodules
 from mulligan.workspace._user import find, snapshot
 from mulligan.workspace.leftovers import REFS
 
@@ -38,9 +38,7 @@ def keep(folder: str, name: str, index: Path) -> str | None:
     finally:
         index.unlink(missing_ok=True)
     git = Git(user.common)
-    head = Git(user.own or "")("rev-parse", "-q", "--verify", "HEAD", ok=(0, 1)).strip()
-    parent = ("-p", head) if head else ()
-    sha = git("commit-tree", tree, *parent, "-m", f"{FIRST}\n{record(inner)}").strip()
+    sha = first_commit(git, user.own, tree, inner)
     git("update-ref", f"{REFS}/{name}", sha)
     return sha
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Prompts
-from mulligan.core.questions import Question, Sampling
+from mulligan.core.questions import Question, Sampling, object_schema
 from mulligan.core.records import Episode, Json
 from mulligan.text.formatting import TOKENS, attempt_text, fenced, task_text
 from mulligan.text.secrets import mask_attempt
@@ -53,12 +53,7 @@ class Comparison:
 
 def schema_of(numbers: Sequence[int]) -> Json:
     """The JSON schema of the answer. The reasoning comes first, so that the choice follows from it."""
-    return {
-        "type": "object",
-        "properties": {"reasoning": {"type": "string"}, "best": {"type": "integer", "enum": [*numbers]}},
-        "required": ["reasoning", "best"],
-        "additionalProperties": False,
-    }
+    return object_schema(reasoning={"type": "string"}, best={"type": "integer", "enum": [*numbers]})
 
 
 def _attempt(episode: Episode, tokens: int) -> str:

@@ -14,7 +14,7 @@ from mulligan.bank.learn.trajectory import TOKENS, StepPosition, pair_of, render
 from mulligan.bank.learn.validation import check_of
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Prompts
-from mulligan.core.questions import Question
+from mulligan.core.questions import Question, object_schema
 from mulligan.core.records import LAYERS, Episode, Json, Lesson, Nature, Origin
 from mulligan.text.formatting import labelled, lessons_text
 
@@ -193,22 +193,12 @@ def schema_of(most: int, steps: int, *, natures: bool = True, layers: bool = Fal
         layers: whether each lesson names its layer.
     """
     fields = {**(NATURE if natures else {}), **(LAYER if layers else {}), **TEXTS, **LABELS}
-    lesson = {
-        "type": "object",
-        "properties": {"steps": steps_schema(steps), **fields},
-        "required": ["steps", *fields],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {
-            "why": {"type": "string"},
-            "lessons": {"type": "array", "items": lesson, "maxItems": most},
-            "nothing_because": {"type": "string"},
-        },
-        "required": ["why", "lessons", "nothing_because"],
-        "additionalProperties": False,
-    }
+    lesson = object_schema(steps=steps_schema(steps), **fields)
+    return object_schema(
+        why={"type": "string"},
+        lessons={"type": "array", "items": lesson, "maxItems": most},
+        nothing_because={"type": "string"},
+    )
 
 
 def steps_schema(steps: int) -> Json:
@@ -253,12 +243,7 @@ def origin_of(
     return origin, {"cites": cites} if len(cites) > 1 else {}
 
 
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {"reasoning": {"type": "string"}, "verdict": {"type": "string", "enum": list(VERDICTS)}},
-    "required": ["reasoning", "verdict"],
-    "additionalProperties": False,
-}
+SCHEMA: Json = object_schema(reasoning={"type": "string"}, verdict={"type": "string", "enum": list(VERDICTS)})
 """The reasoning comes first, so that the verdict follows from it."""
 
 

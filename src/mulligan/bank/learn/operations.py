@@ -29,7 +29,7 @@ from mulligan.bank.learn.trajectory import TOKENS, render, step_positions
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.core.errors import BadAnswer
 from mulligan.core.protocols import Prompts
-from mulligan.core.questions import Question
+from mulligan.core.questions import Question, object_schema
 from mulligan.core.records import Episode, Json, Lesson
 from mulligan.text.formatting import fenced, labelled
 
@@ -100,16 +100,11 @@ class Notekeeper:
             **texts,
             "rests_on": {"type": "array", "items": entry},
         }
-        operation = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
-        return {
-            "type": "object",
-            "properties": {
-                "why": {"type": "string"},
-                "operations": {"type": "array", "items": operation, "maxItems": MOST},
-            },
-            "required": ["why", "operations"],
-            "additionalProperties": False,
-        }
+        operation = object_schema(**fields)
+        return object_schema(
+            why={"type": "string"},
+            operations={"type": "array", "items": operation, "maxItems": MOST},
+        )
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Extracted:
         table = object_of(answer, "The answer")

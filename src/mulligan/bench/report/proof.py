@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass
 from math import inf
 from statistics import fmean
 
@@ -134,14 +132,6 @@ def _arm(arm: Arm, rows: Sequence[Row]) -> ProofArm:
         sum(bool(row.halted) for row in rows),
         sum(row.swallowed for row in rows),
     )
-
-
-def as_csv(rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    write = csv.writer(text, lineterminator="\n")
-    write.writerow([field.name for field in fields(Row)])
-    write.writerows(["" if cell is None else cell for cell in astuple(row)] for row in rows)
-    return text.getvalue()
 
 
 # --- page -----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist, fmean
 
+from mulligan.core.worth import interval
+
 LEVEL = 0.95
 POWER = 0.8
 RESAMPLES = 2000
@@ -77,10 +79,8 @@ def rate(count: int, n: int) -> Rate:
 
 def wilson(count: int, n: int) -> tuple[float, float]:
     """The Wilson interval of the share `count` / `n`, for n > 0."""
-    share, zz = count / n, _Z * _Z
-    middle = (share + zz / (2 * n)) / (1 + zz / n)
-    half = _Z / (1 + zz / n) * math.sqrt(share * (1 - share) / n + zz / (4 * n * n))
-    return (0.0 if count == 0 else max(0.0, middle - half), 1.0 if count == n else min(1.0, middle + half))
+    low, high = interval(count, n - count, _Z)
+    return (0.0 if count == 0 else low, 1.0 if count == n else high)
 
 
 def mean(values: Sequence[float], seed: int = 0) -> Mean | None:

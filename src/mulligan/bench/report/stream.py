@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from statistics import fmean
+from typing import Any
 
 from mulligan.bench.harness.plan import STREAM
 from mulligan.bench.harness.running import run_called
@@ -392,10 +393,11 @@ def _back(rows: Sequence[Row], start: int, left: int, before: float) -> int | No
 # --- rows and curves ------------------------------------------------------------------------------------------------
 
 
-def as_csv(rows: Sequence[Row]) -> str:
+def as_csv(rows: Sequence[Any], row: type[Any] = Row) -> str:
+    """Rows, which are records of this class, with a line of its fields above them."""
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n")
-    write.writerow([field.name for field in fields(Row)])
+    write.writerow([field.name for field in fields(row)])
     write.writerows(["" if cell is None else cell for cell in astuple(row)] for row in rows)
     return text.getvalue()
 

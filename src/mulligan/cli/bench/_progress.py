@@ -14,12 +14,12 @@ from mulligan.bench.harness.running import Finished
 from mulligan.cli.counting import Counting, about
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
 from mulligan.cli.terminal import emit, one_line, say
-from mulligan.cli.words import DOING, Entry, count, reason, tries
+from mulligan.cli.words import Entry, count, reason, tries
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.episode import Event, Move, due
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
-from mulligan.text.states import STATES, state_of
+from mulligan.text.states import DOING, STATES, state_of
 
 STATE_OF = {"solved": "passed", "failed": "failed", "unjudged": "unjudged", "error": "error"}
 """What the end of a case looks like: a state of `STATES`."""

@@ -13,7 +13,8 @@ import click
 
 from mulligan.bench.harness.drafting import draft as draft_tasks
 from mulligan.bench.harness.proof import PLAN, Plan, Proof, Row, Run, clear_killed, read_proof
-from mulligan.bench.report.proof import ProofReport, as_csv, proof_page, proof_report
+from mulligan.bench.report.proof import ProofReport, proof_page, proof_report
+from mulligan.bench.report.stream import as_csv
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.main import run
@@ -137,7 +138,7 @@ def _show_run(shown: Counting, one: Run, row: Row | None, total: int) -> None:
 
 
 def _write(figures: ProofReport, folder: Path) -> None:
-    (folder / "runs.csv").write_text(as_csv(figures.rows), encoding="utf-8")
+    (folder / "runs.csv").write_text(as_csv(figures.rows, Row), encoding="utf-8")
     (folder / "report.md").write_text(markdown(proof_page(figures)), encoding="utf-8")
     say(f"{folder}: runs.csv, report.md")
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from pathlib import Path
 
 import click
 
-from mulligan.app.config import load
 from mulligan.bench.report.figures import Recorded, Report, as_json, make_report, read_run
 from mulligan.bench.report.gallery import targets_of, write_gallery
 from mulligan.bench.report.page import page, summary
 from mulligan.bench.report.plot import MEDIA, check_installed, curves, draw, ending
 from mulligan.cli.options import format_option
+from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import put, say
 from mulligan.core.errors import InvalidInput
-from mulligan.store import open_store
+from mulligan.core.protocols import Store
 from mulligan.text.pages import Picture, markdown, plain
 from mulligan.text.web_pages import html
 
@@ -49,7 +48,11 @@ def command(
     if plot is not None:
         ending(plot)
         check_installed()
-    recorded = asyncio.run(_read(runs))
+
+    async def reading(store: Store) -> list[Recorded]:
+        return [await read_run(store, run) for run in runs]
+
+    recorded = with_store(reading)
     report = make_report(recorded)
     targets = [targets_of(one.run) for one in recorded] if show_targets else []
     picture = _draw(report, plot, output) if plot else None
@@ -59,11 +62,6 @@ def command(
         say(f"All tables: mulligan bench report {' '.join(runs)} --full")
     if gallery is not None:
         say(write_gallery(gallery, recorded, "html" if form == "html" else "md", every, targets))
-
-
-async def _read(runs: tuple[str, ...]) -> list[Recorded]:
-    async with open_store(load().store) as store:
-        return [await read_run(store, run) for run in runs]
 
 
 def _draw(report: Report, plot: str, output: str | None) -> Picture:

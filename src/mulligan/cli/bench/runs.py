@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections import Counter
@@ -11,11 +10,11 @@ from typing import Any
 
 import click
 
-from mulligan.app.config import load
 from mulligan.bench.harness.plan import STREAM, options_of_today
+from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import columns, emit, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
-from mulligan.store import open_store
+from mulligan.core.protocols import Store
 
 
 @click.command("runs")
@@ -28,11 +27,10 @@ from mulligan.store import open_store
 def command(limit: int, form: str) -> None:
     """List the benchmark runs, newest first."""
 
-    async def found() -> list[dict[str, Any]]:
-        async with open_store(load().store) as store:
-            return [facts(run, await store.benches.results(run.id)) for run in await store.benches.runs(limit)]
+    async def found(store: Store) -> list[dict[str, Any]]:
+        return [facts(run, await store.benches.results(run.id)) for run in await store.benches.runs(limit)]
 
-    runs = asyncio.run(found())
+    runs = with_store(found)
     if form == "json":
         emit(json.dumps(runs, ensure_ascii=False, indent=2))
         return

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from mulligan.app.config import load
 from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import BenchOptions
 from mulligan.bench.harness.running import Finished
@@ -20,12 +19,12 @@ from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.main import run
 from mulligan.cli.options import BENCH_ROLES, arguments, format_option, given_options, record_options
+from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import emit, say
 from mulligan.cli.words import count
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import MissingExtra
-from mulligan.store import open_store
 from mulligan.text.pages import Picture, markdown, plain
 
 OF_ARMS = (
@@ -101,7 +100,7 @@ def command(
     except asyncio.CancelledError:
         say(f"Interrupted. Go on with it: {_resume(progress.stream)}" if progress.stream else "Nothing was begun.")
         ctx.exit(UNFINISHED)
-    report = asyncio.run(_read(stream.id))
+    report = with_store(lambda store: read_stream(store, stream.id))
     if into is not None:
         write(report, Path(into))
     _show(report, form)
@@ -140,11 +139,6 @@ def _show(report: StreamReport, form: str) -> None:
         emit(json.dumps(report.to_json(), ensure_ascii=False, indent=2, allow_nan=False))
     else:
         emit({"table": plain, "md": markdown}[form](stream_page(report)).rstrip())
-
-
-async def _read(id: str) -> StreamReport:
-    async with open_store(load().store) as store:
-        return await read_stream(store, id)
 
 
 def _resume(id: str) -> str:

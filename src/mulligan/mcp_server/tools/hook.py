@@ -12,7 +12,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json
 from mulligan.hooks.entry import WAIT, answer, is_off, matters
 from mulligan.hooks.journal import Journal, swallow
-from mulligan.mcp_server.tool import Call, Reply, Tool, definition
+from mulligan.mcp_server.tool import Call, Reply, Tool, definition, failed
 from mulligan.sessions.agents import NAMES, CodingAgent, agent
 
 
@@ -50,10 +50,6 @@ def _answer(of: CodingAgent, payload: Mapping[str, Json], bound: str | None) -> 
         if journal.path not in _HELD:
             _HELD[journal.path] = Journal(wait=WAIT)
         return answer(of, notice, journal, os.environ, bound=bound)
-
-
-def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
-    return Reply({"error": message}, error=True, indent=None)
 
 
 TOOL = Tool(definition("hook"), call, failed, listed=lambda service: False)  # to models, it is none

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep, StepResult
 from mulligan.core.errors import InvalidInput, MulliganError, NotFound
 from mulligan.core.records import Episode, Json
-from mulligan.mcp_server.tool import Call, Reply, Tool, definition
+from mulligan.mcp_server.tool import Call, Reply, Tool, definition, failed
 from mulligan.mcp_server.tools.memory_task import extraction_reply, facts_text, outcome_reply
 
 NAME = "reflexion-thinking"
@@ -260,10 +260,6 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         reply = await _in_connection(request, connection.agent if unnamed else agent or "", connection, call)
         call.state.weight = connection.weight
         return reply
-
-
-def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
-    return Reply({"error": message}, error=True, indent=None)
 
 
 async def _in_episode(request: StepRequest, episode: str, agent: str | None, call: Call) -> Reply:

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mulligan.core.records import Json
-from mulligan.mcp_server.tool import Call, Reply, Tool, definition
+from mulligan.mcp_server.tool import Call, Reply, Tool, definition, failed
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     from mulligan.mcp_server.tools.solving import parse, solve  # what solves imports a good deal
 
     return await solve(parse(arguments, call), call)
-
-
-def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
-    return Reply({"error": message}, error=True, indent=None)
 
 
 TOOL = Tool(definition("solve"), call, failed, offered=lambda service: service.model is not None)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
 from mulligan.core.turns import Turn
 from mulligan.sessions.events import Moment, Notice
-from mulligan.sessions.records import Record, text_at
+from mulligan.sessions.records import Record, as_record, text_at, whole
 
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Literal, TypeAlias
@@ -291,12 +291,7 @@ def text(given: Mapping[str, Any], *names: str) -> str:
 def fields(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A field that is an object, or the text of one; empty if it is none."""
     value = given.get(name)
-    if isinstance(value, str) and value.startswith("{"):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            return {}
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+    return as_record(whole(value) if isinstance(value, str) and value.startswith("{") else value)
 
 
 def items(given: Mapping[str, Any], name: str) -> Sequence[Any]:

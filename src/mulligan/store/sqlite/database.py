@@ -190,13 +190,8 @@ def in_place(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
         ):
             db.execute(f"PRAGMA {pragma}").fetchone()
         db.execute("BEGIN IMMEDIATE")
-        try:
+        with db:  # commits, or rolls back
             result = work(db)
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
         db.execute("VACUUM")
         return result
     finally:

@@ -116,7 +116,7 @@ def migrate(
     if mode not in ("wal", "memory"):  # in memory, where there is no disk to write to
         raise StoreError(f"{path} is on a file system without shared memory: put the store on a local disk.")
     db.execute("BEGIN IMMEDIATE")
-    try:
+    with db:  # commits, or rolls back
         # read again: another process may have been faster
         version, readable = _version(db, path, migrations), readable_from(len(migrations), expanding)
         if version < len(migrations):
@@ -126,11 +126,6 @@ def migrate(
             held = len(migrations) if readable == len(migrations) else readable << 16 | len(migrations)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {held}")
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
 
 
 def _version(db: sqlite3.Connection, path: Path, migrations: tuple[Migration, ...]) -> int:

@@ -13,9 +13,8 @@ from starlette.routing import Route
 
 from mulligan.bench.harness.plan import STREAM, options_of_today
 from mulligan.bench.report.figures import Report, make_report, read_run
-from mulligan.bench.report.page import page
+from mulligan.bench.report.page import page, summary
 from mulligan.bench.report.plot import curves
-from mulligan.bench.report.sentences import sentences
 from mulligan.core.benchmarks import BenchRun, CaseResult, Status
 from mulligan.core.errors import InvalidInput
 from mulligan.studio.charts import spending
@@ -98,7 +97,7 @@ async def compared(request: Request) -> Response:
         drawn = environment().get_template(name).render(spending=spent, plot=curve, file=True)
         return Response(drawn, media_type="image/svg+xml")
     shown, after = request.query_params.get("show", ""), _number(request, "after", 0)
-    cases = _cases(report, shown)
+    cases, result = _cases(report, shown), summary(report)
     return render(
         request,
         "compared.html",
@@ -109,8 +108,8 @@ async def compared(request: Request) -> Response:
         curve_file=with_query(request, format="svg", figure="curve"),
         spending=spent,
         spending_file=with_query(request, format="svg", figure="spending"),
-        sentences=sentences(report),
-        blocks=_lowered(page(report)[1:]),
+        result=result,
+        blocks=_lowered(page(report)[1 + len(result) :]),
         cases=cases[after : after + PAGE_ROWS],
         count=len(cases),
         more=with_query(request, after=str(after + PAGE_ROWS)) if len(cases) > after + PAGE_ROWS else "",

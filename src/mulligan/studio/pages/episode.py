@@ -24,8 +24,7 @@ from mulligan.core.records import Episode
 from mulligan.studio.rendering import Studio, render, studio_of
 from mulligan.studio.safety import form_of
 from mulligan.text.images import format_of
-
-DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", "reflect": "reflecting"}
+from mulligan.text.states import DOING
 
 
 async def episode(request: Request) -> Response:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from mulligan.app.run_context import table_of
 from mulligan.bank.bank import Bank
 from mulligan.bank.changes import SINGLE_CHANGES, since
 from mulligan.bank.exchange.lesson_page import around, change_word, existing, facts
@@ -135,7 +136,7 @@ async def _history(bank: Bank, versions: Sequence[Version], most: int | None) ->
     found: list[Past] = []
     before: Lesson | None = None
     for one in versions:
-        detail = _table(one.detail)
+        detail = table_of(one.detail)
         recall, score = detail.get("receipt"), detail.get("score")
         found.append(
             Past(
@@ -167,10 +168,6 @@ async def _with_outcome(bank: Bank, past: Past) -> Past:
     except NotFound:
         return past
     return replace(past, success=next((one.success for one in receipt.outcomes if one.success is not None), None))
-
-
-def _table(value: Any) -> Mapping[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def _changed(before: Lesson, after: Lesson) -> Sequence[tuple[str, str, str]]:

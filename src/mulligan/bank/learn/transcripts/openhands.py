@@ -22,7 +22,6 @@ from mulligan.sessions.records import (
 
 _TOOLS = {"run": "bash", "run_ipython": "ipython"}
 _SAID = ("message", "think", "finish")
-_FAILED = ("error",)
 
 
 class OpenHands:

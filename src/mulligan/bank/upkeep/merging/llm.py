@@ -9,23 +9,18 @@ from mulligan.bank.learn.extraction import DESCRIPTION, TEXTS, lesson_from, obje
 from mulligan.bank.upkeep.merging._groups import checked, group, one_lesson, origin_of, tags_of
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Prompts
-from mulligan.core.questions import Question, Sampling
+from mulligan.core.questions import Question, Sampling, object_schema
 from mulligan.core.records import Json, Lesson
 from mulligan.text.formatting import labelled
 from mulligan.text.truncate import truncate_text
 
 LEVELS = (0, 1, 2)
-SCHEMA: Json = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string"},
-        **TEXTS,
-        "query": {"type": "string"},
-        "abstraction_level": {"type": "integer", "enum": list(LEVELS)},
-    },
-    "required": ["reasoning", *TEXTS, "query", "abstraction_level"],
-    "additionalProperties": False,
-}
+SCHEMA: Json = object_schema(
+    reasoning={"type": "string"},
+    **TEXTS,
+    query={"type": "string"},
+    abstraction_level={"type": "integer", "enum": list(LEVELS)},
+)
 
 
 class Llm:
