@@ -202,7 +202,7 @@ def _has(flags: Sequence[str], words: Sequence[str], wanted: Sequence[str]) -> b
     """Whether a command has each of these flags, before a `--`."""
     end = words.index("--") if "--" in words else len(words)
     own = {word.partition("=")[0] if word.startswith("--") else word for word in words[1:end] if word.startswith("-")}
-    own |= {word for word in words[1:end] if word.startswith("--")}
+    own |= {word for word in words[1 : end + 1] if word.startswith("--")}
     name = _name(words[0])
     if (name, *words[1:2]) == ("git", "push") and any(word[0:1] == "+" for word in words):
         own.add("--force")
