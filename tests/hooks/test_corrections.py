@@ -104,6 +104,11 @@ def test_what_holds_from_now_on_counts_at_once(sentence: str) -> None:
     assert lasts(correction_in(sentence)) is True
 
 
+@pytest.mark.parametrize("sentence", HOLDS["corrects"])
+def test_a_correction_need_not_say_how_long_it_holds(sentence: str) -> None:
+    assert lasts(correction_in(sentence) or "today") is None
+
+
 @pytest.mark.parametrize("sentence", HOLDS["moment"])
 def test_what_holds_for_the_moment_is_no_lesson(sentence: str) -> None:
     assert not (correction := correction_in(sentence)) or lasts(correction) is False

@@ -207,12 +207,13 @@ def test_where_a_file_cannot_be_changed_the_lines_to_add_are_said(home: Path) ->
     assert file.read_text() == '{"hooks": {"Stop": [}'
 
 
-def test_where_the_record_is_damaged_the_entries_go_all_the_same(home: Path) -> None:
+@pytest.mark.parametrize("record", ["{", "[]", '{"files": [], "folders": 3}', "null"])
+def test_where_the_record_is_damaged_the_entries_go_all_the_same(home: Path, record: str) -> None:
     file = home / ".claude" / "settings.json"
     file.parent.mkdir()
     file.write_text(ODD)
     hooks(home, "install", "claude", "--yes")
-    (home.parent / "mulligan" / "hooks_installed.json").write_text("{")
+    (home.parent / "mulligan" / "hooks_installed.json").write_text(record)
     hooks(home, "uninstall", "--yes")
     assert json.loads(file.read_text()) == json.loads(ODD)
 

@@ -72,6 +72,8 @@ def test_a_search_for_several_words_only_looks() -> None:
         ("npm run lint & npm test", []),
         ("git commit -m 'a && b' && git push", ["git commit -m 'a && b'", "git push"]),
         ("npm run lint", ["npm run lint"]),
+        ("npm ci && cd api && npm run lint", ["npm ci"]),
+        ("npm ci && cd api", ["npm ci"]),
     ],
 )
 def test_a_line_that_works_says_what_of_it_has_worked(line: str, worked: list[str]) -> None:
@@ -112,6 +114,40 @@ def test_a_check_of_style_goes_with_what_fixes_it_whatever_it_found(then: tuple[
 )
 def test_else_a_check_of_style_that_names_nothing_teaches_nothing(then: tuple[tuple[str, str, bool], ...]) -> None:
     calls = [call(str(n), "Bash", *one) for n, one in enumerate((FOUND, *then))]
+    assert list(find(State("claude", "s"), calls)[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "between", "fixer"),
+    [
+        ("npm run lint", ["npm run lint:fix", "sed -i s/a/b/ x.ts"], ""),
+        ("npm run lint", ["npm run lint:fix", "cat > a.ts <<'E'\nx\nE"], ""),
+        ("npm run check", ["npm audit fix"], ""),
+        ("npm run check", ["npm run db:fix"], ""),
+        ("cargo check", ["cargo fix --allow-dirty"], ""),
+        ("docker ps --format x", ["docker run fix"], ""),
+        ("kubectl diff --check", ["kubectl apply -f fix.yml"], ""),
+        ('git commit -m "style: x"', ["git checkout -b fix/x"], ""),
+        ("python check.py", ["python fix.py"], ""),
+        ("python -m check", ["python deploy.py --apply"], ""),
+        ("node scripts/check.js", ["node scripts/migrate.js --write"], ""),
+        ("terraform fmt -check", ["terraform fmt"], "terraform fmt"),
+        ("make lint", ["make format"], "make format"),
+        ("yarn format:check", ["yarn format"], "yarn format"),
+        ("npx prettier --check .", ["npx prettier --write ."], "npx prettier --write ."),
+        ("ruff check", ["ruff check --fix"], "ruff check --fix"),
+    ],
+)
+def test_a_fixer_is_the_tool_of_the_check(check: str, between: list[str], fixer: str) -> None:
+    failed = (check, "\n", True)
+    found = habits(failed, *((step, "", False) for step in between), (check, "ok", False))
+    assert found == ([f"fails: {check}\nworks after:\n  {fixer}"] if fixer else [])
+
+
+@pytest.mark.parametrize("line", ['git commit -m "a && npm test"', "npm test || npm test --silent", "echo npm test"])
+def test_a_test_that_is_only_named_or_may_have_failed_ends_nothing(line: str) -> None:
+    events = (("npm test", "Error: Cannot find module 'x'", True), ("npm ci", "", False), (line, "ok", False))
+    calls = [call(str(n), "Bash", *one) for n, one in enumerate(events)]
     assert list(find(State("claude", "s"), calls)[1]) == []
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from mulligan.sessions.commands import changes_nothing, parts
+from mulligan.sessions.commands import HEREDOC, changes_nothing, parts, written
 
 DEPTH = 4
 """Shells in shells that are looked into."""
@@ -37,8 +37,22 @@ _THROUGH = frozenset(
     )
 )
 """Before a command, and the command is the same. What runs it elsewhere (`uv run`, `docker exec`) makes it another."""
+_TAKES = {
+    "sudo": "-u -g -h -p -C -U -D -R -T --user --group --chdir",
+    "doas": "-u -C",
+    "env": "-u -C --unset --chdir",
+    "timeout": "-k -s --kill-after --signal",
+    "nice": "-n --adjustment",
+    "ionice": "-c -n -p",
+    "time": "-f -o",
+    "exec": "-a",
+    "xargs": "-a -I -n -P -L -s -d -E --arg-file --max-args --max-procs --delimiter",
+    "stdbuf": "-i -o -e",
+}
+"""Their options that take the next word."""
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
-_INNER = re.compile(r"`([^`]*)`")
+_INNER = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`|(?<!\\)\$\(([^()]*)\)")
+_DURATION = re.compile(r"[\d.]+[smhd]?")
 _WITH_VALUE = frozenset(
     (
         *(
@@ -68,7 +82,9 @@ _SAME = (
     (("git", "commit"), "-n", "--no-verify"),
     (("rm",), "-r", "--recursive"),
     (("rm",), "-R", "--recursive"),
+    (("rm",), "-R", "-r"),
     (("rm",), "-f", "--force"),
+    (("docker", "compose", "down"), "-v", "--volumes"),
     (("npm",), "-g", "--global"),
     (("pip",), "-U", "--upgrade"),
 )
@@ -95,14 +111,18 @@ def stops(pattern: str, command: str, *, shell: bool = True) -> bool:
         return False
     if not shell:
         return is_path(wanted) and _lies_in(command, wanted[0])
-    return any(_meets(wanted, words) for words in _commands(command, DEPTH))
+    path = is_path(wanted)
+    return any(_meets(wanted, words, path) for words in _commands(command, DEPTH)) or (
+        path and any(_lies_in(file, wanted[0]) for file in written(command))
+    )
 
 
 def _commands(line: str, depth: int) -> Iterator[tuple[str, ...]]:
     """The commands of a line as their words, also those that a shell is given as a text."""
-    inner = list(_INNER.findall(re.sub(r"'[^']*'", "", line))) if "`" in line else []
+    inner = ["".join(both) for both in _INNER.findall(re.sub(r"'[^']*'", "", HEREDOC.sub("", line)))]
     for words in parts(line):
         yield words
+        yield from (words[n + 1 :] for n, word in enumerate(words) if word in ("-exec", "-execdir", "-ok"))
         program = _name(words[0]) if words else ""
         if program == "eval":
             inner.append(" ".join(words[1:]))
@@ -121,21 +141,36 @@ def _name(word: str) -> str:
     return word.lstrip("`").rpartition("/")[2]
 
 
-def _meets(wanted: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether one command is what the pattern names."""
-    if len(wanted) == 1 and _ASSIGNED.match(wanted[0]):
-        return wanted[0] in words
+def _through(words: Sequence[str]) -> Sequence[str]:
+    """The command that a program such as `sudo` runs: without its options, their values, variables and durations."""
+    takes = _TAKES.get(_name(words[0]), "").split()
+    if _name(words[0]) == "command" and {"-v", "-V"} & set(words[1:2]):
+        return ()
+    at = 1
+    while at < len(words) and (words[at][:1] == "-" or _ASSIGNED.match(words[at]) or _DURATION.fullmatch(words[at])):
+        at += 2 if words[at] in takes else 1
+    return words[at:]
+
+
+def _meets(wanted: Sequence[str], words: Sequence[str], path: bool) -> bool:
+    """Whether one command is what the pattern names. path: the pattern is a path."""
     at = 0
     while at < len(words) and _ASSIGNED.match(words[at]):
         at += 1
+    if len(wanted) == 1 and _ASSIGNED.match(wanted[0]):
+        of_text = words[at:] and words[at] != "env" and changes_nothing(" ".join(words[at:]))
+        return wanted[0] in (words[:at] if of_text else words)
     words = words[at:]
     if not words:
         return False
-    if is_path(wanted):
-        return any(_lies_in(value, wanted[0]) for word in words for value in (word, word.rpartition("=")[2]))
+    if path:
+        named = () if words[0] in ("echo", "printf") else words
+        return any(_lies_in(value, wanted[0]) for word in named for value in (word, word.rpartition("=")[2]))
     if _name(words[0]) in _THROUGH and words[0] != wanted[0]:
-        return any(_meets(wanted, words[n:]) for n in range(1, len(words)) if not words[n].startswith("-"))
+        return _meets(wanted, _through(words), path)
     flags = [word for word in wanted if word.startswith("-")]
+    if _name(words[0]) in ("npm", "pnpm", "bun"):
+        words = [words[0], *("install" if word == "i" else word for word in words[1:])]
     if wanted[0].startswith("-"):  # a flag alone: what only looks may look for it
         return not changes_nothing(" ".join(words)) and _has(flags, words, wanted)
     program = words[0] if "/" in wanted[0] else _name(words[0])
@@ -167,8 +202,10 @@ def _has(flags: Sequence[str], words: Sequence[str], wanted: Sequence[str]) -> b
     """Whether a command has each of these flags, before a `--`."""
     end = words.index("--") if "--" in words else len(words)
     own = {word.partition("=")[0] if word.startswith("--") else word for word in words[1:end] if word.startswith("-")}
-    own |= {word for word in words[1:end] if word.startswith("--")}
+    own |= {word for word in words[1 : end + 1] if word.startswith("--")}
     name = _name(words[0])
+    if (name, *words[1:2]) == ("git", "push") and any(word[0:1] == "+" for word in words):
+        own.add("--force")
     if name not in _LONG:
         own |= {f"-{letter}" for word in own if re.fullmatch(r"-[A-Za-z]{2,4}", word) for letter in word[1:]}
     for start, short, long in _SAME:

@@ -368,9 +368,14 @@ def _kept() -> dict[str, Any]:
     """Of each file that was written what gives it back, and the folders that were made, each before those it is in."""
     try:
         kept = json.loads(_read(_kept_file()) or "{}")
-    except ValueError:  # damaged: then only entries are taken out
+    except ValueError:
         kept = {}
-    return {"files": {}, "folders": [], **kept}
+    fields: dict[str, Any] = cast(dict[str, Any], kept) if isinstance(kept, dict) else {}
+    noted, made = fields.get("files"), fields.get("folders")  # damaged: then only entries are taken out
+    return {
+        "files": noted if isinstance(noted, dict) else {},
+        "folders": made if isinstance(made, list) else [],
+    }
 
 
 def _emptied(folder: Path) -> bool:

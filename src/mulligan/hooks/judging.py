@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import dropwhile
 from typing import Any, cast
 
 from mulligan.bank.learn.screening import flags_of
 from mulligan.core.records import Json, Lesson
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import is_shell
-from mulligan.sessions.commands import only_looks, plain, short
+from mulligan.sessions.commands import only_looks, parts, plain, short
 from mulligan.sessions.corrections import lasts
 from mulligan.sessions.events import SHOWN
 from mulligan.sessions.pairs import Found, error_lines, evidence, mend_key, short_digest
@@ -28,7 +29,7 @@ from mulligan.sessions.signature import causes, keys
 from mulligan.text.formatting import fenced
 from mulligan.text.plain import one_line
 from mulligan.text.safeguards import going_around, patterns
-from mulligan.text.secrets import Masks
+from mulligan.text.secrets import MASK, Masks
 
 FACTS = 3
 """Facts of one answer that are kept."""
@@ -44,7 +45,10 @@ _SOON = 3
 """Events after a failure among which the agent says its cause."""
 _USER, _AGENT, _CAUSE = 400, 220, 200
 """Characters that are told of what the user said, of what the agent said, and of a line of an error."""
-_QUOTED = re.compile(r"`([^`\n]+)`")
+_QUOTED = re.compile(r"`([^`\n]+)`|[\"“]([^\"”\n]*\w [^\"”\n]+)[\"”]|(?<!\w)['‘]([^'‘’\n]*\w [^'‘’\n]+)['’](?!\w)")
+"""What is quoted: in backticks, or several words."""
+_TAG = re.compile(r"</?(?:system|assistant|user|human|lessons?|instructions?|tools?|function\w*)\b", re.IGNORECASE)
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
 _VERDICTS = {"yes": True, "no": False}
 
 SCHEMA: Json = {
@@ -111,8 +115,8 @@ def account_of(agent: str, session: str, events: Sequence[Turn], lessons: Sequen
     text = fenced(masks.text("\n".join(lines)))
     if drawn:
         text += "\n\nRules drew these lessons from it:\n\n" + fenced(masks.text("\n".join(drawn)))
-    parts = [(one.command, one.output) if one.is_call else (one.text,) for one in told.values()]
-    whole = masks.text("\n".join(text for both in parts for text in both))
+    each = [(one.command, one.output) if one.is_call else (one.text,) for one in told.values()]
+    whole = masks.text("\n".join(text for both in each for text in both))
     return Account(agent, session, masks, _asked().format(account=text), whole, told, after, named)
 
 
@@ -195,9 +199,12 @@ def believable(sentence: str, within: str) -> str:
     """A sentence as it may be kept; "" where it says too much or too little, does not pass the screening of lessons, or
     has a command in backticks that does not stand in the evidence."""
     sentence = one_line(sentence, SENTENCE + 1)
-    if not 12 <= len(sentence) <= SENTENCE or flags_of(sentence):
+    if not 12 <= len(sentence) <= SENTENCE or flags_of(sentence) or _TAG.search(sentence):
         return ""
-    return "" if any(not _stands(code, within) for code in _QUOTED.findall(sentence)) else sentence
+    if MASK in sentence or sentence.count("`") % 2:
+        return ""
+    quoted = ("".join(each) for each in _QUOTED.findall(sentence))
+    return "" if any(not _stands(words, within) for words in quoted) else sentence
 
 
 def _fact(account: Account, given: Mapping[str, Any], by: str) -> Found | None:
@@ -239,34 +246,42 @@ def _overcome(
         return None
     if int(text["helped"][1:]) < int(text["failed"][1:]):
         return None
-    command, whole = account.masks.text(failed.command), account.masks.text(helped.command)
+    whole = account.masks.text(helped.command)
     if is_shell(helped.tool, account.agent):
-        step = text.get("command") or plain(whole)
-        if not _stands(step, whole) or going_around(whole) or len(step) < 3:
+        step = text.get("command") or account.masks.text(plain(helped.command))
+        if not _stands(step, whole) or not _whole(step, whole) or going_around(whole) or len(step) < 3:
             return None
         step = short(step, SHOWN)
     else:
         step = one_line(f"{CHANGE}{whole}: {account.masks.text(helped.output)}", SHOWN)
     if going_around(step):
         return None
-    fails, works = short(plain(command), SHOWN), _program(step) == _program(plain(command))
+    core = account.masks.text(plain(failed.command))
+    fails, works = short(core, SHOWN), _program(step) == _program(core)
     named = causes(account.masks.text(failed.output))
     causing = [f"  {line}" for line in error_lines(failed.output, named, account.masks)]
     steps = [f"works: {step}"] if works else lines_of((step,))
     return Found(
         title=sentence,
         content="\n".join([f"fails: {fails}", *causing, *steps]),
-        description=f"When {one_line(plain(command), 80)} fails with this error.",
+        description=f"When {one_line(core, 80)} fails with this error.",
         errors=keys(failed.output),
         mends={mend_key(step): step},
         seen={
             **_seen(account, [failed.id, helped.id], helped.at or failed.at),
-            "command": one_line(plain(command), SHOWN),
+            "command": one_line(core, SHOWN),
             "fails": evidence(failed.output, account.masks),
             "works": evidence(helped.output, account.masks),
         },
         judged=judged,
     )
+
+
+def _whole(step: str, line: str) -> bool:
+    """Whether what was copied of a line begins where its commands begin, and runs nothing that is half a command."""
+    lines = [list(words) for words in parts(line)]
+    lines += [list(dropwhile(_ASSIGNED.match, words)) for words in lines]
+    return all(any(words[: len(one)] == list(one) for words in lines) for one in parts(step))
 
 
 def _program(command: str) -> str:

@@ -29,7 +29,7 @@ _BEFORE = re.compile(
 _AFTER = re.compile(r"\s*(?:\d?>&\d|\d?>\s*/dev/null|&>\s*\S+)\s*$")
 _FOLDER = re.compile(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
 _SET = re.compile(r"(?<!\S)(\w+=[^\s;&]*)")
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", re.DOTALL)
+HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", re.DOTALL)
 _MESSAGE = re.compile(
     r"(?<!\S)(-m|--message|--body|--title|--description|-b|-t)[ =]+"
     r"""("\$\([^)]*\)"|"(?:[^"\\]|\\.){24,}"|'[^']{24,}')"""
@@ -51,7 +51,7 @@ _LONGEST = 4000
 def parts(command: str) -> list[tuple[str, ...]]:
     """The commands of a line, each as its words without quotes; where output goes is left out."""
     found: list[list[str]] = [[]]
-    for token in _TOKEN.finditer(_HEREDOC.sub("", command[:_LONGEST].replace("\\\n", " "))):
+    for token in _TOKEN.finditer(HEREDOC.sub("", command[:_LONGEST].replace("\\\n", " "))):
         if token["end"]:
             found.append([])
         elif token["word"]:
@@ -61,7 +61,7 @@ def parts(command: str) -> list[tuple[str, ...]]:
 
 def written(command: str) -> list[str]:
     """The files that a line writes its output to."""
-    text = _HEREDOC.sub("", command[:_LONGEST])
+    text = HEREDOC.sub("", command[:_LONGEST])
     targets = (token["to"].lstrip("0123456789&").lstrip(">").strip() for token in _TOKEN.finditer(text) if token["to"])
     return [path for path in targets if path and path[0] not in "&<" and path != "/dev/null"]
 
@@ -76,17 +76,21 @@ def plain(command: str) -> str:
 
 def chained(command: str) -> list[str]:
     """The commands, plain, that have worked where a line of them does: those joined by `&&`. Of one before a pipe the
-    line does not say it; a line with other joints says nothing of any."""
+    line does not say it, one after a later `cd` is another folder's; a line with other joints says nothing of any."""
     found, start, piped = list[str](), 0, False
-    for token in _TOKEN.finditer(command[:_LONGEST]):
-        if token["end"] == "&&":
-            found += [] if piped else [plain(command[start : token.start()])]
-            start, piped = token.end(), False
-        elif token["end"] == "|":
+    for end in (token for token in _TOKEN.finditer(command[:_LONGEST]) if token["end"]):
+        if end["end"] == "&&":
+            one = command[start : end.start()].strip()
+            if found and re.match(r"(?:cd|pushd)\b", one):
+                return found
+            found += [] if piped else [plain(one)]
+            start, piped = end.end(), False
+        elif end["end"] == "|":
             piped = True
-        elif token["end"]:
+        else:
             return []
-    return [*found, *([] if piped else [plain(command[start:])])]
+    last = command[start:_LONGEST].strip()
+    return [*found, *([] if piped or (found and re.match(r"(?:cd|pushd)\b", last)) else [plain(last)])]
 
 
 def variables(command: str) -> list[str]:
@@ -118,7 +122,7 @@ def hides_its_end(command: str) -> bool:
 
 def short(command: str, most: int) -> str:
     """A command on a line, without the text of messages and here-documents."""
-    return one_line(_MESSAGE.sub(r"\1 …", _HEREDOC.sub("", command)), most)
+    return one_line(_MESSAGE.sub(r"\1 …", HEREDOC.sub("", command)), most)
 
 
 def differences(failed: str, works: str, most: int) -> tuple[str, str]:

@@ -36,7 +36,16 @@ def _holds() -> tuple[re.Pattern[str], re.Pattern[str]]:
 @cache
 def _words() -> list[dict[str, Any]]:
     text = files("mulligan.sessions").joinpath("corrections.toml").read_text("utf-8")
-    return list(tomllib.loads(text).values())
+    languages = tomllib.loads(text).values()
+    filled = ((one, f"(?:{one['work']})") for one in languages)
+    return [
+        {
+            **one,
+            "says": [each.replace("<work>", work) for each in one["says"]],
+            "then": one["then"].replace("<work>", work),
+        }
+        for one, work in filled
+    ]
 
 
 def correction_in(text: str) -> str:

@@ -19,7 +19,17 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Json, Lesson, Origin
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import is_shell
-from mulligan.sessions.commands import chained, differences, folder, hides_its_end, only_looks, plain, short, variables
+from mulligan.sessions.commands import (
+    chained,
+    differences,
+    folder,
+    hides_its_end,
+    only_looks,
+    parts,
+    plain,
+    short,
+    variables,
+)
 from mulligan.sessions.corrections import correction_in, lasts
 from mulligan.sessions.events import SHOWN
 from mulligan.sessions.remedies import (
@@ -60,6 +70,8 @@ _WORD = re.compile(r"[A-Za-z]+")
 _SOON = 3
 """Things that happen after a failure among which the agent may say its cause."""
 _TESTS = re.compile(r"\b(pytest|unittest|jest|vitest|mocha|rspec|phpunit|cargo test|go test|npm test|tox|nox|ctest)\b")
+_TALKS = re.compile(r"(?:git|gh|echo|printf)\s")
+"""Commands whose words are texts."""
 
 
 @dataclass(frozen=True)
@@ -498,6 +510,10 @@ def _same(one: Open, core: str) -> bool:
     command, failed = one_mask(core), one_mask(one.command)
     if command == failed or failed in chained(command):
         return True
+    if "||" in command or all(
+        _TALKS.match(" ".join(words)) for words in parts(command) if _TESTS.search(" ".join(words))
+    ):
+        return False  # what it runs may have failed, or is only named in a text
     if not (ran := _TESTS.search(failed)) or not (again := _TESTS.search(command)) or ran[0] != again[0]:
         return False
     targets, now = (_targets(text[match.end() :]) for text, match in ((failed, ran), (command, again)))

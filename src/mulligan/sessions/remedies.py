@@ -177,7 +177,23 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
 
 def checks_style(command: str) -> bool:
     """Whether a command looks for what a tool may fix by itself, such as `npm run lint`."""
-    return bool(_any("style").search(command))
+    return any(_of_style(one) for one in parts(command))
+
+
+def _of_style(words: Sequence[str]) -> bool:
+    named = [_base(words[0]), *(word for word in words[1:] if not _is_flag(word))]
+    return not _any("no_style").fullmatch(named[0]) and any(map(_any("style").fullmatch, named))
+
+
+def _fixes_style(words: Sequence[str]) -> bool:
+    """Whether a command lets a tool fix what it found: by its name behind the program, or by an option."""
+    if any(map(_any("accepts").search, words)):
+        return False
+    at = 2 if words[1:2] and words[1] in _RUNNERS else 1
+    named = next((word for word in words[at:] if not _is_flag(word)), "")
+    return bool(_any("fixers").fullmatch(named)) or (
+        _of_style(words) and any(map(_any("fix_options").fullmatch, words))
+    )
 
 
 def fixer_in(steps: Sequence[str], failed: str) -> str:
@@ -188,8 +204,10 @@ def fixer_in(steps: Sequence[str], failed: str) -> str:
         if step.startswith(CHANGE):
             return ""
         for one in parts(step):
-            if _any("fixes").search(" ".join(one)) and any(one[0] == other[0] for other in parts(failed)):
+            if _fixes_style(one) and any(one[0] == other[0] for other in parts(failed)):
                 return one_line(" ".join(one), 200)
+        if written(step) or any(_any("edits").match(" ".join(one)) for one in parts(step)):
+            return ""
     return ""
 
 

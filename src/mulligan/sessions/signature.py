@@ -82,7 +82,8 @@ _SUMMARY = re.compile(
     | failed\ to\ push\ some\ refs | ^[$>]\s
     | \blifecycle\ script\b | ^\W*build\ failed\b | script\ failed\ \(code | \b(?:error\ during|failed\ with)\ \w+:$
     | execution\ failed\ for\ task
-    | the\ dependencies\ of\ task | linker\ command\ failed | \bld\ returned\b | validation\ errors?\ for\ \S+$
+    | the\ dependencies\ of\ task | linker\ command\ failed | \blinking\ with\ \S+\ failed
+    | \bld\ returned\b | validation\ errors?\ for\ \S+$
     | ^npm\ error\ (?:code|errno|syscall|path|cwd)\b | \.{5,}\s*\(?(?:failed|passed|skipped)
     | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
     """
@@ -106,6 +107,11 @@ _BEFORE_CAUSE = re.compile(
     r"|(?:\w+::)+\w+:\s+|(?:package|imports)\s+)+"
 )
 """What stands before the cause: by whom it is said, and its kind."""
+_NO_COMMAND = re.compile(
+    r"(?:\w*sh: )?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?not found$|command not found: (\S+)$)"
+)
+"""What shells say, each in its own words."""
+_THREAD = re.compile(r'^Exception in thread "[^"]*" ')
 _IMPORTER = re.compile(r"\s(?:from|imported by) '[\w.-]+\.(?:[cm]?[jt]sx?|py|vue|svelte)'[.]?$")
 _BOX = re.compile(r"^\s*[│┃╷╵⨯✗✘×]\s?")
 _AT_PLACE = re.compile(r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:?\s")
@@ -248,6 +254,9 @@ def _cause_lines(output: str) -> list[str]:
 
 def _core(cause: str) -> str:
     """The sentence of a cause that says what is wrong, without what stands before and behind it."""
+    if absent := _NO_COMMAND.match(cause):
+        return f"{absent[1] or absent[2]}: command not found"
+    cause = _THREAD.sub("", cause)
     behind = _IMPORTER.sub("", _BEFORE_CAUSE.sub("", cause))
     core = behind if len(behind.split()) > 3 else cause
     for end in re.finditer(r"(?<=[\w'\")>])[.;]\s", core):
@@ -274,7 +283,7 @@ def keys(output: str) -> tuple[str, ...]:
     about, named = causes(output), signature(output)
     at_places = " ".join(line for line in _lines(output) if _AT_PLACE.match(line))
     codes = list(dict.fromkeys(_RULE_CODE.findall(" ".join((*about, at_places)))))[:CAUSES]
-    whole = "" if named and all(map(_SUMMARY.search, named)) else digest(named)
+    whole = "" if named and all(_SUMMARY.search(line.replace("#", "1")) for line in named) else digest(named)
     each = (digest((one,)) for one in (*about, *map(_core, about), *codes))
     return tuple(dict.fromkeys(filter(None, (whole, *each))))
 
