@@ -38,7 +38,7 @@ def with_store(work: Callable[[Store], Awaitable[T]]) -> T:
 
 @click.group(cls=Group)
 def strategies() -> None:
-    """Show or reset what adaptive strategies have learned."""
+    """Show or reset what strategies have counted."""
 
 
 @strategies.command()
