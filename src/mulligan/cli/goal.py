@@ -80,6 +80,11 @@ def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json:
 def goals_in_use() -> Generator[None]:
     """Raises `StoreError` where the record of goals cannot be read or written."""
     try:
+        os.makedirs(home_path(), exist_ok=True)
+    except OSError as error:
+        why = f"{home_path()} cannot be made: {error.strerror}"
+        raise StoreError(f"Mulligan's folder {why}. Name another in MULLIGAN_HOME.") from error
+    try:
         yield
     except sqlite3.Error as error:
         raise StoreError(f"The record of goals in {home_path()} cannot be used: {error}.") from error

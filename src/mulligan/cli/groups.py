@@ -42,7 +42,8 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.list_commands(ctx) and not args[0].startswith("-") and not ctx.resilient_parsing:
+        known = args[0] in self.list_commands(ctx) or self.get_command(ctx, args[0])
+        if not known and not args[0].startswith("-") and not ctx.resilient_parsing:
             near = " or ".join(map(repr, self.suggestions(ctx, args[0])))
             ctx.fail(f"No such command {args[0]!r}.{f' Did you mean {near}?' if near else ''}")
         return super().resolve_command(ctx, args)

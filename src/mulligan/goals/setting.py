@@ -179,6 +179,7 @@ def pause(goals: Goals, goal: Row, who: str) -> None:
 
 def resume(goals: Goals, goal: Row, who: str) -> None:
     """Go on with a goal that is paused, or that has ended for a session: tries count anew."""
+    goals.leave(goal.id)
     sync(goals, goal.id)
     goals.change(goal.id, ACTIVE, who)
 
