@@ -24,8 +24,10 @@ class Goal(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            error.message += ' A check of several words stands in quotation marks: mulligan goal "pytest -q".'
-            raise
+            quote = 'A check of several words stands in quotation marks: mulligan goal "pytest -q".'
+            raise click.NoSuchOption(
+                error.option_name, f"{error.message} {quote}", error.possibilities, error.ctx
+            ) from None
 
 
 @click.command(cls=Goal, short_help="Let an agent's turn end when a check passes.")
