@@ -1,6 +1,6 @@
 """Mulligan: second tries for language agents that have learned from the first.
 
-    episode = await mulligan.solve("Write a function add(a, b).", tests="tests.py", model="local", trials=4)
+    episode = await mulligan.solve("Write a function add(a, b).", tests="tests.py", model="local", tries=4)
     print(episode.best.attempt.output)
 
 Everything named here is imported when it is first used, so that `import mulligan` costs next to nothing.

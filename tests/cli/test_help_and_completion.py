@@ -184,3 +184,9 @@ def test_the_examples_are_commands_that_parse() -> None:
 def test_a_short_flag_means_the_same_in_each_command(mulligan: Run, short: str, long: str) -> None:
     for command in (("solve",), ("bench", "run")):
         assert f"{short}, {long} " in mulligan(*command, "--help").out
+
+
+def test_a_command_that_was_removed_or_moved_says_so(mulligan: Run) -> None:
+    assert "It was removed" in mulligan("memory", "kinds").err
+    assert "It was removed" in mulligan("memory", "import-config", "x").err
+    assert "Name the coding agent" in mulligan("hooks", "prove", "tasks.toml").err

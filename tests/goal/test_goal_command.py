@@ -101,3 +101,39 @@ def test_a_prompt_words_a_goal(line: str, check: str, trials: int, protect: tupl
 def test_a_prompt_that_words_none_says_why(line: str) -> None:
     with pytest.raises(InvalidInput):
         wished(line)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["pytest", "-q"], 'A check of several words stands in quotation marks: mulligan goal "pytest -q".'),
+        (["check.sh"], "It is a file here: write ./check.sh."),
+        (["no-such-runner -q"], "Install it, or write its path."),
+        (["python3 check.py", "--tests", "check.py"], "A command or --tests FILE judges, not both"),
+        (["python3 check.py", "--tries", "0"], "--tries is at least 1"),
+    ],
+)
+def test_what_is_no_goal_is_said_before_anything_else(home: Path, place: Folder, words: list[str], said: str) -> None:
+    if agent_above():
+        pytest.skip("needs a terminal that no coding agent has started")
+    place.write("check.sh", "exit 1\n")
+    ended = CliRunner().invoke(cli, ["goal", *words])
+    assert said in f"{ended.exception} {ended.output}"
+    assert "outside the agent's sandbox" not in ended.output
+
+
+def test_a_check_that_takes_too_long_at_the_start_is_named(home: Path, place: Folder) -> None:
+    if agent_above():
+        pytest.skip("needs a terminal that no coding agent has started")
+    said = CliRunner().invoke(cli, ["goal", "sleep 60", "--check-seconds", "0.5"]).stderr
+    assert "The check was stopped after 0.5 seconds. --check-seconds gives it more." in said
+
+
+def test_an_option_that_a_prompt_does_not_have_is_named() -> None:
+    with pytest.raises(InvalidInput, match="--maximise is no option of /mulligan-goal"):
+        wished("--maximise x pytest -q")
+
+
+def test_a_home_that_cannot_be_made_is_named(place: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_HOME", str(place.path / "words.txt" / "home"))
+    assert "Name another in MULLIGAN_HOME." in str(CliRunner().invoke(cli, ["goal"]).exception)

@@ -6,12 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from forged import BEYOND, COMMANDS, ENVIRONMENT, FILES, KINDS, UNPROTECTED
+from forged import BEYOND, COMMANDS, EDIT, ENVIRONMENT, FILES, HIDDEN, KINDS, UNPROTECTED
 from goal_kit import Folder, folder
 
 PROTECT = ("tests", "check.sh", "pyproject.toml")
 WAYS = [(kind, n, script) for kind, scripts in KINDS.items() for n, script in enumerate(scripts)]
-QUICK = {("edits the tests", 0), ("ends the process with 0", 1), ("puts a runner of its own before the real one", 1)}
+QUICK = {
+    ("edits the tests", 0),
+    ("ends the process with 0", 1),
+    ("puts a runner of its own before the real one", 1),
+    ("changes what git gives", 2),
+}
 
 
 @pytest.fixture
@@ -47,6 +52,29 @@ def test_fewer_tests_than_at_the_start_are_no_success(wrong: Folder, script: str
     said = claims(wrong, script)
     assert wrong.now().state == "active", said
     assert wrong.tries()[0][1] is not True
+
+
+@pytest.mark.parametrize(("name", "script"), HIDDEN.items())
+def test_a_file_that_git_does_not_look_at_is_named(wrong: Folder, name: str, script: str) -> None:
+    wrong.goal("sh check.sh")
+    assert name in claims(wrong, script)
+
+
+def test_without_the_state_of_the_start_nothing_passes(wrong: Folder) -> None:
+    wrong.goal("sh check.sh")
+    said = claims(wrong, f"rm -rf .git; {EDIT}")
+    assert wrong.tries() == [(1, None, False)], said
+    assert "nobody knows what has changed" in said
+
+
+def test_a_command_of_the_agent_that_calls_the_hook_sets_no_goal(
+    wrong: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong.goal("sh check.sh")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    for line in ("clear", "pause", "true"):
+        assert "Only a person sets a goal" in wrong.prompt(f"/mulligan-goal {line}")
+    assert (wrong.now().state, wrong.now().label) == ("active", "sh check.sh")
 
 
 @pytest.mark.slow

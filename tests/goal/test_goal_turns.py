@@ -278,6 +278,23 @@ def test_it_is_an_episode(place: Folder) -> None:
     assert "+bad-one" in str(episode), "what differed is the attempt"
 
 
+def test_a_resumed_goal_leaves_no_run_open(place: Folder) -> None:
+    goal = place.goal()
+    place.prompt()
+    place.write("words.txt", "bad-one\n")
+    place.stop()
+    run = place.work().episode
+    with Goals() as goals:
+        resume(goals, place.now(), "person")
+
+    async def stopped() -> str:
+        async with open_store(goal.settings["store"]) as store:
+            stop = (await store.load(f"{run}.1")).stop
+            return stop.detail if stop else ""
+
+    assert asyncio.run(stopped()) == "resumed with new tries"
+
+
 def test_what_is_shown_stays_within_its_bound_and_cannot_end_our_tags(place: Folder) -> None:
     noisy = (
         "import sys\nprint('x' * 99 + '\\n' * 1)\n"

@@ -17,9 +17,24 @@ from mulligan.core.home import home_path
 ACTIONS = ("pause", "resume", "clear", "check")
 
 
-@click.command(short_help="Let an agent's turn end when a check passes.")
+class Goal(click.Command):
+    """Says of an option that it does not know how a check of several words is written."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            quote = 'A check of several words stands in quotation marks: mulligan goal "pytest -q".'
+            raise click.NoSuchOption(
+                error.option_name, f"{error.message} {quote}", error.possibilities, error.ctx
+            ) from None
+
+
+@click.command(cls=Goal, short_help="Let an agent's turn end when a check passes.")
 @click.argument("words", nargs=-1, metavar="[CHECK | pause | resume | clear | check]")
-@click.option("--trials", "--tries", type=int, default=5, show_default=True, help="Tries of a session at most.")
+@click.option(
+    "--tries", "--trials", "trials", type=int, default=5, show_default=True, help="Tries of a session at most."
+)
 @click.option("--max-seconds", type=float, metavar="N", help="Seconds that a session may work on it.")
 @click.option("--check-seconds", type=float, default=600.0, show_default=True, help="Seconds that the check may take.")
 @click.option(
@@ -67,6 +82,11 @@ def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json:
 def goals_in_use() -> Generator[None]:
     """Raises `StoreError` where the record of goals cannot be read or written."""
     try:
+        os.makedirs(home_path(), exist_ok=True)
+    except OSError as error:
+        why = f"{home_path()} cannot be made: {error.strerror}"
+        raise StoreError(f"Mulligan's folder {why}. Name another in MULLIGAN_HOME.") from error
+    try:
         yield
     except sqlite3.Error as error:
         raise StoreError(f"The record of goals in {home_path()} cannot be used: {error}.") from error
@@ -98,11 +118,12 @@ def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
         given["sandbox"],
         not given["no_first_check"],
     )
-    say(WARNING)
     with Goals() as goals:
-        there = set_goal(goals, wish, folder, str(load().store), who)
+        there = set_goal(goals, wish, folder, str(load().store), who, begin=lambda: say(WARNING))
     first = there.first
     state = "" if not first else " It passes now." if first["passed"] else " It fails now, as it should."
+    if first and first["text"].startswith("The check was stopped"):
+        state = f" {first['text'].splitlines()[0]} --check-seconds gives it more."
     say(f"The goal of {there.folder} is: {there.label}.{state}")
     for line in holding:
         say(line)
@@ -117,7 +138,7 @@ def _act(action: str) -> int:
     with Goals() as goals:
         place, there = _here(goals)
         if there is None:
-            raise InvalidInput("There is no goal here.")
+            raise InvalidInput('There is no goal here. Set one: mulligan goal "pytest -q"')
         if action == "check":
             feedback = check_now(there, place.where(there), place.top)
             emit(f"{feedback.text}\n")

@@ -35,7 +35,7 @@ COMMANDS = {
     "fan-out": "Solve each task of the file TASKS, several at once, on this machine or many.",
     "memory": "The bank: search, change, import and export the lessons that agents have learned.",
     "store": "The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL.",
-    "strategies": "Show or reset what adaptive strategies have learned.",
+    "strategies": "Show or reset what strategies have counted.",
     "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.",
     "goal": "Let an agent's turn end when a check passes.",
     "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",

@@ -23,7 +23,7 @@ _kind = click.option("--kind", metavar="KIND", help="Only of this kind of task."
 
 @click.group(cls=Group)
 def strategies() -> None:
-    """Show or reset what adaptive strategies have learned."""
+    """Show or reset what strategies have counted."""
 
 
 @strategies.command()

@@ -282,7 +282,9 @@ def _found(command: str) -> str:
     """The command, by its whole path where it is a file of the user's. Raises `InvalidInput` when there is none."""
     path = os.path.abspath(command) if os.sep in command else command
     if shutil.which(path) is None:
-        raise InvalidInput(f"The check's command {command!r} is not found here, or may not be executed.")
+        near = os.path.isfile(command) and os.sep not in command
+        what = f"It is a file here: write ./{command}." if near else "Install it, or write its path."
+        raise InvalidInput(f"The check's command {command!r} is not found here, or may not be executed. {what}")
     return path
 
 

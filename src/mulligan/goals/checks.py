@@ -6,6 +6,7 @@ alone: whatever an agent has done to its own environment since counts nothing.
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 from mulligan.core.home import home_path
@@ -90,19 +91,29 @@ class Judge:
 
         own, start = f"{self._goal.id}.{os.urandom(4).hex()}", self._settings.get("start")
         state = states.keep(self._folder, f"{own}/state", self._index(own)) if start else None
-        self.diff = states.diff(self._folder, start, state) if start and state else ""
+        diff = states.diff(self._folder, start, state) if start and state else None
+        self.diff = diff or ""
         feedback = await self._run(begun, self._folder, before, self.diff)
         if feedback.passed and (why := self._fewer(feedback)):
             feedback = self._unknown(feedback, f"{why}, so the goal is not known to be reached")
-        elif feedback.passed and self._settings.get("protect") and start and state:
+        elif feedback.passed and start and (state is None or diff is None):
+            lost = "git has not the state of this tree now, or not that of when the goal was set"
+            feedback = self._unknown(feedback, f"nobody knows what has changed: {lost}")
+        elif feedback.passed and state and self._settings.get("protect"):
             feedback = await self._with_protected(own, feedback, before, state)
-        elif feedback.passed and self._settings.get("protect"):
-            feedback = self._unknown(
-                feedback, "the protected files cannot be put back: git keeps no state of this tree"
-            )
+        if feedback.passed and start and (hidden := self._steering(states.unseen(self._folder))):
+            note = f"git ignores files that a test run reads, so it is not known whether they changed: {hidden}"
+            feedback = replace(feedback, notes=(*feedback.notes, note))
         if state:
             states.drop(self._folder, own)
         return replace(feedback, source="goal")
+
+    def _steering(self, paths: Sequence[str]) -> str:
+        """Those of these files that a test run rests on."""
+        from mulligan.text.command_lines import split_line
+        from mulligan.text.runner_reports import test_files
+
+        return ", ".join(test_files(paths, split_line(self._settings["check"]))[:10])
 
     async def _run(self, begun: client.Begun, folder: str, before: Sequence[Any], diff: str = "") -> Feedback:
         """What the check says that runs in this folder."""
@@ -187,6 +198,10 @@ class Judge:
         try:
             place = await workspace.open(episode)
             async with workspace.protecting(episode) as changed:
+                known = self._settings.get("contents")
+                if known and known != contents(place.folder, self._settings["protect"]):
+                    why = "git gives the protected files otherwise than when the goal was set"
+                    return self._unknown(feedback, f"{why}: its settings, filters or records have changed")
                 verdict = await self._beside(place, before)
             if not verdict.passed:
                 as_it_is = await self._beside(place, before)
@@ -216,21 +231,27 @@ class Judge:
             return self._unknown(feedback, f"in a worktree it runs files of your own tree: {', '.join(outside[:3])}")
         return feedback
 
-    async def try_out(self) -> None:
-        """Raises `InvalidInput` where the check cannot judge in a worktree, which the goal's `protect` needs."""
+    async def try_out(self) -> str:
+        """The `contents` of what the goal protects, in a worktree.
+
+        Raises:
+            InvalidInput: the check cannot judge in a worktree.
+        """
         from mulligan.core.records import Episode, Task
         from mulligan.sandbox.local import LocalSandbox
         from mulligan.workspace.git_workspace import GitWorkspace
         from mulligan.workspace.preflight import tried
 
         if not self._settings.get("protect"):
-            return
+            return ""
         workspace = GitWorkspace(folder=self._folder, watch=False, protect=self._settings["protect"])
         episode: Episode = Episode(f"{self._goal.id}.1", Task(""))
         try:
-            await workspace.open(episode)
+            place = await workspace.open(episode)
+            found = contents(place.folder, self._settings["protect"])
             if self._settings["first_check"]:
                 await tried(workspace, episode, self._command(LocalSandbox(level=self._settings["sandbox"])))
+            return found
         finally:
             await workspace.close(episode)
 
@@ -238,6 +259,26 @@ class Judge:
         from pathlib import Path
 
         return Path(home_path(), f"goal-{own}.index")
+
+
+def contents(folder: str, names: Sequence[str]) -> str:
+    """A digest of files, and of all below folders, as they are on disk: what git says of them can be changed."""
+    found = hashlib.sha256()
+    for name in sorted(names):
+        top = os.path.join(folder, name)
+        below = [os.path.join(at, one) for at, inner, files in os.walk(top) for one in (*inner, *files)]
+        for path in sorted(below) or [top]:
+            if os.path.islink(path) or os.path.isfile(path):
+                found.update(f"{os.path.relpath(path, folder)}\0".encode(errors="surrogateescape"))
+                found.update(
+                    os.readlink(path).encode(errors="surrogateescape") if os.path.islink(path) else _read(path)
+                )
+    return found.hexdigest()
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def check_now(goal: Row, folder: str, top: str) -> Feedback:

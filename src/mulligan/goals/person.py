@@ -25,8 +25,14 @@ def agent_above(environ: Mapping[str, str] = os.environ) -> str:
     return next((f"it runs below {program} (process {pid})" for pid, program in _above() if program), "")
 
 
-def nested() -> str:
-    """What shows that the agent whose hook this is was itself started by a coding agent; "" for nothing."""
+def nested(agent: str, environ: Mapping[str, str] = os.environ) -> str:
+    """What shows that no person typed the prompt that this agent's hook reads; "" for nothing.
+
+    A coding agent started the agent's session, or the hook itself: Claude Code sets its variable for the commands of
+    the model, and not for hooks.
+    """
+    if agent == "claude" and environ.get("CLAUDECODE"):
+        return "a command of the agent has started this hook (the variable CLAUDECODE is set)"
     programs = list(_above())
     own = next((n for n, (_, program) in enumerate(programs) if program), len(programs))
     beyond = next((n for n in range(own, len(programs)) if not programs[n][1]), len(programs))

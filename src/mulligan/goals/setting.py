@@ -8,7 +8,7 @@ import secrets
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,20 +69,30 @@ def person_only(what: str, folder: str) -> str:
     return "person"
 
 
-def set_goal(goals: Goals, wish: Wish, folder: str, store: str, who: str, *, wait: float | None = None) -> Row:
+def set_goal(
+    goals: Goals,
+    wish: Wish,
+    folder: str,
+    store: str,
+    who: str,
+    *,
+    wait: float | None = None,
+    begin: Callable[[], None] = lambda: None,
+) -> Row:
     """Set the goal of a folder, in place of the one that it has, and run its check once.
 
     Args:
         store: the address of the store in which its episodes are recorded.
         who: see `person_only`.
         wait: seconds to wait for the first check; None: as long as it may take.
+        begin: called where nothing speaks against the goal so far, before the check runs.
 
     Raises:
         InvalidInput: it cannot be a goal; what stood there before stays.
     """
     place = Place(folder)
     if wish.trials < 1 or wish.seconds <= 0 or (wish.max_seconds is not None and wish.max_seconds <= 0):
-        raise InvalidInput("--trials is at least 1, and seconds are above 0.")
+        raise InvalidInput("--tries is at least 1, and --max-seconds and --check-seconds are above 0.")
     id = secrets.token_hex(6)
     check, label = _check(wish, id, place)
     _check_protected(wish.protect, place)
@@ -91,6 +101,18 @@ def set_goal(goals: Goals, wish: Wish, folder: str, store: str, who: str, *, wai
         raise InvalidInput(
             f"--protect puts files back with git, and no state of {place.folder} can be kept: `git status`."
         )
+    settings = {
+        "check": check,
+        "trials": wish.trials,
+        "max_seconds": wish.max_seconds,
+        "seconds": wish.seconds,
+        "protect": list(wish.protect),
+        "sandbox": wish.sandbox,
+        "first_check": wish.first_check,
+        "start": start,
+        "store": store,
+        **({} if wish.at_least is None else {"at_least": wish.at_least}),
+    }
     goal = {
         "id": id,
         "folder": place.folder,
@@ -98,22 +120,12 @@ def set_goal(goals: Goals, wish: Wish, folder: str, store: str, who: str, *, wai
         "prefix": place.prefix,
         "label": label,
         "spec": specify(check, place.folder, wish.seconds, wish.sandbox),
-        "settings": {
-            "check": check,
-            "trials": wish.trials,
-            "max_seconds": wish.max_seconds,
-            "seconds": wish.seconds,
-            "protect": list(wish.protect),
-            "sandbox": wish.sandbox,
-            "first_check": wish.first_check,
-            "start": start,
-            "store": store,
-            **({} if wish.at_least is None else {"at_least": wish.at_least}),
-        },
+        "settings": settings,
     }
     row = Row(list(goal), list(goal.values()))
     row.first = None
-    asyncio.run(Judge(row, place.folder, place.top).try_out())
+    begin()
+    settings["contents"] = asyncio.run(Judge(row, place.folder, place.top).try_out())
     goals.set(goal, who)
     there = goals.goal(id)
     assert there is not None
@@ -133,7 +145,9 @@ def set_goal(goals: Goals, wish: Wish, folder: str, store: str, who: str, *, wai
 
 def _check(wish: Wish, id: str, place: Place) -> tuple[str, str]:
     """The command line of the check, and how people see it."""
-    if bool(wish.check) == bool(wish.tests):
+    if wish.check and wish.tests:
+        raise InvalidInput(f"A command or --tests FILE judges, not both: leave out {wish.check!r} or --tests.")
+    if not wish.check and not wish.tests:
         raise InvalidInput('Give a command, such as `mulligan goal "pytest -q"`, or --tests FILE.')
     if not wish.tests:
         return wish.check, wish.check
@@ -165,6 +179,7 @@ def pause(goals: Goals, goal: Row, who: str) -> None:
 
 def resume(goals: Goals, goal: Row, who: str) -> None:
     """Go on with a goal that is paused, or that has ended for a session: tries count anew."""
+    goals.leave(goal.id)
     sync(goals, goal.id)
     goals.change(goal.id, ACTIVE, who)
 

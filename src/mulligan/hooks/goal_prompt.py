@@ -43,13 +43,13 @@ def obey(of: CodingAgent, notice: Notice) -> str:
 
 
 def _obey(goals: Goals, of: CodingAgent, notice: Notice, line: str) -> str:
-    if mark := nested():
+    if mark := nested(of.name):
         goals.note("", "agent", f"refused in {notice.folder}: /mulligan-goal {line[:200]} ({mark})")
         raise InvalidInput(f"Only a person sets a goal, and {mark}. It was recorded.")
     there = Place(notice.folder).goal(goals.standing())
     if line in ("", "pause", "resume", "clear"):
         if there is None:
-            return "There is no goal here."
+            return "There is no goal here. `/mulligan-goal pytest -q` sets one."
         if line == "clear":
             end(goals, there, CLEARED, "person")
         elif line:
@@ -87,6 +87,11 @@ def wished(line: str) -> Wish:
         except ValueError:
             raise InvalidInput(f"--{name} takes a number, not {value!r}.") from None
         rest = rest[found.end() :]
+    if rest.strip().startswith("--"):
+        raise InvalidInput(
+            f"{rest.split()[0]} is no option of /mulligan-goal, or has no value. There are --tries, --protect, "
+            "--max-seconds and --sandbox, each before the check."
+        )
     if check and rest.strip():
         raise InvalidInput(f"{rest.strip()!r} is not understood behind the check.")
     return replace(wish, check=check or rest.strip(), protect=tuple(protect))

@@ -42,6 +42,6 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
         lines.append(f"Held at work: {of.title}{tried}.")
         if 0 < of.holds_in_row < trials:
             lines.append(
-                f"{of.title} ends a turn itself after {of.holds_in_row} times in a row, whatever --trials says."
+                f"{of.title} ends a turn itself after {of.holds_in_row} times in a row, whatever --tries says."
             )
     return lines

@@ -223,7 +223,7 @@ def runner_of(argv: Sequence[str]) -> str:
 _TESTS = re.compile(r"(^|/)(tests?|specs?|__tests__)/|(^|/)(test_|conftest)[^/]*$|[._-](test|spec)s?\.[^/.]+$")
 _SETTINGS = re.compile(
     r"""(?:^|/)(?:
-    \.?pytest\.(?:ini|toml)|pyproject\.toml|tox\.(?:ini|toml)|setup\.cfg|noxfile\.py|\.coveragerc|[^/]+\.pth
+    \.?pytest\.(?:ini|toml)|pyproject\.toml|tox\.(?:ini|toml)|setup\.cfg|noxfile\.py|\.coveragerc|[^/]+\.pth|entry_points\.txt
     |(?:sitecustomize|usercustomize|pytest|_pytest|pluggy|unittest)(?:\.py|/.*)
     |package\.json|\.npmrc|\.mocharc[^/]*|bunfig\.toml|deno\.jsonc?
     |(?:jest|vitest|vite|karma|playwright|cypress|ava|babel)\.(?:config|conf|setup|workspace)\.[^/]+|setupTests\.[^/]+
@@ -243,7 +243,11 @@ def changed_test_files(diff: str, argv: Sequence[str]) -> list[str]:
 
     These are tests, settings of the usual runners, and what the command names: a script, a module after `-m`.
     """
-    paths = dict.fromkeys(path for match in _HEADER.findall(diff) for path in match if path)
+    return test_files(dict.fromkeys(path for match in _HEADER.findall(diff) for path in match if path), argv)
+
+
+def test_files(paths: Iterable[str], argv: Sequence[str]) -> list[str]:
+    """Those of these files that a test run rests on."""
     named = _named(argv)
     return [path for path in paths if _TESTS.search(path) or _SETTINGS.search(path) or _names(named, path)]
 

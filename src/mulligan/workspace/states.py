@@ -43,13 +43,25 @@ def keep(folder: str, name: str, index: Path) -> str | None:
     return sha
 
 
-def diff(folder: str, before: str, after: str) -> str:
-    """What one state changed of another, as a unified diff that is cut where it is long; "" without a repository."""
+def diff(folder: str, before: str, after: str) -> str | None:
+    """What one state changed of another, as a unified diff cut where it is long; None where git has not both."""
     try:
         common = find(folder).common
-        return diff_text(Git(common), before, after) if common else ""
+        return diff_text(Git(common), before, after) if common else None
     except (InvalidInput, GitFailed):
-        return ""
+        return None
+
+
+def unseen(folder: str) -> list[str]:
+    """Files below a folder that no state shows as changed: ignored ones outside ignored folders, and tracked ones with
+    the flag assume-unchanged or skip-worktree."""
+    try:
+        git = Git(find(folder).own or "", folder)
+        ignored = git.paths("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
+        flagged = [one[2:] for one in git.paths("ls-files", "-z", "-v") if one[:1] == "S" or one[:1].islower()]
+    except (InvalidInput, GitFailed, OSError):
+        return []
+    return [*flagged, *(name for name in ignored if not name.endswith("/"))]
 
 
 def added(folder: str, before: str, after: str, paths: Sequence[str]) -> list[str]:
