@@ -7,9 +7,12 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from session_turns import call
 
+from mulligan.core.turns import Turn
 from mulligan.sessions.corrections import correction_in, lasts
 from mulligan.sessions.events import QUESTION
+from mulligan.sessions.pairs import State, find
 
 CORPUS: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("corrections.toml").read_text("utf-8"))
 
@@ -117,3 +120,35 @@ def test_what_holds_for_the_moment_is_no_lesson(sentence: str) -> None:
 @pytest.mark.parametrize("sentence", HOLDS["none"])
 def test_a_task_a_report_and_thanks_are_none(sentence: str) -> None:
     assert correction_in(sentence) == ""
+
+
+TAKEN_BACK = (
+    "sorry wrong chat. ignore last message",
+    "never mind",
+    "You're right, my mistake.",
+    "Falscher Chat, sorry.",
+    "mauvaise fenêtre, pardon",
+    "me equivoqué, perdona",
+    "esqueça isso, por favor",
+    "发错了，抱歉",
+    "さっきのは無視してください",
+    "не тот чат, извини",
+    "방금 메시지는 무시해 주세요",
+)
+STANDS = ("thanks", "and ignore that file while you search")
+
+
+def learned_from(*messages: str) -> int:
+    made = call("1", "Bash", "npm install x", "ok")
+    said = [Turn("user", message) for message in messages]
+    return len(find(State("claude", "s"), [made, *said])[1])
+
+
+@pytest.mark.parametrize("message", TAKEN_BACK)
+def test_what_the_next_message_takes_back_teaches_nothing(message: str) -> None:
+    assert learned_from("No, use pnpm in this repository.", message) == 0
+
+
+@pytest.mark.parametrize("message", STANDS)
+def test_another_message_takes_nothing_back(message: str) -> None:
+    assert learned_from("No, use pnpm in this repository.", message) == 1

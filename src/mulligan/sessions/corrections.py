@@ -16,6 +16,8 @@ _QUESTION = re.compile(r"¿|.*[?？]\W*$|.*(?:吗|呢|ですか|ますか|でし
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _BETWEEN = r"\s*[,.:;!?\u3001\uff0c\u3002\uff01\uff1a\uff1b\u2013\u2014-]+\s*"
 """Between a no and what is to be done."""
+TAKEN_BACK = 300
+"""Characters of a message that takes one back, at most: what is longer is a task."""
 
 
 def lasts(correction: str) -> bool | None:
@@ -23,6 +25,16 @@ def lasts(correction: str) -> bool | None:
     alone, None where it does not say."""
     lasting, now = _holds()
     return True if lasting.search(correction) else False if now.search(correction) else None
+
+
+def withdraws(text: str) -> bool:
+    """Whether a user takes back what the message before said, such as "sorry, wrong chat"."""
+    return len(text) <= TAKEN_BACK and bool(_withdraws().search(text))
+
+
+@cache
+def _withdraws() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{one['withdraws']})" for one in _words()), re.IGNORECASE)
 
 
 @cache

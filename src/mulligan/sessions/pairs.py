@@ -30,7 +30,7 @@ from mulligan.sessions.commands import (
     short,
     variables,
 )
-from mulligan.sessions.corrections import correction_in, lasts
+from mulligan.sessions.corrections import correction_in, lasts, withdraws
 from mulligan.sessions.events import SHOWN
 from mulligan.sessions.remedies import (
     CHANGE,
@@ -256,6 +256,7 @@ def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tu
     masks: learn the secrets in these events. What one event shows to be a secret is masked in all of them.
     """
     masks, events, found = masks or Masks(), list(events), list[Found]()
+    said: list[Found] = []  # in the user's message before
     for one in state.open:
         masks.learn("\n".join((one.command, one.output, *one.lines, *one.steps)))  # its masks are taken
     for event in events:
@@ -265,7 +266,10 @@ def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tu
     for event in events:
         if not event.is_call:
             if event.who == "user":
-                found += _corrections(state, event, masks)
+                if withdraws(event.text):
+                    found = [one for one in found if one not in said]
+                said = list(_corrections(state, event, masks))
+                found += said
                 state = replace(state, after="", after_call="")
             else:
                 state = _explained(state, masks.text(event.text))

@@ -161,7 +161,7 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
         own = [" ".join((_base(one[0]), *one[1:])) for one in does if one and not changes_nothing(" ".join(one))]
         if not own or all(_any("chores").match(one) or _any("checks").match(one) for one in own):
             continue
-        if any(_any("edits").match(one) for one in own):
+        if any(_any("edits").match(one) or _destroys(one) for one in own):
             edited = True
             continue
         sets_up = any(_any("sets_up").match(one) for one in own)
@@ -173,6 +173,12 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
     if not counts and not edited and len(likely) <= MOST and (not others or len(likely) + len(others) == 1):
         counts = likely or others
     return list(dict.fromkeys(counts))[-MOST:]
+
+
+def _destroys(command: str) -> bool:
+    """Whether a command removes a folder with all in it that no tool makes again."""
+    paths = [word for word in command.split()[1:] if not _is_flag(word)]
+    return bool(_any("removes").match(command)) and not all(_any("remade").search(path) for path in paths)
 
 
 def checks_style(command: str) -> bool:
