@@ -161,7 +161,9 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
         own = [" ".join((_base(one[0]), *one[1:])) for one in does if one and not changes_nothing(" ".join(one))]
         if not own or all(_any("chores").match(one) or _any("checks").match(one) for one in own):
             continue
-        if any(_any("edits").match(one) or _destroys(one) for one in own):
+        if any(_destroys(one) for one in own):
+            continue
+        if any(_any("edits").match(one) for one in own):
             edited = True
             continue
         sets_up = any(_any("sets_up").match(one) for one in own)
