@@ -82,7 +82,7 @@ def test_a_terminal_may_be_resized_while_a_run_goes_on(here: Path) -> None:
     assert letters(LESSON) in letters(kept)
     after = kept.partition("try 1 of 4: failed")[2]
     assert max(map(len, re.split(r"\r?\n|\r", after))) <= 80
-    assert "solvedattrial2of4" in letters(kept)
+    assert "solvedattry2of4" in letters(kept)
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_a_terminal_without_unicode_gets_ascii(here: Path) -> None:
     assert seen.isascii()
     kept = letters(without_controls(seen))
     assert letters(LESSON.encode("ascii", "backslashreplace").decode()) in kept
-    assert "+solvedattrial2of4" in kept
+    assert "+solvedattry2of4" in kept
 
 
 def test_a_long_reason_says_where_the_rest_is() -> None:

@@ -115,10 +115,11 @@ async def test_its_own_command_line_says_why_with_hooks_off(tmp_path: Path) -> N
     async with desk(CLAUDE, tmp_path) as at:
         await at.mulligan("hooks", "install", "claude", "--yes")
         await at.mulligan("hooks", "set", "why", "command:claude -p --no-session-persistence")
-        asks = "What was wrong, and what fixed it?"
-        await at.session("Write the report.", [FAILS, MENDS, FAILS], when={asks: REASON})
+        asks = "Next month another session goes on there"
+        answer = json.dumps({"facts": [], "lessons": {"L1": REASON}})
+        await at.session("Write the report.", [FAILS, MENDS, FAILS], when={asks: answer})
         for _ in range(LOOKS):
-            if f"why: {REASON}" in await at.mulligan("memory", "export", "--all-agents"):
+            if REASON in await at.mulligan("memory", "export", "--all-agents"):
                 break
         else:
             raise AssertionError(await at.mulligan("hooks", "status"))

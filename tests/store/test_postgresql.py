@@ -252,7 +252,13 @@ async def test_our_own_where_left_out_shows_nothing_of_another_agent(place: str,
     async with open_store(everybody) as store:
         await filled(store, "a")
         one = seen(everybody, "=a")
-        assert {name for name, rows in one.items() if not rows} == {"accounts", "images", "keys", "shown"}
+        assert {name for name, rows in one.items() if not rows} == {
+            "accounts",
+            "found_kinds",
+            "images",
+            "keys",
+            "shown",
+        }
         await filled(store, "b")
         await store.memory.lessons.add("b", [entry("only b's")])
     assert set(seen(everybody, None).values()) == {0}

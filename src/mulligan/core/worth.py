@@ -142,7 +142,8 @@ class Tally:
         other, lowest, highest = self.withheld.interval(few, z)
         least = rate - other - hypot(rate - low, highest - other)
         most = rate - other + hypot(high - rate, other - lowest)
-        return Uplift(mean, min(mean, least), max(mean, most), (1 + erf(mean / sd / sqrt(2))) / 2)
+        least, most = max(-1.0, min(mean, least)), min(1.0, max(mean, most))  # rounding goes beyond by a hair
+        return Uplift(mean, least, most, (1 + erf(mean / sd / sqrt(2))) / 2)
 
     def _believed(self, arm: Arm) -> tuple[float, float, float]:
         """Mean and variance of an arm's rate, and how many outcomes of today its aged ones are worth."""

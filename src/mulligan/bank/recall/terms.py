@@ -47,7 +47,7 @@ _ELISIONS = re.compile(r"\b(?:[cdjlmnst]|qu|all|dell|nell|un)['’](?=[^\W\d_]{2
 _APOSTROPHES = re.compile(r"(?<=[^\W\d_])['’](?=[^\W\d_])")
 _SIGNED = re.compile(r"(?<![^\W_])([^\W\d_]\w*)(\+\+|#)(?!\w)")
 """Names such as C++ and F#."""
-_WEAK = re.compile(rf"[^\w\s{_MARKS}]|(?<![\w{_MARKS}])[^\W\d_](?![\w{_MARKS}])")
+_WEAK = re.compile(rf"[^\w\s{_MARKS}]|(?<![\w{_MARKS}])_*[^\W\d_]_*(?![\w{_MARKS}])")
 _OPTIONAL = re.compile("[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u093c]")
 """Accents, the vowel signs of Hebrew and Arabic, and signs that only stretch a word or mark a sound of another
 language: the same word is written with and without them."""
@@ -84,7 +84,7 @@ def terms(text: str) -> Iterator[str]:
 def _weak(text: str) -> Iterator[str]:
     """The single letters and signs of a text, each once."""
     found = _WEAK.findall(unicodedata.normalize("NFKC", text))
-    return iter(dict.fromkeys(_plain(sign.casefold()) for sign in found))
+    return iter(dict.fromkeys(_plain(sign.strip("_").casefold()) for sign in found))
 
 
 def terms_of(text: str) -> bytes:
