@@ -72,6 +72,7 @@ def test_a_command_of_the_agent_that_calls_the_hook_sets_no_goal(
 ) -> None:
     wrong.goal("sh check.sh")
     monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
     for line in ("clear", "pause", "true"):
         assert "Only a person sets a goal" in wrong.prompt(f"/mulligan-goal {line}")
     assert (wrong.now().state, wrong.now().label) == ("active", "sh check.sh")

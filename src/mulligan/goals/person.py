@@ -28,11 +28,11 @@ def agent_above(environ: Mapping[str, str] = os.environ) -> str:
 def nested(agent: str, environ: Mapping[str, str] = os.environ) -> str:
     """What shows that no person typed the prompt that this agent's hook reads; "" for nothing.
 
-    A coding agent started the agent's session, or the hook itself: Claude Code sets its variable for the commands of
-    the model, and not for hooks.
+    A coding agent started the agent's session, or the hook itself: Claude Code names the project's folder to hooks, and
+    not to the commands of the model.
     """
-    if agent == "claude" and environ.get("CLAUDECODE"):
-        return "a command of the agent has started this hook (the variable CLAUDECODE is set)"
+    if agent == "claude" and environ.get("CLAUDECODE") and not environ.get("CLAUDE_PROJECT_DIR"):
+        return "a command of the agent has started this hook (CLAUDECODE is set, and CLAUDE_PROJECT_DIR is not)"
     programs = list(_above())
     own = next((n for n, (_, program) in enumerate(programs) if program), len(programs))
     beyond = next((n for n in range(own, len(programs)) if not programs[n][1]), len(programs))
