@@ -12,7 +12,6 @@ from mulligan.core.extras import MissingExtra, install_command, require
     [
         ("langgraph", "langgraph", ""),  # beside langgraph-checkpoint-sqlite
         ("langchain_core", "langgraph", "langchain-core"),
-        ("sphinx", "docs", ""),  # beside sphinx-copybutton and sphinx-design
         ("mcp", "serve", ""),
         ("pydantic_ai", "models", "pydantic-ai-slim"),
     ],
