@@ -85,5 +85,6 @@ def without_controls(shown: str) -> str:
 
 
 def letters(text: str) -> str:
-    """The text without white space, so that where its lines were wrapped does not matter."""
-    return "".join(text.split())
+    """The text without white space, so that where its lines were wrapped does not matter, and without the mark of no
+    width, which rich leaves out where it stands alone in a line."""
+    return "".join(text.split()).replace("\ufeff", "")
