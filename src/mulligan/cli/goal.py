@@ -17,7 +17,7 @@ from mulligan.core.home import home_path
 ACTIONS = ("pause", "resume", "clear", "check")
 
 
-class Goal(click.Command):
+class GoalCommand(click.Command):
     """Says of an option that it does not know how a check of several words is written."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -30,7 +30,7 @@ class Goal(click.Command):
             ) from None
 
 
-@click.command(cls=Goal, short_help="Let an agent's turn end when a check passes.")
+@click.command(cls=GoalCommand, short_help="Let an agent's turn end when a check passes.")
 @click.argument("words", nargs=-1, metavar="[CHECK | pause | resume | clear | check]")
 @click.option(
     "--tries", "--trials", "trials", type=int, default=5, show_default=True, help="Tries of a session at most."

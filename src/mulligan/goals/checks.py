@@ -101,7 +101,7 @@ class Judge:
             feedback = self._unknown(feedback, f"nobody knows what has changed: {lost}")
         elif feedback.passed and state and self._settings.get("protect"):
             feedback = await self._with_protected(own, feedback, before, state)
-        if feedback.passed and start and (hidden := self._steering(states.unseen(self._folder))):
+        if feedback.passed and start and (hidden := self._steering(states.files_git_hides(self._folder))):
             note = f"git ignores files that a test run reads, so it is not known whether they changed: {hidden}"
             feedback = replace(feedback, notes=(*feedback.notes, note))
         if state:

@@ -16,7 +16,7 @@ from mulligan.core.home import home_path
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Plan, Stop, StopReason, Task
 from mulligan.core.turns import Turn
 from mulligan.goals.database import FILE, Row
-from mulligan.goals.state import ACTIVE, DONE, NO_PROGRESS, OPEN, PASSED, PAUSED, RESUMED, Goals
+from mulligan.goals.state import ACTIVE, DONE, NEW_TRIES, NO_PROGRESS, OPEN, PASSED, PAUSED, Goals
 from mulligan.recording.drivers import versions
 from mulligan.recording.ledger import Ledger
 from mulligan.store import open_store
@@ -83,7 +83,7 @@ def _stop(goal: Row, work: Row) -> Stop | None:
     """Why the episode is over, if it is."""
     if work.state == OPEN:
         return None if goal.state in (ACTIVE, PAUSED) else Stop("gave_up", f"the goal is {goal.state}")
-    if work.why == RESUMED:
+    if work.why == NEW_TRIES:
         return Stop("gave_up", work.why)
     if work.why == PASSED:
         return Stop("solved", "the check passed")

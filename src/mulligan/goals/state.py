@@ -29,7 +29,7 @@ _TWIN = 3600.0
 """Seconds before the last verdict was given in which a process began that asks about the same stop. More: the machine
 was started anew."""
 
-RESUMED = "resumed with new tries"
+NEW_TRIES = "resumed with new tries"
 NO_PROGRESS = f"after {SAME_IN_ROW} tries in a row the same things fail"
 
 ACTIVE, PAUSED, PASSED, CLEARED, EXPIRED = "active", "paused", "passed", "cleared", "expired"
@@ -94,7 +94,7 @@ class Goals(Database):
         """End the work of all sessions that goes on, as their tries are about to count anew."""
         self._write(
             lambda: self._db.execute(
-                "UPDATE work SET state = 'ended', why = ? WHERE goal = ? AND state = 'open'", (RESUMED, goal)
+                "UPDATE work SET state = 'ended', why = ? WHERE goal = ? AND state = 'open'", (NEW_TRIES, goal)
             )
         )
 

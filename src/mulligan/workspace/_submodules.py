@@ -81,11 +81,11 @@ def record(found: Iterable[Submodule]) -> str:
     return "".join(f"\n{_LINE}{each.head} {each.path}" for each in found)
 
 
-def first_commit(git: Git, own: str | None, tree: str, found: Iterable[Submodule]) -> str:
+def first_commit(git: Git, own: str | None, tree: str, submodules: Iterable[Submodule]) -> str:
     """The commit of a first state, on top of the user's HEAD. own: the git folder of the user's tree."""
     head = Git(own or "")("rev-parse", "-q", "--verify", "HEAD", ok=(0, 1)).strip()
     parent = ("-p", head) if head else ()
-    return git("commit-tree", tree, *parent, "-m", f"{FIRST}\n{record(found)}").strip()
+    return git("commit-tree", tree, *parent, "-m", f"{FIRST}\n{record(submodules)}").strip()
 
 
 def recorded(git: Git, start: str) -> dict[str, str]:

@@ -52,7 +52,7 @@ def diff(folder: str, before: str, after: str) -> str | None:
         return None
 
 
-def unseen(folder: str) -> list[str]:
+def files_git_hides(folder: str) -> list[str]:
     """Files below a folder that no state shows as changed: ignored ones outside ignored folders, and tracked ones with
     the flag assume-unchanged or skip-worktree."""
     try:
