@@ -328,7 +328,7 @@ def included_for_a_folder(at: Path) -> Path:
 
 @layout
 def included_for_another_folder(at: Path) -> Path:
-    return _if(at, "gitdir:~/work/")
+    return _if(at, "gitdir:~/elsewhere/")
 
 
 @layout
