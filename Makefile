@@ -16,8 +16,9 @@ slow:  ## the tests that take minutes, and properties with many examples; much i
 record:  ## write inline snapshots anew, to be read before they are committed
 	pytest --inline-snapshot=create,fix
 
-docs:  ## the pages of docs/formats, from the code's own schemas; a test holds them against each other
+docs:  ## the pages of docs/formats and the list of the public API, from the code itself; tests compare them
 	python tools/format_pages.py docs/formats
+	python tools/public_api.py tests/public_api.txt
 
 site:  ## docs/ and design/ as a site in build/site, which needs no network: build/site/index.html (extra docs)
 	sphinx-build -W --keep-going -q -c docs -d build/doctrees . build/site

@@ -15,6 +15,8 @@ from mulligan.core.protocols import Store
 
 _HERE = Path(__file__).parent
 
+__all__ = ["open_store"]
+
 
 def open_store(address: str | Path) -> Store:
     """A store by its address. No file is read or made until it is used; close it in the end.
