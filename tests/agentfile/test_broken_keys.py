@@ -17,7 +17,7 @@ KEYS: list[tuple[str, list[str]]] = [
     (
         "banana: 3",
         [
-            "AGENT.md:6: unknown key 'banana'. Available: name, description, version, pattern, max_iter, model, uses, call, strategy, memory, evaluate, reflect, limits, scale, foresight, judge_last, kind, env."
+            "AGENT.md:6: unknown key 'banana'. Available: name, description, version, pattern, max_iter, model, uses, skills, call, strategy, memory, evaluate, reflect, limits, scale, foresight, judge_last, kind, env."
         ],
     ),
     ("temperature: 0", ["AGENT.md:6: unknown key 'temperature'. It belongs under model."]),
@@ -159,7 +159,7 @@ HEADS: list[tuple[str, str, list[str]]] = [
         "pattern: best-of-n\nn: 3\nfoo: 1",
         [
             "AGENT.md:5: Mulligan does not run the pattern 'best-of-n' of tama. Available: reflexion, react, oneshot.",
-            "AGENT.md:7: unknown key 'foo'. Available: name, description, version, pattern, max_iter, model, uses, call, strategy, memory, evaluate, reflect, limits, scale, foresight, judge_last, kind, env.",
+            "AGENT.md:7: unknown key 'foo'. Available: name, description, version, pattern, max_iter, model, uses, skills, call, strategy, memory, evaluate, reflect, limits, scale, foresight, judge_last, kind, env.",
         ],
     ),
     (

@@ -32,7 +32,7 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "another name": (
         {"skills/a/SKILL.md": skill("b")},
-        ["skills/a/SKILL.md:2: the name 'b' is not that of the skill's folder. Write name: a."],
+        ["skills/a/SKILL.md:2: warning: the name 'b' is not the folder's: the skill is called a."],
     ),
     "no front matter": (
         {"skills/a/SKILL.md": "text"},
@@ -91,12 +91,11 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         {"skills/a/SKILL.md": skill("a", "tama:\n  depends: {apt: [jq]}\nallowed-tools: Bash")},
         [
             "skills/a/SKILL.md:4: warning: the key 'tama' is ignored. Mulligan does not install what a skill depends on: install it yourself.",
-            "skills/a/SKILL.md:6: warning: the key 'allowed-tools' is ignored. Name tools under `tools`.",
         ],
     ),
     "unknown key": (
         {"skills/a/SKILL.md": skill("a", "tool: [x]")},
-        ["skills/a/SKILL.md:4: unknown key 'tool'. Did you mean 'tools'?"],
+        ["skills/a/SKILL.md:4: warning: unknown key 'tool'. Did you mean 'tools'?"],
     ),
     "no description": (
         {"skills/a/SKILL.md": "---\nname: a\n---\ntext"},
@@ -107,23 +106,16 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "key of a step": (
         {"skills/a/SKILL.md": skill("a", "pattern: react")},
         [
-            "skills/a/SKILL.md:4: unknown key 'pattern'. Available: name, description, tools, uses, license, version, compatibility, metadata, allowed-tools, tama."
+            "skills/a/SKILL.md:4: warning: unknown key 'pattern'. Available: name, description, tools, uses, license, version, compatibility, metadata, allowed-tools, tama."
         ],
     ),
     "tab": (
-        {"skills/a/SKILL.md": "---\nname: a\n\tdescription: x\n---\nt"},
-        ["skills/a/SKILL.md:3: a tab stands where YAML takes only spaces. Indent with spaces."],
+        {"skills/a/SKILL.md": "---\nname: a\ndescription: x\nmetadata:\n\tauthor: y\n---\nt"},
+        ["skills/a/SKILL.md:5: warning: a tab stands where YAML takes only spaces. Indent with spaces."],
     ),
     "not UTF-8": (
         {"skills/a/SKILL.md": b"---\nname: a\n\xff---\n"},
         ["skills/a/SKILL.md:3: this file is not UTF-8 text (byte 0xff at position 12). Save it as UTF-8."],
-    ),
-    "numbers as text": (
-        {"skills/a/SKILL.md": skill("a", "version: 1.0\nlicense: 3")},
-        [
-            "skills/a/SKILL.md:4: version must be text, not 1.0. Write it in quotes.",
-            "skills/a/SKILL.md:5: license must be text, not 3. Write it in quotes.",
-        ],
     ),
 }
 

@@ -147,9 +147,11 @@ def test_skills_that_can_be_reached_are_read_the_agents_own_first(tmp_path: Path
     )
     agent = sound(tmp_path / "agent", files, [tmp_path / "nowhere", shared])
     assert agent.skills == {
-        "near": Skill("near", "near!", "own", uses=("deep", "far")),
-        "far": Skill("far", "far!", "text"),
-        "deep": Skill("deep", "deep!", "text", tools=("run_command", "read_file", "mcp:s", "write_file")),
+        "near": Skill("near", "near!", "own", (), ("deep", "far"), str(tmp_path / "agent/skills/near")),
+        "far": Skill("far", "far!", "text", folder=str(shared / "far")),
+        "deep": Skill(
+            "deep", "deep!", "text", ("run_command", "read_file", "mcp:s", "write_file"), (), str(shared / "deep")
+        ),
     }
     assert agent.skill_sources["deep"].path == shared / "deep" / "SKILL.md"
     assert agent.skill_sources["deep"].lines["tools.3"] == 4

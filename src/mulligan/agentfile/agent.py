@@ -47,7 +47,8 @@ class ModelChoice:
 class StepSpec:
     """A step file, or the one step that AGENT.md itself is. `body` is the system prompt, stripped.
 
-    uses: names of skills. max_iter: model calls at most in a react step, None leaves the default.
+    uses: names of skills. max_iter: model calls at most in a react step, None leaves the default. tools: what a react
+    step can call without a skill.
     """
 
     source: Source
@@ -56,6 +57,7 @@ class StepSpec:
     model: ModelChoice = ModelChoice()
     uses: tuple[str, ...] = ()
     max_iter: int | None = None
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Agent:
     `reflector` and settings of the reflector. limits: as in AGENT.md. foresight: as in AGENT.md, as a table;
     False: none, None: what mulligan.toml says. strategy: a name. scale: such as "parallel:5". judge_last: whether the
     reflector judges the last trial too. kind: that of its tasks. skills: all that can be read, by name, and where each
-    stands.
+    stands. all_skills: whether it is offered every skill that can be found.
     """
 
     folder: Path
@@ -104,6 +106,7 @@ class Agent:
     kind: str = ""
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     skill_sources: Mapping[str, Source] = field(default_factory=dict[str, Source])
+    all_skills: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -32,6 +32,7 @@ BIGGEST = 2**63 - 1
 _CLOSED = "put a line with --- after the keys, before the text"
 _SECOND = "the front matter holds a second YAML document. Take out the line that begins it."
 _OPENINGS = tuple(f"while scanning {what}" for what in ("an alias", "an anchor", "a tag", "a block scalar"))
+_KEY = re.compile(r"([A-Za-z][\w-]*):(?:\s+(.*)|)")
 _UNREADABLE = re.compile("[\\0\ud800-\udfff]")
 
 
@@ -51,8 +52,11 @@ class Document:
     refused: frozenset[str] = frozenset()
 
 
-def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
-    """The document, or None if the file cannot be read; and the problems found, also those of single values."""
+def read_document(path: Path, *, lenient: bool = False) -> tuple[Document | None, list[Problem]]:
+    """The document, or None if the file cannot be read; and the problems found, also those of single values.
+
+    lenient: as other programs accept front matter. What is not plain YAML is read line by line, with a warning.
+    """
     try:
         content = _content(path)
     except OSError as error:
@@ -63,10 +67,10 @@ def read_document(path: Path) -> tuple[Document | None, list[Problem]]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return None, [_undecoded(path, content, error)]
-    return parse_document(path, text)
+    return parse_document(path, text, lenient=lenient)
 
 
-def parse_document(path: Path, text: str) -> tuple[Document | None, list[Problem]]:
+def parse_document(path: Path, text: str, *, lenient: bool = False) -> tuple[Document | None, list[Problem]]:
     """As `read_document`, for a text that was read already. The path is only used in messages."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     source = Source(path, text)
@@ -88,11 +92,36 @@ def parse_document(path: Path, text: str) -> tuple[Document | None, list[Problem
         return None, [Problem(path, 1, f"the front matter is longer than {FRONT:,} characters. Move text to the body.")]
     reader = _FrontMatter(path, front)
     values = reader.read()
+    problems = reader.problems
+    if lenient:
+        problems = [replace(problem, level="warning") for problem in problems]
+        values = _by_lines(front) if values is None else values
     if values is None:
-        return None, reader.problems
+        return None, problems
     source = replace(source, lines=reader.lines)
-    document = Document(source, values, present=True, refused=frozenset(reader.refused))
-    return _with_body(document, lines, end + 1), reader.problems
+    document = Document(source, values, present=True, refused=frozenset(() if lenient else reader.refused))
+    return _with_body(document, lines, end + 1), problems
+
+
+def _by_lines(front: str) -> dict[str, Json]:
+    """The keys at the beginning of a line with the text behind them; further lines continue a text or are its list."""
+    found: dict[str, list[str]] = {}
+    key = ""
+    for line in front.splitlines():
+        if opened := _KEY.fullmatch(line):
+            key = opened[1]
+            found[key] = [(opened[2] or "").strip()]
+        elif key and line.strip():
+            found[key].append(line.strip())
+    return {key: _loose(lines) for key, lines in found.items()}
+
+
+def _loose(lines: list[str]) -> Json:
+    items = [line.removeprefix("- ") for line in lines[1:]]
+    if not lines[0] and items and all(line.startswith("- ") for line in lines[1:]):
+        return cast(Json, items)
+    text = " ".join(line for line in lines if line and line not in ("|", ">", "|-", ">-"))
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
 
 
 def _content(path: Path) -> bytes | str:

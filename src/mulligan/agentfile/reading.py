@@ -29,6 +29,7 @@ from mulligan.agentfile.schema import (
     StepKeys,
 )
 from mulligan.agentfile.skills import Skills, SkillUse, misnamed, uses
+from mulligan.agentfile.subagents import FOLDERS, read_subagent
 from mulligan.core.records import Json
 
 M = TypeVar("M", bound=BaseModel)
@@ -44,6 +45,8 @@ def read_agent(folder: Path, skills: Sequence[Path], *, strict: bool) -> tuple[A
     is an error instead of a warning, and prompts are checked too (`lint`). The agent is None if it cannot be used; at
     least one problem is an error then.
     """
+    if folder.suffix in FOLDERS.values() and folder.is_file():  # an agent of another program
+        return read_subagent(folder)
     reading = _Reading(folder, skills, strict)
     agent = reading.agent()
     first = (folder / name for name in ("AGENT.md", "act.md", "reflect.md"))
@@ -57,7 +60,7 @@ class _Reading:
 
     def __init__(self, folder: Path, skills: Sequence[Path], strict: bool) -> None:
         self._folder, self._strict = folder, strict
-        self._skills = Skills([folder / "skills", *skills], strict)
+        self._skills = Skills([folder / "skills", *skills])
         self._wanted: list[SkillUse] = []
         self._problems: list[Problem] = []
         self._usable = True
@@ -83,6 +86,8 @@ class _Reading:
             if document and pattern == "reflexion":
                 self._complete(document, values, act, reflect)
         self._skills.reach(self._wanted)
+        if document and values and values.skills == "found":
+            act, reflect = self._with_all_skills(document, act, reflect)
         if not (self._usable and self._skills.usable and document and values and act):
             return None
         return self._made(document, values, act, reflect)
@@ -177,6 +182,19 @@ class _Reading:
             spec = replace(spec, uses=tuple(names))
         calls = above.call.max_iter if above.call else None
         return spec if spec.max_iter else replace(spec, max_iter=calls)
+
+    def _with_all_skills(
+        self, document: Document, act: StepSpec | None, reflect: StepSpec | None
+    ) -> tuple[StepSpec | None, StepSpec | None]:
+        """The steps with every skill that can be found, where they are of pattern react."""
+        names = tuple(self._skills.reach_all(document.source, "skills"))
+
+        def offered(step: StepSpec | None) -> StepSpec | None:
+            if step is None or step.pattern != "react":
+                return step
+            return replace(step, uses=tuple(dict.fromkeys((*step.uses, *names))))
+
+        return offered(act), offered(reflect)
 
     def _complete(
         self, document: Document, values: AgentFile | None, act: StepSpec | None, reflect: StepSpec | None
@@ -297,6 +315,7 @@ class _Reading:
             kind=values.kind or "",
             skills=self._skills.found,
             skill_sources=self._skills.sources,
+            all_skills=values.skills is not None,
         )
 
 

@@ -199,6 +199,7 @@ class AgentFile(Table):
     max_iter: Maybe[Count] = None
     model: Maybe[ModelKey] = None
     uses: Maybe[list[Name]] = None
+    skills: Maybe[Literal["found"]] = None
     call: Maybe[CallTable] = None
     strategy: Maybe[Text] = None
     memory: Maybe[MemoryKey] = None
@@ -225,12 +226,12 @@ class StepKeys(Table):
 class SkillFile(Table):
     """The front matter of SKILL.md."""
 
-    name: Name
+    name: Maybe[Text] = None
     description: Text
     tools: Maybe[list[Text]] = None
     uses: Maybe[list[Name]] = None
-    license: Maybe[Text] = None
-    version: Maybe[Text] = None
+    license: Any = None
+    version: Any = None
     compatibility: Any = None
     metadata: Any = None
     allowed_tools: Any = Field(default=None, alias="allowed-tools")

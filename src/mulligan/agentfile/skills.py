@@ -6,7 +6,7 @@ import graphlib
 import os
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mulligan.agentfile.agent import Source
@@ -48,7 +48,6 @@ class Skills:
     """Reads skills from these folders, the first that has one wins. `usable` is False when one cannot be used."""
 
     folders: Sequence[Path]
-    strict: bool
     found: dict[str, Skill] = field(default_factory=dict[str, Skill])
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     problems: list[Problem] = field(default_factory=list[Problem])
@@ -69,6 +68,19 @@ class Skills:
                 waiting += graph[one.name]
         self._circles(graph)
 
+    def reach_all(self, source: Source, key: str) -> list[str]:
+        """Reads every skill in the folders; one that cannot be used is left out, with a warning. Returns the names."""
+        there = sorted({name for folder in self.folders for name in _entries(folder)})
+        for name in there:
+            if any((folder / name / "SKILL.md").is_file() for folder in self.folders):
+                one = Skills(self.folders)
+                one.reach([SkillUse(name, source, key)])
+                self.problems += [replace(problem, level="warning") for problem in one.problems]
+                if one.usable:
+                    self.found |= one.found
+                    self.sources |= one.sources
+        return [name for name in there if name in self.found]
+
     def _blame(self, *problems: Problem) -> None:
         self.problems += problems
         self.usable = self.usable and not problems
@@ -81,16 +93,17 @@ class Skills:
 
     def _read(self, folder: Path) -> list[SkillUse]:
         """Reads one skill; returns the skills that it uses."""
-        document, problems = read_document(folder / "SKILL.md")
-        self._blame(*problems)
+        document, problems = read_document(folder / "SKILL.md", lenient=True)
         if document is None:
+            self._blame(*problems)
             return []
+        self.problems += problems
         source = document.source
         if not document.present:
             why = f"this file has no front matter. Begin it with ---, name: {folder.name}, description: ... and ---."
             self._blame(source.problem("", why))
             return []
-        values, problems = checked(document, SkillFile, strict=self.strict)
+        values, problems = checked(document, SkillFile, strict=False)  # other programs have keys of their own
         self.problems += problems
         if not document.body:
             why = "this file has no text below its front matter: reading it tells the model nothing."
@@ -99,14 +112,16 @@ class Skills:
             self.usable = False
             return []
         if values.name != folder.name:
-            why = f"the name {values.name!r} is not that of the skill's folder. Write name: {folder.name}."
-            self._blame(source.problem("name", why))
+            named = "there is no name" if values.name is None else f"the name {values.name!r} is not the folder's"
+            self.problems.append(source.problem("name", f"{named}: the skill is called {folder.name}.", "warning"))
         for number, tool in enumerate(values.tools or ()):
             if tool in MISSING_TOOLS:
                 self._blame(source.problem(f"tools.{number}", f"the tool {tool!r} of tama does not exist in Mulligan."))
         there = (tool for tool in values.tools or () if tool not in MISSING_TOOLS)
         tools = tuple(TOOL_ALIASES.get(tool, tool) for tool in there)
-        self.found[folder.name] = Skill(folder.name, values.description, document.body, tools, tuple(values.uses or ()))
+        self.found[folder.name] = Skill(
+            folder.name, values.description, document.body, tools, tuple(values.uses or ()), str(folder.resolve())
+        )
         self.sources[folder.name] = source
         return uses(source, "uses", values.uses)
 

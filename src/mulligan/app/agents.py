@@ -16,6 +16,7 @@ from mulligan.agentfile.agent import Agent, Source, StepSpec
 from mulligan.agentfile.problems import Problem, problem_of, refuse
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
+from mulligan.agentfile.subagents import FOLDERS, subagents
 from mulligan.app.config import Config, load, project_root
 from mulligan.app.foresight import foresight_of
 from mulligan.app.model_roles import StepModel, chosen, implicit, vision_role
@@ -30,7 +31,7 @@ from mulligan.app.trust import Contents, code_named, contents, untrusted
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json, Spec
-from mulligan.models.steps import Skill, StepFile
+from mulligan.models.steps import Skill, StepFile, skill_file, skill_files
 
 KEPT = (
     *("workspace", "sandbox", "recalls", "learns", "bank", "checks", "edits", "scale", "restarts", "seed", "prompts"),
@@ -38,19 +39,25 @@ KEPT = (
 )
 """The fields of a recorded recipe that do not come from the agent's files, or stay as they were when the run began."""
 
+SKILLS = ("skills", ".agents/skills", ".claude/skills")
+"""Where a project has skills: Mulligan's own place, the open standard's, and Claude Code's."""
+
 STEPS = 10
 """Model calls of a react step, where its file does not say."""
 
 
 def agents_of(config: Config) -> dict[str, Path]:
-    """The project's agents by folder name."""
-    folder = (config.root or Path.cwd()) / "agents"
+    """The project's agents by name: the folders in agents/, and the files of agents of other programs."""
+    project = config.root or Path.cwd()
+    folder = project / "agents"
     found = sorted(folder.iterdir()) if folder.is_dir() else []
-    return {path.name: path for path in found if path.is_dir() and not path.name.startswith(".")}
+    own = {path.name: path for path in found if path.is_dir() and not path.name.startswith(".")}
+    return own | {name: path for name, path in subagents(project).items() if name not in own}
 
 
 def find_agent(given: str | os.PathLike[str], config: Config) -> Path:
-    """The folder of an agent: a path, a folder of the project's agents/, a `name` in one of them, or a built-in one.
+    """The folder of an agent, or its file: a path, a name in the project's agents/ or in the folders of other programs,
+    a `name` in one of their files, or a built-in agent.
 
     Raises `UnknownName` with the nearest, and `InvalidInput` for a path that leads nowhere or two agents of one name.
     """
@@ -59,6 +66,8 @@ def find_agent(given: str | os.PathLike[str], config: Config) -> Path:
     if path.name == "AGENT.md" and path.is_file():
         return path.resolve().parent
     if os.sep in text or text in (".", "..") or not isinstance(given, str):
+        if path.is_file() and path.suffix in FOLDERS.values():
+            return path.resolve()
         if not path.is_dir():
             raise InvalidInput(f"The agent's folder {text} does not exist.")
         return path.resolve()
@@ -125,11 +134,30 @@ def agent_contents(agent: Agent) -> Contents:
             values[f"model of {step.source.path.name}"] = step.model.name
     links = [source.path for source in agent.sources if source.path.is_symlink() or source.path.parent.is_symlink()]
     values |= {f"link {path.name}": os.path.relpath(os.path.realpath(path), inside) for path in links}
+    values |= _skills_that_wait(agent)
     tools = [tool for tool in tools_of(agent) if is_own(tool)]
     values |= {f"tool {os.path.relpath(tool, agent.folder) if file_of(tool) else tool}": "" for tool in tools}
     code = code_named([*plugins.values(), evaluate.get("check"), *tools], agent.folder)
     sources = [source.path for source in agent.sources]
     return contents(agent.folder, sources, values, code, {})
+
+
+def _skills_that_wait(agent: Agent) -> dict[str, Any]:
+    """What the skills of a project add to what is to be trusted: those that no file names, and scripts that can run."""
+    home = Path.home() / ".agents"
+    named = {name for step in steps_of(agent) for name in step.uses} if not agent.all_skills else set[str]()
+    runs = "run_command" in tools_of(agent)
+    found: dict[str, Any] = {}
+    for name, source in agent.skill_sources.items():
+        folder = source.path.parent
+        if folder.is_relative_to(home):
+            continue
+        if name not in named and agent.all_skills:
+            found[f"skill {name}"] = source.text
+        if runs and (folder / "scripts").is_dir():
+            files = [file for file in skill_files(str(folder)) if file.startswith("scripts")]
+            found[f"scripts of {name}"] = {file: skill_file(str(folder), file) for file in files}
+    return found
 
 
 def with_own_tools(skills: Mapping[str, Skill], sources: Mapping[str, Source]) -> dict[str, Skill]:
@@ -147,8 +175,8 @@ def with_own_tools(skills: Mapping[str, Skill], sources: Mapping[str, Source]) -
 def skill_folders(folder: Path, config: Config) -> Sequence[Path]:
     """Where the skills of a project stand, for an agent or a skill in this folder. Without a project file it is the
     folder that holds `agents/` or `skills/`, else the working folder."""
-    around = folder.parent.parent if folder.parent.name in ("agents", "skills") else Path.cwd()
-    return [(config.root or around) / "skills"]
+    around = config.root or (folder.parent.parent if folder.parent.name in ("agents", "skills") else Path.cwd())
+    return [*(around / name for name in SKILLS), Path.home() / ".agents" / "skills"]
 
 
 def load_agent(folder: Path, config: Config) -> tuple[Agent, list[Problem]]:
@@ -243,8 +271,9 @@ def steps_of(agent: Agent) -> tuple[StepSpec, ...]:
 
 
 def tools_of(agent: Agent) -> list[str]:
-    """What its skills may unlock."""
-    return list(dict.fromkeys(tool for skill in agent.skills.values() for tool in skill.tools))
+    """What it can call, and what its skills may unlock."""
+    unlocked = (tool for skill in agent.skills.values() for tool in skill.tools)
+    return list(dict.fromkeys([*(tool for step in steps_of(agent) for tool in step.tools), *unlocked]))
 
 
 def recipe_of(
@@ -276,7 +305,7 @@ def recipe_of(
         foresight=_foresight(agent, config),
         top_k=agent.memory.top_k if agent.memory else None,
         agent={
-            "folder": str(agent.folder),
+            "folder": str(agent.folder if agent.source.path.name == "AGENT.md" else agent.source.path),
             "files": [*(str(source.path) for source in agent.sources), *filter(None, map(file_of, tools_of(agent)))],
             "model": model,
             "max_iter": max_iter,
@@ -381,6 +410,7 @@ def _step(step: StepSpec, agent: Agent, model: StepModel, max_iter: int | None) 
         max_iter=most or step.max_iter or STEPS,
         uses=step.uses,
         skills=_reachable(step.uses, agent.skills),
+        tools=step.tools,
     )
     return made.to_json()
 

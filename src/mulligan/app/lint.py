@@ -101,7 +101,7 @@ def _taken(agents: Iterable[Agent]) -> list[Problem]:
 
 def _skill(folder: Path, config: Config | None, here: Config) -> list[Problem]:
     """Problems of one skill, whether an agent uses it or not."""
-    skills = Skills([folder.parent, *skill_folders(folder, here)], strict=True)
+    skills = Skills([folder.parent, *skill_folders(folder, here)])
     if not (folder / "SKILL.md").is_file():
         return [Problem(folder / "SKILL.md", None, "this file does not exist, so the folder is not a skill.")]
     skills.reach([SkillUse(folder.name, Source(folder / "SKILL.md"), "")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mulligan.agentfile.agent import Agent
@@ -75,9 +76,13 @@ def _recipe(agent: Agent, options: RunOptions, session: Session) -> Recipe:
     if bank == "" or (bank is None and agent.memory is not None):
         bank = (agent.memory and agent.memory.bank) or agent.name
     needy = [tool for tool in tools_of(agent) if needs_workspace(tool)]
-    if needy and options.workspace is None:
+    workspace = options.workspace
+    if needy and workspace is None and agent.source.path.name != "AGENT.md":  # as the program that it comes from does
+        workspace = Path.cwd()
+        session.notice(f"{agent.name} works on a copy of {workspace}.")
+    if needy and workspace is None:
         raise InvalidInput(f"{agent.name} works in a folder ({', '.join(needy)}): name it with workspace=DIR.")
-    if "workspace" in settings and options.workspace is None:
+    if "workspace" in settings and workspace is None:
         raise InvalidInput("A mode was given, and no workspace: name its folder (workspace=DIR).")
     check_packages(tools_of(agent))
     model = session.models.name(options.model)
@@ -88,11 +93,10 @@ def _recipe(agent: Agent, options: RunOptions, session: Session) -> Recipe:
         )
     limits = configured_limits(config, Limits(identical=None))
     recipe = recipe_of(agent, config, limits, model=model, max_iter=options.max_iter)
-    folder = options.workspace
     recipe = replace(
         recipe,
         limits=with_limits(recipe.limits, options.limits),
-        workspace=None if folder is None else {"folder": absolute(folder), **settings.get("workspace", {})},
+        workspace=None if workspace is None else {"folder": absolute(workspace), **settings.get("workspace", {})},
         sandbox=options.sandbox or config.text("sandbox") or "auto",
         prompts=prompts_folder(config),
         edits=options.edit_reflections is not False,

@@ -25,6 +25,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank, Model, Sandbox, Store
 from mulligan.core.records import Json
+from mulligan.models.steps import skill_folders_of
 from mulligan.reflectors._editing import Decide
 from mulligan.sandbox.local import LocalSandbox
 from mulligan.store import open_store
@@ -131,7 +132,8 @@ class Session:
         tools = None
         if recipe.agent is not None:  # only an agent's steps call tools
             root = str(self.config.root or Path.cwd())
-            tools = ConfiguredTools(sandbox, workspace, self.config.table("tools"), self.config.table("mcp"), root)
+            tables = (self.config.table("tools"), self.config.table("mcp"))
+            tools = ConfiguredTools(sandbox, workspace, *tables, root, skill_folders_of(recipe.actor))
         person = None
         if recipe.foresight is not None and recipe.bench is None:
             person = self.person or person_at_terminal()

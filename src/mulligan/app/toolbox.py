@@ -44,6 +44,7 @@ class ConfiguredTools:
     tools: Mapping[str, Json] = field(default_factory=dict[str, Json])
     servers: Mapping[str, Json] = field(default_factory=dict[str, Json])
     root: str = "."
+    readable: tuple[str, ...] = ()
 
     @asynccontextmanager
     async def open(self, episode: Episode) -> AsyncGenerator[EpisodeToolbox]:
@@ -63,6 +64,9 @@ class ConfiguredTools:
         )
         if needs_workspace(source):
             spec = replace(spec, settings={**spec.settings, "folder": folder})
+        if source == "run_command" and self.readable:
+            own = cast(Sequence[str], spec.settings.get("readable", ()))
+            spec = replace(spec, settings={**spec.settings, "readable": [*own, *self.readable]})
         return build("tools", spec, {"sandbox": self.sandbox})
 
 

@@ -6,7 +6,9 @@ the episode.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -16,7 +18,7 @@ from mulligan.core.errors import BadAnswer, InvalidInput, ToolError, UnknownName
 from mulligan.core.loops import LoopDetector
 from mulligan.core.protocols import Journal, Model, Toolbox, ToolResult
 from mulligan.core.questions import Message, Question, Sampling, Tool, ToolCall, object_schema
-from mulligan.core.records import Image, Json, Step
+from mulligan.core.records import Image, Json, Spec, Step
 from mulligan.models.json_answers import recordable
 from mulligan.text.formatting import observed_text, refusal_text
 
@@ -31,12 +33,14 @@ _DECODER = json.JSONDecoder(strict=False)
 
 READ = "read_skill"  # the tool that shows a skill's text and unlocks the tools that it names
 
+FILES = 50  # files of a skill that are listed below its text
+
 
 @dataclass(frozen=True)
 class Skill:
     """Instructions that an agent can read: the description is always shown, the body on request.
 
-    Reading it unlocks its `tools`, and lets the skills that it `uses` be read.
+    Reading it unlocks its `tools`, and lets the skills that it `uses` and the files in its `folder` be read.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Skill:
     body: str
     tools: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class StepFile:
         max_iter: model calls at most in a react step.
         uses: the skills that are offered.
         skills: all that can be read, by name.
+        tools: what can be called from the start, as a skill names its tools.
     """
 
     instructions: str
@@ -63,6 +69,7 @@ class StepFile:
     max_iter: int = 10
     uses: tuple[str, ...] = ()
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
+    tools: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, table: Mapping[str, Any]) -> StepFile:
@@ -153,6 +160,10 @@ class _React:
 
     async def run(self) -> Performed:
         said = ""
+        if self._step.tools:
+            failed, _, _ = await self._unlock("", self._step.tools)
+            if failed:
+                self._nudge(_error(failed))
         for _ in range(self._step.max_iter):
             try:
                 answer = await self._model.ask(Question(tuple(self._messages), tools=self._offered()), self._sampling)
@@ -221,7 +232,8 @@ class _React:
         if call.name == FINISH.name:
             return _error("finish needs key and value, both texts")
         if call.name == READ:
-            return await self._read(str(arguments.get("name", "")))
+            path = arguments.get("path")
+            return await self._read(str(arguments.get("name", "")), str(path) if path else "")
         if call.name not in self._tools:
             names = ", ".join(tool.name for tool in self._offered())
             return _error(f"there is no tool {call.name!r} here; there are {names}")
@@ -236,29 +248,15 @@ class _React:
         self._toolbox.saw(result)
         return _cut(_error(result.text) if result.failed else result.text)
 
-    async def _read(self, name: str) -> str:
+    async def _read(self, name: str, path: str) -> str:
         if name not in self._readable:
             return _error(f"there is no skill {name!r} here; there are {', '.join(self._readable) or 'none'}")
         skill = self._step.skills[name]
-
-        async def do() -> Json:
-            offers: dict[str, Json] = {}
-            try:
-                for source in skill.tools:
-                    offers[source] = [asdict(tool) for tool in await self._toolbox.offer(source)]
-            except ToolError as error:
-                return {"failed": str(error), "offers": {}}
-            return {"failed": "", "offers": offers}
-
-        row = await self._journal.step(f"tool.{READ}", {"name": name, "tools": list(skill.tools)}, do)
-        if row["failed"]:
-            return _error(row["failed"])
-        unlocked, taken = list[str](), list[str]()
-        for source, tools in cast(dict[str, list[dict[str, Any]]], row["offers"]).items():
-            for tool in (Tool(**made) for made in tools):
-                own = tool.name in (FINISH.name, READ)
-                first = "" if own else self._tools.setdefault(tool.name, (source, tool))[0]
-                (unlocked if first == source else taken).append(tool.name)
+        if path:
+            return await self._read_file(skill, path)
+        failed, unlocked, taken = await self._unlock(name, skill.tools)
+        if failed:
+            return _error(failed)
         further = [other for other in skill.uses if other not in self._readable]
         self._readable += further
         parts = [skill.body.strip()]
@@ -268,7 +266,38 @@ class _React:
             parts.append(f"Not to be had, because another tool has the name: {', '.join(taken)}")
         if further:
             parts.append(f"Skills that you can read now:\n{_listed(further, self._step.skills)}")
+        if skill.folder and (names := await asyncio.to_thread(skill_files, skill.folder)):
+            more = f" and {len(names) - FILES} more" if len(names) > FILES else ""
+            parts.append(f"Files in {skill.folder}; read one with {READ}(name, path): {', '.join(names[:FILES])}{more}")
         return "\n\n".join(parts)
+
+    async def _unlock(self, skill: str, sources: Sequence[str]) -> tuple[str, list[str], list[str]]:
+        """Offers the tools of these sources. Returns an error, the tools' names, and names that were taken already."""
+
+        async def do() -> Json:
+            offers: dict[str, Json] = {}
+            try:
+                for source in sources:
+                    offers[source] = [asdict(tool) for tool in await self._toolbox.offer(source)]
+            except ToolError as error:
+                return {"failed": str(error), "offers": {}}
+            return {"failed": "", "offers": offers}
+
+        row = await self._journal.step(f"tool.{READ}", {"name": skill, "tools": list(sources)}, do)
+        unlocked, taken = list[str](), list[str]()
+        for source, tools in cast(dict[str, list[dict[str, Any]]], row["offers"]).items():
+            for tool in (Tool(**made) for made in tools):
+                own = tool.name in (FINISH.name, READ)
+                first = "" if own else self._tools.setdefault(tool.name, (source, tool))[0]
+                (unlocked if first == source else taken).append(tool.name)
+        return row["failed"], unlocked, taken
+
+    async def _read_file(self, skill: Skill, path: str) -> str:
+        async def do() -> Json:
+            return await asyncio.to_thread(skill_file, skill.folder, path)
+
+        request = {"name": skill.name, "path": path}
+        return _cut(await self._journal.step(f"tool.{READ}", request, do, repeatable=True))
 
     def _stop_for_circling(self, calls: Sequence[ToolCall]) -> str | None:
         """Why to stop, when the model goes in circles a second time. The first time it gets a note."""
@@ -331,8 +360,40 @@ def _listed(names: Sequence[str], skills: Mapping[str, Skill]) -> str:
 
 
 def _read_skill(names: Sequence[str]) -> Tool:
-    schema = object_schema(name={"type": "string", "enum": list(names)})
+    path = {"type": "string", "description": "A file of the skill, as listed below its text; left out: its text."}
+    schema = object_schema(name={"type": "string", "enum": list(names)}, path=path) | {"required": ["name"]}
     return Tool(READ, "Read a skill. What it says may unlock further tools.", schema, repeatable=True)
+
+
+def skill_folders_of(role: Spec) -> tuple[str, ...]:
+    """The folders of the skills of a recorded step, which its commands may read."""
+    step: Any = role.settings.get("step") or {}
+    return tuple(skill["folder"] for skill in step.get("skills", {}).values() if skill.get("folder"))
+
+
+def skill_files(folder: str) -> list[str]:
+    """The files that come with a skill, by their paths in its folder, in alphabetical order."""
+    found: list[str] = []
+    for above, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += (os.path.relpath(os.path.join(above, name), folder) for name in names if not name.startswith("."))
+        if len(found) > 20 * FILES:
+            break
+    return sorted(name for name in found if name != "SKILL.md")
+
+
+def skill_file(folder: str, path: str) -> str:
+    """The text of a file in a skill's folder, or what is wrong with the path; no link leads out of the folder."""
+    root = os.path.realpath(folder)
+    try:
+        real = os.path.realpath(os.path.join(root, path))
+        if not folder or os.path.commonpath((root, real)) != root or not os.path.isfile(real):
+            return _error(f"the skill has no file {path!r}")
+        with open(real, "rb") as file:
+            data = file.read(4 * RESULT)
+        return data.decode("utf-8", "strict" if len(data) < 4 * RESULT else "ignore")
+    except (OSError, ValueError) as error:  # not text, a zero byte in the path, no right to read
+        return _error(f"{path!r} cannot be read as text: {error}")
 
 
 def _object(call: ToolCall) -> dict[str, Json] | None:
