@@ -10,6 +10,7 @@ import pytest
 
 from mulligan.cli import bench
 from mulligan.cli.errors import exit_status
+from mulligan.cli.groups import Group
 from mulligan.cli.main import COMMANDS, cli
 from mulligan.cli.words import closing, dollars
 from mulligan.core.errors import (
@@ -106,3 +107,11 @@ def test_the_closing_lines_qualify_the_verdict() -> None:
     itself = "note: the model judged itself; tests (--tests FILE) or a check (--check COMMAND) are stronger"
     assert itself in closing(episode("solved", True, judge="model_judge"), Limits())
     assert itself not in closing(episode("solved", True), Limits())
+
+
+@pytest.mark.parametrize("name", ["", "memory"])
+def test_each_command_stands_in_one_section_of_the_help(name: str) -> None:
+    group = ALL[f"mulligan {name}".strip()]
+    assert isinstance(group, Group)
+    within = [command for names in group.sections.values() for command in names]
+    assert sorted(within) == sorted(group.list_commands(click.Context(group)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import click
 
@@ -32,9 +32,11 @@ class Group(click.Group):
 
     Attributes:
         lines: where a subclass imports its commands: their names with the first line of their help.
+        sections: the names of the commands under the headings of the help; one section where there are none.
     """
 
     lines: Mapping[str, str] = {}
+    sections: Mapping[str, Collection[str]] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.lines) or super().list_commands(ctx)
@@ -62,5 +64,7 @@ class Group(click.Group):
             for name in self.list_commands(ctx)
             if (command := self.get_command(ctx, name)) and not command.hidden
         }
-        with formatter.section("Commands"):
-            formatter.write_dl(list(lines.items()))
+        width = max(map(len, lines)) + 2
+        for heading, names in (self.sections or {"Commands": lines}).items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width - 2), lines[name]) for name in names])

@@ -85,7 +85,7 @@ from mulligan.text.secrets import mask
 @agent_options
 @click.pass_context
 def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_git: bool, **given: Any) -> None:
-    """Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.
+    """Learn lessons from the transcript or the traces in FILE (-: standard input), and list them.
 
     The transcript is that of a session of a coding agent, a list of chat messages of OpenAI's or Anthropic's API (JSON
     or JSON Lines), or plain text in which each turn begins with User:, Assistant: or Tool:. Of a folder, it learns

@@ -22,35 +22,49 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COMMANDS = {
-    "init": "Begin a project in FOLDER (default: here).",
-    "add": "Write a new agent or skill called NAME, which works as it is.",
-    "lint": "Check a project, an agent, a skill or one of their files.",
-    "trust": "Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.",
-    "run": "Run AGENT on TASK.",
-    "solve": "Try TASK, judge, reflect, and try again.",
-    "demo": "Run the built-in example: write a function that passes its tests.",
-    "runs": "List, show, resume, export and remove recorded runs.",
-    "bench": "Benchmarks: cases with hidden targets, scored when the episode is over.",
-    "fan-out": "Solve each task of the file TASKS, several at once, on this machine or many.",
-    "memory": "The bank: search, change, import and export the lessons that agents have learned.",
-    "store": "The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL.",
-    "strategies": "Show or reset what strategies have counted.",
-    "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and print ids and titles.",
-    "goal": "Let an agent's turn end when a check passes.",
-    "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",
-    "graph": "Graph databases: write a sample, load files, and run queries.",
-    "ask-graph": "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",
-    "models": "List, pull and remove weights of local models and embedders; list remote providers.",
-    "doctor": "Check what works here (sandbox, store, models), and say how to fix the rest.",
-    "schema": "Print the JSON Schema of a file format, for editors.",
-    "serve": "Serve reflexion-thinking and the memory tools to MCP clients.",
-    "studio": "Show runs, banks, coding agents and benchmarks in a browser, live.",
-    "docs": "Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.",
-    "help": "Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands.",
+SECTIONS = {
+    "Coding agents": {
+        "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",
+        "goal": "Let an agent's turn end when a check passes.",
+        "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and list them.",
+    },
+    "Tasks and agents": {
+        "solve": "Try TASK, judge, reflect, and try again.",
+        "run": "Run AGENT on TASK.",
+        "fan-out": "Solve each task of the file TASKS, several at once, on this machine or many.",
+        "demo": "Run the built-in example: write a function that passes its tests.",
+    },
+    "Runs and lessons": {
+        "runs": "List, show, resume, export and remove recorded runs.",
+        "memory": "The bank: search, change, import and export the lessons that agents have learned.",
+        "studio": "Show runs, banks, coding agents and benchmarks in a browser, live.",
+    },
+    "Set up": {
+        "doctor": "Check what works here (sandbox, store, models), and say how to fix the rest.",
+        "models": "List, pull and remove weights of local models and embedders; list remote providers.",
+        "init": "Begin a project in FOLDER (default: here).",
+        "add": "Write a new agent or skill called NAME, which works as it is.",
+        "lint": "Check a project, an agent, a skill or one of their files.",
+        "trust": "Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.",
+        "serve": "Serve reflexion-thinking and the memory tools to MCP clients.",
+    },
+    "Benchmarks, graphs, servers": {
+        "bench": "Benchmarks: cases with hidden targets, scored when the episode is over.",
+        "strategies": "Show or reset what strategies have counted.",
+        "graph": "Graph databases: write a sample, load files, and run queries.",
+        "ask-graph": "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",
+        "store": "The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL.",
+    },
+    "Help": {
+        "docs": "Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.",
+        "help": "Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands.",
+        "schema": "Print the JSON Schema of a file format, for editors.",
+    },
 }
-"""The commands, each a file of this folder with a click command of the same name (ask_graph for ask-graph). The first
-line of its help is repeated here, so that `mulligan --help` imports none of them."""
+"""The commands in sections, each a file of this folder with a click command of the same name (ask_graph for ask-graph).
+The first line of its help is repeated here, so that `mulligan --help` imports none of them."""
+
+COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 _FILES = {"init": "scaffold", "add": "scaffold", "help": "main", "memory": "memory_review"}
 """The files of commands that are not in one of their own name; memory_review adds to the group
@@ -61,6 +75,7 @@ class LazyGroup(Group):
     """A group that imports a command when it is called."""
 
     lines = COMMANDS
+    sections = SECTIONS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
@@ -116,7 +116,18 @@ _kind = click.option("--kind", metavar="KIND", help=annotations_of(Selection)["k
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+_SECTIONS: Mapping[str, Collection[str]] = {
+    "Look": ("list", "search", "show", "history", "receipt", "notebook", "stats", "banks", "audit"),
+    "Decide": ("review", "retire", "restore", "release", "pin", "unpin", "rate", "outcome"),
+    "Change": ("add", "edit", "merge", "unmerge", "undo", "announce", "purge"),
+    "Move and maintain": ("export", "import", "verify", "reembed"),
+    "Pending jobs": ("pending", "work", "question", "commit"),
+}
+
+
 class _MemoryGroup(Group):
+    sections = _SECTIONS
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in REMOVED["command of mulligan memory"]:
             raise UnknownName("command of mulligan memory", cmd_name, self.commands)
