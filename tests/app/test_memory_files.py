@@ -145,7 +145,7 @@ BROKEN: list[tuple[str, str]] = [
     ('{"a": NaN}', "NaN is not a JSON number"),
     ('{"a": 1e999}', "1e999 is not a JSON number"),
     ("[" * 100_000, "cannot be read"),
-    ("[]", "not a lesson file that Mulligan knows"),
+    ("[]", "no file of lessons that Mulligan knows"),
     ('{"embeddings": {}}', "name the memories.json beside it"),
     ('{"episodes": []}', "an export of runs, not of lessons"),
     ('{"agents": []}', "schema: the version of the records is missing"),

@@ -17,7 +17,7 @@ from mulligan.app.teaching import memory_command, summary
 from mulligan.app.traces import State, TraceRun, are_traces, learn_traces
 from mulligan.app.transcripts import Transcript, learn_from, read_transcripts
 from mulligan.bank.bank import Bank
-from mulligan.bank.exchange.importing import file_text
+from mulligan.bank.exchange.records import file_text
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.hooks import journal_in_use

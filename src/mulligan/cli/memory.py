@@ -569,9 +569,10 @@ async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> 
 def import_(file: str) -> None:
     """Import the lessons in FILE.
 
-    FILE is an export of Mulligan, a memories.json of ReasoningBank-MCP, or a memory.jsonl of the official memory
-    server. The lessons go to the agents that the file names, or with --bank all to that one. The whole file is
-    checked before anything is stored. Lessons that are there already are left out.
+    FILE is an export of Mulligan, the Markdown notes of a coding agent (a MEMORY.md or its folder), or a file of mem0,
+    Letta, Graphiti, mcp-memory-service, ReasoningBank-MCP or the official memory server. The lessons go to the agents
+    that the file names, or with --bank all to that one. The whole file is checked before anything is stored. Lessons
+    that are there already are left out.
     """
     agent = None if named_agent() in (None, EVERY) else writing()
     with Counting() as shown:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from mulligan.bank.exchange.memories import NOTES, foreign_records, of_notes, of_records
+from mulligan.bank.exchange.records import JsonRecord, file_text, imported_id, quoted_value
 from mulligan.bank.learn.screening import addition_of
 from mulligan.core.codec import SCHEMA, from_json, to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Addition, Archive, Version
 from mulligan.core.records import Json, Lesson, Origin
-from mulligan.text.files import read_text
 from mulligan.text.json_lines import parsed
 from mulligan.text.secrets import mask_json
-
-LARGEST = 500_000_000
-"""Bytes of a file: it is read whole."""
-
 
 UPSTREAM, MEMORY_SERVER = "ReasoningBank-MCP", "server-memory"
 OURS = "mulligan"
@@ -97,82 +92,12 @@ def _wrong(archive: Archive) -> str:
     return ""
 
 
-def file_text(path: Path) -> str:
-    """All of a file. Raises `InvalidInput` for one that cannot be read, or has nothing in it."""
-    try:
-        if path.is_dir():
-            raise InvalidInput(f"{path} is a folder: name a file in it.")
-        if (size := path.stat().st_size) > LARGEST:
-            raise InvalidInput(f"{path} has {size:,} bytes; {LARGEST:,} can be read.")
-    except OSError:
-        pass  # read_text says why
-    text = read_text(path)
-    if not text.strip():
-        raise InvalidInput(f"{path} is empty.")
-    return text
-
-
 _TAKEN = frozenset(
     (
         *("memory_id", "agent_id", "timestamp", "success", "title", "description", "content", "query", "tags"),
         *("retrieval_count", "last_retrieved"),
     )
 )
-
-
-def imported_id(format: str, agent_id: str, theirs: str) -> str:
-    """The id that a foreign record gets here: the same at each import, and another for another agent."""
-    return hashlib.sha256("\0".join((format, agent_id, theirs)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-class _JsonRecord:
-    """One JSON object whose values are taken by their kinds. Raises `InvalidInput` that says where."""
-
-    def __init__(self, value: Json, at: str) -> None:
-        self.at = at
-        if not isinstance(value, dict):
-            raise InvalidInput(f"{at}: an object is expected, not {_shown(value)}.")
-        self.values = cast(dict[str, Json], value)
-
-    def get(
-        self, key: str, kind: type | tuple[type, ...], words: str, default: Json = None, *, need: bool = False
-    ) -> Any:
-        value = self.values.get(key)
-        if value is None:
-            if need:
-                raise InvalidInput(f"{self.at}.{key}: it is missing; {words} is expected.")
-            return default
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise InvalidInput(f"{self.at}.{key}: {words} is expected, not {_shown(value)}.")
-        return value
-
-    def text(self, key: str, *, need: bool = False) -> str:
-        value = self.get(key, str, "a text", "", need=need)
-        if need and not value.strip():
-            raise InvalidInput(f"{self.at}.{key}: the text is empty.")
-        return value
-
-    def count(self, key: str) -> int:
-        return max(0, int(self.get(key, int, "a whole number", 0)))
-
-    def texts(self, key: str, *, need: bool = False) -> tuple[str, ...]:
-        items = cast(list[Json], self.get(key, list, "a list of texts", [], need=need))
-        for n, item in enumerate(items):
-            if not isinstance(item, str):
-                raise InvalidInput(f"{self.at}.{key}.{n}: a text is expected, not {_shown(item)}.")
-        return tuple(cast(list[str], items))
-
-    def time(self, key: str) -> float | None:
-        """Seconds since the epoch; a time without a zone is taken as UTC, which is what they write it in."""
-        text = self.get(key, str, "a time such as 2025-10-31T12:00:00+00:00")
-        if not text:
-            return None
-        try:
-            moment = datetime.fromisoformat(text)
-            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            return round(moment.timestamp(), 6)
-        except (ValueError, OverflowError):
-            raise InvalidInput(f"{self.at}.{key}: {text[:60]!r} is not a time such as 2025-10-31T12:00:00Z.") from None
 
 
 # --- ReasoningBank-MCP ------------------------------------------------------------------------------------------
@@ -194,9 +119,9 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
     for at, table in found:
         items = table["memories"]
         if not isinstance(items, list):
-            raise InvalidInput(f"{at}: a list is expected, not {_shown(items)}.")
+            raise InvalidInput(f"{at}: a list is expected, not {quoted_value(items)}.")
         for n, item in enumerate(cast(list[Json], items)):
-            lesson = _upstream(_JsonRecord(item, f"{at}.{n}"))
+            lesson = _upstream(JsonRecord(item, f"{at}.{n}"))
             if lessons.setdefault(lesson.id, lesson) != lesson:
                 notes.append(f"{at}.{n}: the id is there already with another text; it gets an id of its own.")
                 again = imported_id(UPSTREAM, lesson.id, f"{n}:{lesson.content}")
@@ -206,7 +131,7 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
     return _with_lineage(lessons), tuple(notes)
 
 
-def _upstream(record: _JsonRecord) -> Lesson:
+def _upstream(record: JsonRecord) -> Lesson:
     theirs, agent = record.text("memory_id", need=True), record.text("agent_id")
     about: Mapping[str, Json] = record.get("metadata", dict, "an object", {})
     into = record.text("merged_into")
@@ -264,7 +189,7 @@ def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tupl
     entities: dict[str, tuple[str, list[str]]] = {}
     relations: list[tuple[str, str, str]] = []
     for number, line in lines:
-        record = _JsonRecord(mask_json(parsed(path, line, number)), f"{path}:{number}")
+        record = JsonRecord(mask_json(parsed(path, line, number)), f"{path}:{number}")
         match record.values.get("type"):
             case "entity":
                 name, kind = record.text("name", need=True), record.text("entityType")
@@ -279,7 +204,7 @@ def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tupl
                     )
                 )
             case other:
-                raise InvalidInput(f"{path}:{number}: type: entity or relation is expected, not {_shown(other)}.")
+                raise InvalidInput(f"{path}:{number}: type: entity or relation is expected, not {quoted_value(other)}.")
     notes: list[str] = []
     for begins, _, _ in relations:
         if begins not in entities:
@@ -311,11 +236,6 @@ def _entity(
     )
 
 
-def _shown(value: Json) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 @dataclass(frozen=True)
 class BankFile:
     """A file that was read. format: what wrote it. notes: what of it has no place here, in sentences."""
@@ -328,11 +248,17 @@ class BankFile:
 def read_bank_file(path: Path) -> BankFile:
     """The file, whichever of the known formats it has. Raises `InvalidInput` that names the file and the line, or the
     way to the value, of what is wrong."""
+    if path.is_dir() or path.suffix == ".md":
+        lessons, notes = of_notes(path)
+        return BankFile(NOTES, (Archive("", lessons),), notes)
     text = file_text(path)
     if (lines := _json_lines(text)) is not None:
         lessons, notes = of_memory_server(path, lines)
         return BankFile(MEMORY_SERVER, (Archive("", lessons),), notes)
     data = mask_json(parsed(path, text))
+    if (found := foreign_records(data)) is not None:
+        lessons, notes = of_records(path, *found)
+        return BankFile(found[0].name, (Archive("", lessons),), notes)
     if isinstance(data, dict):
         table = cast(dict[str, Json], data)
         if "agents" in table:
@@ -347,8 +273,8 @@ def read_bank_file(path: Path) -> BankFile:
         if "episodes" in table:
             raise InvalidInput(f"{path} is an export of runs, not of lessons.")
     raise InvalidInput(
-        f"{path} is not a lesson file that Mulligan knows: an export of `mulligan memory export`, the memories.json or "
-        f"archived_memories.json of {UPSTREAM}, or the memory.jsonl of {MEMORY_SERVER}."
+        f"{path} is no file of lessons that Mulligan knows. It reads its own exports, Markdown notes, and the files of "
+        f"{UPSTREAM}, {MEMORY_SERVER}, mem0, Letta, Graphiti and mcp-memory-service: mulligan docs memory"
     )
 
 

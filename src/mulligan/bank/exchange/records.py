@@ -1,0 +1,90 @@
+"""Files of memories and the records in them, read with an error that says where."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.core.errors import InvalidInput
+from mulligan.core.records import Json
+from mulligan.text.files import read_text
+
+LARGEST = 500_000_000
+"""Bytes of a file: it is read whole."""
+
+
+def file_text(path: Path) -> str:
+    """All of a file. Raises `InvalidInput` for one that cannot be read, or has nothing in it."""
+    try:
+        if path.is_dir():
+            raise InvalidInput(f"{path} is a folder: name a file in it.")
+        if (size := path.stat().st_size) > LARGEST:
+            raise InvalidInput(f"{path} has {size:,} bytes; {LARGEST:,} can be read.")
+    except OSError:
+        pass  # read_text says why
+    text = read_text(path)
+    if not text.strip():
+        raise InvalidInput(f"{path} is empty.")
+    return text
+
+
+def imported_id(format: str, agent_id: str, theirs: str) -> str:
+    """The id that a foreign record gets here: the same at each import, and another for another agent."""
+    return hashlib.sha256("\0".join((format, agent_id, theirs)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class JsonRecord:
+    """One JSON object whose values are taken by their kinds. Raises `InvalidInput` that says where."""
+
+    def __init__(self, value: Json, at: str) -> None:
+        self.at = at
+        if not isinstance(value, dict):
+            raise InvalidInput(f"{at}: an object is expected, not {quoted_value(value)}.")
+        self.values = cast(dict[str, Json], value)
+
+    def get(
+        self, key: str, kind: type | tuple[type, ...], words: str, default: Json = None, *, need: bool = False
+    ) -> Any:
+        value = self.values.get(key)
+        if value is None:
+            if need:
+                raise InvalidInput(f"{self.at}.{key}: it is missing; {words} is expected.")
+            return default
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise InvalidInput(f"{self.at}.{key}: {words} is expected, not {quoted_value(value)}.")
+        return value
+
+    def text(self, key: str, *, need: bool = False) -> str:
+        value = self.get(key, str, "a text", "", need=need)
+        if need and not value.strip():
+            raise InvalidInput(f"{self.at}.{key}: the text is empty.")
+        return value
+
+    def count(self, key: str) -> int:
+        return max(0, int(self.get(key, int, "a whole number", 0)))
+
+    def texts(self, key: str, *, need: bool = False) -> tuple[str, ...]:
+        items = cast(list[Json], self.get(key, list, "a list of texts", [], need=need))
+        for n, item in enumerate(items):
+            if not isinstance(item, str):
+                raise InvalidInput(f"{self.at}.{key}.{n}: a text is expected, not {quoted_value(item)}.")
+        return tuple(cast(list[str], items))
+
+    def time(self, key: str) -> float | None:
+        """Seconds since the epoch; a time without a zone is taken as UTC, which is what they write it in."""
+        text = self.get(key, str, "a time such as 2025-10-31T12:00:00+00:00")
+        if not text:
+            return None
+        try:
+            moment = datetime.fromisoformat(text)
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return round(moment.timestamp(), 6)
+        except (ValueError, OverflowError):
+            raise InvalidInput(f"{self.at}.{key}: {text[:60]!r} is not a time such as 2025-10-31T12:00:00Z.") from None
+
+
+def quoted_value(value: Json) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
