@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -26,8 +27,8 @@ from mulligan.sessions.agents import NAMES, CodingAgent, Scope, agent
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
     """Put hooks into the settings of coding agents (default: all that are here), after asking.
 
-    Shows how each file changes before it is written. Existing settings are kept. Hooks of an older
-    Mulligan are replaced. `mulligan hooks uninstall` restores each file.
+    Says which files change, and shows how if you answer d, or if the output goes to a file. Existing settings are kept.
+    Hooks of an older Mulligan are replaced. `mulligan hooks uninstall` restores each file.
     """
     scope = chosen_scope(user, project, shared)
     if trust and "codex" not in (agents or install.present()):
@@ -47,13 +48,13 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
     new = [change for _, change in changes if change.diff()]
     for one, change in changes:
         if diff := change.diff():
-            emit(diff)
+            emit(_summary(one, change) if sys.stdout.isatty() else diff)
         else:
             say(f"{one.title}: {change.path} has the hooks already.")
         if change.diff() and not one.tried:
             say(f"{one.title} was not tried: these hooks follow its documentation.")
     if new:
-        if not yes and not _agrees(len(new), agents):
+        if not yes and not _agrees(new, agents):
             raise click.Abort
         for change in new:
             install.write([change], installing=True)
@@ -66,10 +67,24 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         say("`mulligan hooks doctor` tries the hooks; `mulligan hooks uninstall` takes them out.")
 
 
-def _agrees(files: int, agents: tuple[str, ...]) -> bool:
+def _summary(of: CodingAgent, change: install.Change) -> str:
+    """What is written, without the text of the file."""
+    events = list(dict.fromkeys(hook.event for hook in of.hooks))
+    what = f"{len(events)} hooks ({', '.join(events)})" if events else "a plug-in"
+    kept = "" if change.before is None else "; what else stands there is kept"
+    return f"{of.title}: {what} in {change.path}{kept}."
+
+
+def _agrees(changes: Sequence[install.Change], agents: tuple[str, ...]) -> bool:
     """Whether the user lets these files be written. Raises `InvalidInput` where nobody can be asked."""
+    files = "this file" if len(changes) == 1 else f"these {len(changes)} files"
+    choice = click.Choice(["y", "n", "d"], case_sensitive=False)
     try:
-        return click.confirm(f"Write {'this file' if files == 1 else f'these {files} files'}?", err=True)
+        while (
+            answer := click.prompt(f"Write {files}? (d shows the changes)", type=choice, default="n", err=True)
+        ) == "d":
+            emit("".join(change.diff() for change in changes))
+        return answer == "y"
     except click.Abort:
         if sys.stdin.isatty():
             raise
