@@ -115,7 +115,7 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("merge", "--related"), "found by their vectors, and none can be made"),
         (("commit", "x", "none.json"), "none.json cannot be read"),
         (("import", "none.json"), "none.json cannot be read"),
-        (("import", "."), "is a folder"),
+        (("import", "."), "there are no notes in it"),
         (("import-config", "none.yaml"), "It was removed: write [memory] by hand"),
         (
             ("kinds", "--keep"),
