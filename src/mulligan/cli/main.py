@@ -66,9 +66,8 @@ The first line of its help is repeated here, so that `mulligan --help` imports n
 
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
-_FILES = {"init": "scaffold", "add": "scaffold", "help": "main", "memory": "memory_review"}
-"""The files of commands that are not in one of their own name; memory_review adds to the group
-`memory`."""
+_FILES = {"init": "scaffold", "add": "scaffold", "help": "main"}
+"""The files of commands that are not in one of their own name."""
 
 
 class LazyGroup(Group):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 
@@ -22,6 +23,7 @@ from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.examples import with_examples
 from mulligan.cli.groups import Group
 from mulligan.cli.memory_banks import (
     EVERY,
@@ -125,13 +127,21 @@ _SECTIONS: Mapping[str, Collection[str]] = {
 }
 
 
+_REVIEW = ("review", "rate", "audit", "export")  # in memory_review, which also imports what reads sessions
+
+
 class _MemoryGroup(Group):
     sections = _SECTIONS
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for names in self.sections.values() for name in names]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in REMOVED["command of mulligan memory"]:
-            raise UnknownName("command of mulligan memory", cmd_name, self.commands)
-        return super().get_command(ctx, cmd_name)
+            raise UnknownName("command of mulligan memory", cmd_name, self.list_commands(ctx))
+        if cmd_name in _REVIEW:
+            import_module("mulligan.cli.memory_review")
+        return with_examples(super().get_command(ctx, cmd_name), f"memory {cmd_name}")
 
 
 @click.group(cls=_MemoryGroup)
