@@ -78,22 +78,32 @@ class Judge:
         self._settings: Mapping[str, Any] = goal.settings
         self.diff = ""
 
-    async def judge(self, before: Sequence[Any], begun: client.Begun) -> Feedback:
+    async def judge(self, before: Sequence[Any], begun: client.Begun | None) -> Feedback:
         """The verdict on the folder as it is now.
 
         Args:
             before: the feedback on earlier tries, as `core.codec` writes it.
-            begun: the check, which runs.
+            begun: the check, which runs; None where a model judges.
         """
         from dataclasses import replace
 
+        from mulligan.core.records import Feedback
         from mulligan.workspace import states
 
         own, start = f"{self._goal.id}.{os.urandom(4).hex()}", self._settings.get("start")
         state = states.keep(self._folder, f"{own}/state", self._index(own)) if start else None
         diff = states.diff(self._folder, start, state) if start and state else None
         self.diff = diff or ""
-        feedback = await self._run(begun, self._folder, before, self.diff)
+        if begun:
+            feedback = await self._run(begun, self._folder, before, self.diff)
+        elif state:
+            from mulligan.goals import rubric
+
+            feedback = await rubric.judge(
+                self._settings, self._goal.spec["env"], self._folder, self._goal.prefix, state
+            )
+        else:
+            feedback = Feedback(None, "Git cannot keep the state of this tree, so the model was not asked.")
         if feedback.passed and (why := self._fewer(feedback)):
             feedback = self._unknown(feedback, f"{why}, so the goal is not known to be reached")
         elif feedback.passed and start and (state is None or diff is None):
@@ -285,4 +295,5 @@ def check_now(goal: Row, folder: str, top: str) -> Feedback:
     """What the check shows at this moment. It is no try, and ends nothing."""
     import asyncio
 
-    return asyncio.run(Judge(goal, folder, top).judge((), start(goal.spec, folder, top)))
+    begun = start(goal.spec, folder, top) if goal.settings["check"] else None
+    return asyncio.run(Judge(goal, folder, top).judge((), begun))

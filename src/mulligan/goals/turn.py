@@ -125,7 +125,8 @@ def stop(
             time.sleep(_LOOK)  # another check of this session runs, whose hook was killed
         goals.tell(one)
         text = _text(goals, goals.goal(goal.id) or goal, one)
-        output = "" if one.passed or one.unchanged else one.feedback["text"]
+        no_output = one.passed or one.unchanged or not goal.settings["check"]  # a model's words are no output
+        output = "" if no_output else one.feedback["text"]
         return Outcome(text, output, f"goal {goal.id} {one.n}")
 
 

@@ -52,6 +52,18 @@ def diff(folder: str, before: str, after: str) -> str | None:
         return None
 
 
+def file_text(folder: str, state: str, path: str) -> str | None:
+    """A file as a state has it; of a link, where it points to. None where the state has no such file.
+
+    Args:
+        path: from the top of the tree.
+    """
+    try:
+        return Git(find(folder).common or "").raw("cat-file", "blob", f"{state}:{path}").decode("utf-8", "replace")
+    except (InvalidInput, GitFailed):
+        return None
+
+
 def files_git_hides(folder: str) -> list[str]:
     """Files below a folder that no state shows as changed: ignored ones outside ignored folders, and tracked ones with
     the flag assume-unchanged or skip-worktree."""
