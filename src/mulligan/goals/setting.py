@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home
@@ -21,6 +22,7 @@ from mulligan.goals.person import agent_above
 from mulligan.goals.place import Place
 from mulligan.goals.record import sync
 from mulligan.goals.state import ACTIVE, CLEARED, PAUSED, Goals
+from mulligan.goals.surroundings import surroundings
 from mulligan.goals.turn import Worker
 from mulligan.workspace import states
 
@@ -115,7 +117,7 @@ def set_goal(
         raise InvalidInput(
             f"A model judges what has changed, and git can keep no state of {place.folder}: `git status`."
         )
-    settings = {
+    settings: dict[str, Any] = {
         "check": check,
         "trials": wish.trials,
         "max_seconds": wish.max_seconds,
@@ -137,6 +139,10 @@ def set_goal(
         "spec": specify(check, place.folder, wish.seconds, wish.sandbox) if check else {"env": _environment()},
         "settings": settings,
     }
+    if check:
+        tracked = states.names(place.folder, start) if start else ()
+        spec: Any = goal["spec"]
+        settings["surroundings"] = surroundings(spec["env"], spec["argv"], place.folder, place.prefix, tracked)
     row = Row(list(goal), list(goal.values()))
     row.first = None
     begin()
