@@ -113,7 +113,8 @@ class Judge:
             lost = "git has not the state of this tree now, or not that of when the goal was set"
             feedback = self._unknown(feedback, f"nobody knows what has changed: {lost}")
         elif feedback.passed and state and self._settings.get("protect"):
-            feedback = await self._with_protected(own, feedback, before, state)
+            after = states.keep(self._folder, f"{own}/after", self._index(own))  # what stands when the check is over
+            feedback = await self._with_protected(own, feedback, before, after or state)
         if feedback.passed and begun and (others := self._changed_surroundings()):
             why = f"files outside of what git keeps, on which the check rests, have changed: {others}"
             if self._settings.get("protect"):

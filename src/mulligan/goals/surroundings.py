@@ -43,6 +43,7 @@ def surroundings(
     named = [os.path.normpath(os.path.join(folder, word)) for word in (*words_in(argv), env.get("BASH_ENV") or "")]
     paths = [
         *(path for path in named if os.path.isfile(path) and path not in kept),
+        os.path.join(top, ".git", "info", "attributes"),
         *_above(top),
         *_programs(env, argv),
         *_of_python(env, folder),

@@ -223,7 +223,8 @@ def runner_of(argv: Sequence[str]) -> str:
 _TESTS = re.compile(r"(^|/)(tests?|specs?|__tests__)/|(^|/)(test_|conftest)[^/]*$|[._-](test|spec)s?\.[^/.]+$")
 _SETTINGS = re.compile(
     r"""(?:^|/)(?:
-    \.?pytest\.(?:ini|toml)|\.env(?:rc|\.\w+)?|pyproject\.toml|tox\.(?:ini|toml)|setup\.cfg|noxfile\.py|\.coveragerc|[^/]+\.pth|entry_points\.txt
+    \.env(?:rc|\.\w+)?|\.gitattributes
+    |\.?pytest\.(?:ini|toml)|pyproject\.toml|tox\.(?:ini|toml)|setup\.cfg|noxfile\.py|\.coveragerc|[^/]+\.pth|entry_points\.txt
     |(?:sitecustomize|usercustomize|pytest|_pytest|pluggy|unittest)(?:\.py|/.*)
     |package\.json|\.npmrc|\.mocharc[^/]*|bunfig\.toml|deno\.jsonc?
     |(?:jest|vitest|vite|karma|playwright|cypress|ava|babel)\.(?:config|conf|setup|workspace)\.[^/]+|setupTests\.[^/]+
