@@ -46,10 +46,10 @@ def who(notice: Notice) -> tuple[str, str]:
     return ("run", run) if run else (notice.agent, notice.session)
 
 
-def prompt(notice: Notice, *, resumed: bool = False) -> str:
+def prompt(notice: Notice, *, hears: bool = True) -> str:
     """A turn begins; what the agent is told with the user's words.
 
-    resumed: there are no words: the session goes on from where it was.
+    hears: whether there are words, with which it can be told something; a session that is resumed has none.
     """
     if message.is_ours(notice.text):
         return ""
@@ -61,7 +61,7 @@ def prompt(notice: Notice, *, resumed: bool = False) -> str:
         agent, session = who(notice)
         known = goals.work(goal.id, agent, session)
         goals.prompted(goal.id, agent, session, fingerprint(place.where(goal)))
-        if resumed:
+        if not hears:
             return ""
         told = [] if known else [message.greeting(goal)]
         if one := goals.untold(goal.id, agent, session):
