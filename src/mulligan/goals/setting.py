@@ -130,13 +130,14 @@ def set_goal(
         **({} if wish.at_least is None else {"at_least": wish.at_least}),
         **({"rubric": rubric, "model": wish.model} if rubric else {}),
     }
+    environment = {**os.environ, "MULLIGAN_HOME": os.path.abspath(home())}
     goal = {
         "id": id,
         "folder": place.folder,
         "common": place.common,
         "prefix": place.prefix,
         "label": _label(wish),
-        "spec": specify(check, place.folder, wish.seconds, wish.sandbox) if check else {"env": _environment()},
+        "spec": specify(check, place.folder, wish.seconds, wish.sandbox) if check else {"env": environment},
         "settings": settings,
     }
     if check:
@@ -207,11 +208,6 @@ def _rubric(wish: Wish, place: Place) -> str:
     if not text.strip():
         raise InvalidInput(f"The rubric {wish.rubric!r} is empty: it says what must hold.")
     return text
-
-
-def _environment() -> dict[str, str]:
-    """What a model is asked with."""
-    return {**os.environ, "MULLIGAN_HOME": os.path.abspath(home())}
 
 
 def _label(wish: Wish) -> str:
