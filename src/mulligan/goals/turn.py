@@ -176,7 +176,9 @@ class Worker:
         os.write(self._words, json.dumps(words).encode() + b"\n")
         until = time.monotonic() + patience
         meanwhile()
-        return bool(select.select([self._verdict], [], [], max(until - time.monotonic(), 0.0))[0])
+        ready = select.poll()  # unlike `select`, takes descriptors above 1023
+        ready.register(self._verdict, select.POLLIN)
+        return bool(ready.poll(max(until - time.monotonic(), 0.0) * 1000))
 
     def close(self) -> None:
         """Leave the worker alone; one that was given nothing ends."""
