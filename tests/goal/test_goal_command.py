@@ -109,7 +109,7 @@ def test_a_prompt_that_words_none_says_why(line: str) -> None:
         (["pytest", "-q"], 'A check of several words stands in quotation marks: mulligan goal "pytest -q".'),
         (["check.sh"], "It is a file here: write ./check.sh."),
         (["no-such-runner -q"], "Install it, or write its path."),
-        (["python3 check.py", "--tests", "check.py"], "A command or --tests FILE judges, not both"),
+        (["python3 check.py", "--tests", "check.py"], "One judge is expected"),
         (["python3 check.py", "--tries", "0"], "--tries is at least 1"),
     ],
 )

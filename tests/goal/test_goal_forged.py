@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
+from elsewhere import ELSEWHERE, SWAP
 from forged import BEYOND, COMMANDS, EDIT, ENVIRONMENT, FILES, HIDDEN, KINDS, UNPROTECTED
-from goal_kit import Folder, folder
+from goal_kit import Folder, folder, git
 
 PROTECT = ("tests", "check.sh", "pyproject.toml")
 WAYS = [(kind, n, script) for kind, scripts in KINDS.items() for n, script in enumerate(scripts)]
@@ -52,6 +54,36 @@ def test_fewer_tests_than_at_the_start_are_no_success(wrong: Folder, script: str
     said = claims(wrong, script)
     assert wrong.now().state == "active", said
     assert wrong.tries()[0][1] is not True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protect", [PROTECT, ()], ids=["protected", "open"])
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_what_git_does_not_keep_makes_no_success_that_is_not_named(
+    wrong: Folder, monkeypatch: pytest.MonkeyPatch, kind: str, protect: tuple[str, ...]
+) -> None:
+    """With --protect none passes; without it, what has changed is named."""
+    if not protect and not ELSEWHERE[kind].named:
+        return
+    places = {"python": sys.executable, "packages": sysconfig.get_path("purelib")}
+    check, claim, named, before = (text.format(**places) for text in ELSEWHERE[kind])
+    subprocess.run(["sh", "-c", before], cwd=wrong.path, check=True)
+    git(wrong.path, "add", "-A")
+    git(wrong.path, "commit", "-q", "--allow-empty", "-m", "prepared")
+    monkeypatch.setenv("PATH", f"{wrong.path.parent / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("BASH_ENV", str(wrong.path.parent / "env.sh"))
+    wrong.goal(check, protect=protect)
+    assert wrong.now().first["passed"] is False
+    said = claims(wrong, claim)
+    assert wrong.now().state == "active" or (not protect and named in said), said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protect", [PROTECT, ()], ids=["protected", "open"])
+def test_a_process_that_changes_the_code_while_the_check_runs_is_named(wrong: Folder, protect: tuple[str, ...]) -> None:
+    wrong.goal("sh check.sh", protect=protect)
+    said = claims(wrong, SWAP.format(python=sys.executable))
+    assert wrong.now().state == "active" or "files were written while the check ran: calc.py" in said
 
 
 @pytest.mark.parametrize(("name", "script"), HIDDEN.items())

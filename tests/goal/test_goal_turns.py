@@ -16,6 +16,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.goals.message import MOST
 from mulligan.goals.setting import end, pause, resume
 from mulligan.goals.state import CLEARED, Goals
+from mulligan.hooks.entry import respond
 from mulligan.sessions.records import own
 from mulligan.store import open_store
 
@@ -400,3 +401,27 @@ def test_a_record_that_cannot_be_read_lets_the_turn_end(place: Folder) -> None:
     (place.home / "goals.db").write_text("this is no database, and never was one\n" * 100)
     with pytest.raises(sqlite3.DatabaseError):
         place.stop()  # the program notes it for `hooks status`, and ends with 0
+
+
+@pytest.mark.parametrize(
+    ("agent", "events", "who"),
+    [
+        ("cursor", ("beforeSubmitPrompt", "stop"), "conversation_id"),
+        ("copilot", ("userPromptSubmitted", "agentStop"), "sessionId"),
+    ],
+)
+def test_an_agent_that_hears_nothing_at_a_prompt_is_held_at_work_and_not_at_a_question(
+    place: Folder, agent: str, events: tuple[str, str], who: str
+) -> None:
+    def turn(text: str) -> str:
+        payload = {who: "s1", "cwd": str(place.path), "prompt": text}
+        assert respond(agent, events[0], json.dumps(payload).encode()) == ""
+        if text == "Work.":
+            place.write("words.txt", "bad-one\n")
+        return respond(agent, events[1], json.dumps(payload).encode())
+
+    place.goal()
+    assert turn("Why does it fail?") == ""
+    assert "(try 1 of 5)" in turn("Work.")
+    assert turn("What did you do?") == ""
+    assert [n for n, _, _ in place.tries(agent=agent)] == [1]

@@ -127,7 +127,7 @@ ALLOWS = {
     "opencode": (False, True, False, 0),
     "qwen": (True, False, False, 0),
     "cursor": (True, True, False, 5),
-    "copilot": (True, False, True, 0),
+    "copilot": (True, False, True, 8),
 }
 
 

@@ -47,6 +47,12 @@ class GoalCommand(click.Command):
 @click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
 @click.option("--tests", metavar="FILE", help="A file of tests judges in place of a command; a copy of it is run.")
 @click.option(
+    "--judge",
+    metavar="NAME:ARG",
+    help="model_judge:RUBRIC: a model judges what has changed, the weakest judge. RUBRIC: what must hold, or a file.",
+)
+@click.option("--judge-model", metavar="MODEL", help="The model that judges (default: the one that you have named).")
+@click.option(
     "--maximise", metavar="COMMAND", help="The last number that a command prints is a score; needs --at-least."
 )
 @click.option("--at-least", type=float, metavar="X", help="The score that is wanted.")
@@ -72,7 +78,7 @@ def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json:
             ctx.exit(_run(agent, words, given))
         if words and words[0] in ACTIONS and len(words) == 1:
             ctx.exit(_act(words[0]))
-        elif words or given["tests"] or given["maximise"]:
+        elif words or _names_judge(given):
             _set(words, given)
         else:
             ctx.exit(_status(as_json))
@@ -94,7 +100,7 @@ def goals_in_use() -> Generator[None]:
 
 def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
     from mulligan.app.config import load
-    from mulligan.goals.setting import WARNING, Wish, person_only, set_goal
+    from mulligan.goals.setting import MODEL_WARNING, WARNING, person_only, set_goal
     from mulligan.goals.state import Goals
     from mulligan.hooks.holding import agents_that_hold
 
@@ -104,12 +110,38 @@ def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
         raise InvalidInput(
             f"One check is expected. Quote a command of several words: mulligan goal {' '.join(words)!r}"
         )
+    holding = agents_that_hold(folder, given["trials"])
+    wish = _wish(words[0] if words else "", given)
+    warning = MODEL_WARNING if wish.rubric else WARNING
+    with Goals() as goals:
+        there = set_goal(goals, wish, folder, str(load().store), who, begin=lambda: say(warning))
+    first = there.first
+    state = "" if not first else " It passes now." if first["passed"] else " It fails now, as it should."
+    if first and first["text"].startswith("The check was stopped"):
+        state = f" {first['text'].splitlines()[0]} --check-seconds gives it more."
+    say(f"The goal of {there.folder} is: {there.label}.{state}")
+    for line in holding:
+        say(line)
+
+
+def _names_judge(given: dict[str, Any]) -> bool:
+    return any(given[name] is not None for name in ("tests", "judge", "maximise", "at_least"))
+
+
+def _wish(check: str, given: dict[str, Any]) -> Any:
+    """The goal as the options word it. Raises `InvalidInput` for what does not go together."""
+    from mulligan.goals.setting import Wish
+
     if (given["maximise"] is None) != (given["at_least"] is None):
         raise InvalidInput("--maximise and --at-least go together.")
-    holding = agents_that_hold(folder, given["trials"])
-    wish = Wish(
-        words[0] if words else given["maximise"] or "",
+    if check and given["maximise"] is not None:
+        raise InvalidInput(f"One judge is expected: {check!r} or --maximise, not both.")
+    rubric, model = _judge(given)
+    return Wish(
+        check or given["maximise"] or "",
         given["tests"] or "",
+        rubric,
+        model,
         given["at_least"],
         given["trials"],
         given["max_seconds"],
@@ -118,15 +150,32 @@ def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
         given["sandbox"],
         not given["no_first_check"],
     )
-    with Goals() as goals:
-        there = set_goal(goals, wish, folder, str(load().store), who, begin=lambda: say(WARNING))
-    first = there.first
-    state = "" if not first else " It passes now." if first["passed"] else " It fails now, as it should."
-    if first and first["text"].startswith("The check was stopped"):
-        state = f" {first['text'].splitlines()[0]} --check-seconds gives it more."
-    say(f"The goal of {there.folder} is: {there.label}.{state}")
-    for line in holding:
-        say(line)
+
+
+def _judge(given: dict[str, Any]) -> tuple[str, str]:
+    """The rubric and the model that judges by it; empty where no model judges."""
+    from pathlib import Path
+
+    from mulligan.app.config import choose_model, load, located_model
+    from mulligan.app.plugins import parse_spec
+
+    if given["judge"] is None:
+        if given["judge_model"] is not None:
+            raise InvalidInput("--judge-model is for --judge model_judge:RUBRIC.")
+        return "", ""
+    spec = parse_spec("evaluators", given["judge"])
+    rubric = spec.settings.get("rubric")
+    if spec.name != "model_judge" or not isinstance(rubric, str) or not rubric.strip():
+        raise InvalidInput(
+            f"--judge of a goal is model_judge:RUBRIC, what must hold or a file with it, not {given['judge']!r}. "
+            "Everything else judges as a command: mulligan goal COMMAND."
+        )
+    config = load()
+    config.refuse_held("judge_model")
+    model = given["judge_model"] or config.text("judge_model")
+    if model is None:
+        config.refuse_held("model")
+    return rubric, located_model(choose_model(model, config) or "", Path.cwd())
 
 
 def _act(action: str) -> int:
@@ -140,6 +189,8 @@ def _act(action: str) -> int:
         if there is None:
             raise InvalidInput('There is no goal here. Set one: mulligan goal "pytest -q"')
         if action == "check":
+            if not there.settings["check"]:
+                person_only("have a model judge a goal", os.getcwd())
             feedback = check_now(there, place.where(there), place.top)
             emit(f"{feedback.text}\n")
             return 0 if feedback.passed else 1
@@ -178,25 +229,17 @@ def _run(agent: str, words: tuple[str, ...], given: dict[str, Any]) -> int:
     from mulligan.app.goals import run_agent
     from mulligan.goals.setting import person_only
 
-    if len(words) not in (1, 2):
+    if len(words) not in ((1,) if _names_judge(given) else (1, 2)):
         raise InvalidInput(
             '--run takes a task, or a check and a task: mulligan goal --run "claude -p" "Fix the tests".'
         )
     person_only("start an agent under a goal", os.getcwd())
-    if len(words) == 2:
+    if len(words) == 2 or _names_judge(given):
         from mulligan.app.config import load
-        from mulligan.goals.setting import Wish, set_goal
+        from mulligan.goals.setting import set_goal
         from mulligan.goals.state import Goals
 
         with Goals() as goals:
-            wish = Wish(
-                words[0],
-                trials=given["trials"],
-                max_seconds=given["max_seconds"],
-                seconds=given["check_seconds"],
-                protect=given["protect"],
-                sandbox=given["sandbox"],
-                first_check=not given["no_first_check"],
-            )
+            wish = _wish(words[0] if len(words) == 2 else "", given)
             set_goal(goals, wish, os.getcwd(), str(load().store), "person")
     return run_agent(agent, words[-1], os.getcwd(), say)

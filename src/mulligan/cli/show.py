@@ -45,6 +45,8 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
     elif led_by_goal(episode):
         settings = episode.head.settings
         yield _line(f"a session of {settings['coding_agent']} towards a goal in {settings['folder']}", 300, tokens)
+        if role(episode, "evaluator") == "model_judge":
+            yield "judged by a model, the weakest judge: nothing was run"
     elif led_by_function(episode):
         settings = episode.head.settings
         yield _line(f"a call of {settings['function']}, judged by {settings['judge']}", 300, tokens)

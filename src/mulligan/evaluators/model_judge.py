@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal, cast
 
 from mulligan.core.errors import BadAnswer, InvalidInput, ModelError
 from mulligan.core.protocols import Model, Prompts
-from mulligan.core.questions import Question, Sampling, object_schema, think
+from mulligan.core.questions import Answer, Question, Sampling, object_schema, think
 from mulligan.core.records import Episode, Feedback, Json
 from mulligan.text.formatting import TOKENS, attempt_text, task_text
 from mulligan.text.images import IMAGES, checked_count, with_images
 from mulligan.text.secrets import mask_attempt
-from mulligan.text.thoughts import output_of
+from mulligan.text.thoughts import output_of, spoken
 
 BEST = 10
+_PASSED = re.compile(r"passed\\*[\"']?\s*:\s*[\"']?(true|false)")
 SCHEMA: Json = object_schema(
     reasoning={"type": "string"},
     passed={"type": "boolean"},
@@ -80,7 +82,7 @@ class ModelJudge:
         if halted and not output_of(attempt).strip() and not attempt.artifacts:
             return Feedback(False, f"There is no result: {halted}.", source="model_judge")
         try:
-            return await think(self, self._model, [episode], self._sampling)
+            return await think(self, _OneVerdict(self._model), [episode], self._sampling)
         except (BadAnswer, ModelError) as error:
             return Feedback(None, f"The judge failed: {error}", source="model_judge")
 
@@ -110,3 +112,16 @@ class ModelJudge:
         if not passed and not text.strip():
             raise BadAnswer('An attempt that did not pass needs "wrong": what is wrong with it, and where.')
         return Feedback(passed, text.strip(), share, "model_judge")
+
+
+class _OneVerdict:
+    """A model whose answer counts only if its text has one verdict: another one may be quoted from the attempt."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
+        answer = await self._model.ask(question, sampling)
+        if len(set(_PASSED.findall(spoken(answer.raw).answer.lower()))) > 1:
+            raise BadAnswer("it has two verdicts that differ, of which one may be quoted from the attempt.")
+        return answer

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 
 from mulligan.core.home import home_path
 from mulligan.sandbox import client
@@ -78,35 +79,80 @@ class Judge:
         self._settings: Mapping[str, Any] = goal.settings
         self.diff = ""
 
-    async def judge(self, before: Sequence[Any], begun: client.Begun) -> Feedback:
+    async def judge(self, before: Sequence[Any], begun: client.Begun | None) -> Feedback:
         """The verdict on the folder as it is now.
 
         Args:
             before: the feedback on earlier tries, as `core.codec` writes it.
-            begun: the check, which runs.
+            begun: the check, which runs; None where a model judges.
         """
+        import time
         from dataclasses import replace
 
+        from mulligan.core.records import Feedback
         from mulligan.workspace import states
 
+        began = time.time_ns()
         own, start = f"{self._goal.id}.{os.urandom(4).hex()}", self._settings.get("start")
         state = states.keep(self._folder, f"{own}/state", self._index(own)) if start else None
         diff = states.diff(self._folder, start, state) if start and state else None
         self.diff = diff or ""
-        feedback = await self._run(begun, self._folder, before, self.diff)
+        if begun:
+            feedback = await self._run(begun, self._folder, before, self.diff)
+        elif state:
+            from mulligan.goals import rubric
+
+            feedback = await rubric.judge(
+                self._settings, self._goal.spec["env"], self._folder, self._goal.prefix, state
+            )
+        else:
+            feedback = Feedback(None, "Git cannot keep the state of this tree, so the model was not asked.")
         if feedback.passed and (why := self._fewer(feedback)):
             feedback = self._unknown(feedback, f"{why}, so the goal is not known to be reached")
         elif feedback.passed and start and (state is None or diff is None):
             lost = "git has not the state of this tree now, or not that of when the goal was set"
             feedback = self._unknown(feedback, f"nobody knows what has changed: {lost}")
         elif feedback.passed and state and self._settings.get("protect"):
-            feedback = await self._with_protected(own, feedback, before, state)
+            after = states.keep(self._folder, f"{own}/after", self._index(own))  # what stands when the check is over
+            feedback = await self._with_protected(own, feedback, before, after or state)
+        if feedback.passed and begun and (others := self._changed_surroundings()):
+            why = f"files outside of what git keeps, on which the check rests, have changed: {others}"
+            if self._settings.get("protect"):
+                feedback = self._unknown(feedback, f"{why}; --protect cannot put them back")
+            else:
+                feedback = replace(feedback, notes=(*feedback.notes, why))
         if feedback.passed and start and (hidden := self._steering(states.files_git_hides(self._folder))):
             note = f"git ignores files that a test run reads, so it is not known whether they changed: {hidden}"
             feedback = replace(feedback, notes=(*feedback.notes, note))
+        if (
+            feedback.passed
+            and begun
+            and state
+            and (moved := self._changed_since(began, states.names(self._folder, state)))
+        ):
+            feedback = replace(feedback, notes=(*feedback.notes, f"files were written while the check ran: {moved}"))
         if state:
             states.drop(self._folder, own)
         return replace(feedback, source="goal")
+
+    def _changed_surroundings(self) -> str:
+        from mulligan.goals.surroundings import surroundings
+        from mulligan.workspace import states
+
+        goal, start = self._goal, self._settings.get("start")
+        tracked = states.names(self._folder, start) if start else ()
+        now = surroundings(goal.spec["env"], goal.spec["argv"], goal.folder, goal.prefix, tracked)
+        before: Mapping[str, str] = self._settings.get("surroundings", now)
+        return ", ".join(sorted(path for path in before.keys() | now if before.get(path) != now.get(path))[:10])
+
+    def _changed_since(self, when: int, names: Sequence[str]) -> str:
+        """Those of these files that were written or replaced since a time, in nanoseconds."""
+        changed: list[str] = []
+        for name in names:
+            with suppress(OSError):
+                if os.lstat(os.path.join(self._top, name)).st_ctime_ns >= when:
+                    changed.append(name)
+        return ", ".join(changed[:10])
 
     def _steering(self, paths: Sequence[str]) -> str:
         """Those of these files that a test run rests on."""
@@ -178,20 +224,20 @@ class Judge:
     async def _with_protected(self, own: str, feedback: Feedback, before: Sequence[Any], state: str) -> Feedback:
         """The verdict of a worktree of this state in which what the goal protects is as it was when it was set.
 
-        New files that steer a test run, such as a `conftest.py`, are set aside with it.
+        New files that steer a test run, such as a `conftest.py`, are set aside with it, and compiled ones of Python.
         """
         from dataclasses import replace
 
         from mulligan.core.errors import MulliganError
         from mulligan.core.records import Artifact, Attempt, Episode, Task, Trial
         from mulligan.text.command_lines import split_line
-        from mulligan.text.runner_reports import changed_test_files
+        from mulligan.text.runner_reports import test_files
         from mulligan.workspace import states
         from mulligan.workspace.git_workspace import GitWorkspace
 
-        steering = changed_test_files(self.diff, split_line(self._settings["check"]))
-        new = self._new(states.added(self._folder, self._settings["start"], state, steering))
-        protect = (*self._settings["protect"], *new)
+        added = states.added(self._folder, self._settings["start"], state)
+        steering = [*test_files(added, split_line(self._settings["check"])), *(n for n in added if n.endswith(".pyc"))]
+        protect = (*self._settings["protect"], *self._new(steering))
         workspace = GitWorkspace(folder=self._goal.folder, watch=False, protect=protect)
         attempt = Attempt("", artifacts=(Artifact("git", state, ""),))
         episode = Episode(own, Task(""), trials=(Trial(1, attempt),), forked_from=f"{self._goal.id}.1")
@@ -285,4 +331,5 @@ def check_now(goal: Row, folder: str, top: str) -> Feedback:
     """What the check shows at this moment. It is no try, and ends nothing."""
     import asyncio
 
-    return asyncio.run(Judge(goal, folder, top).judge((), start(goal.spec, folder, top)))
+    begun = start(goal.spec, folder, top) if goal.settings["check"] else None
+    return asyncio.run(Judge(goal, folder, top).judge((), begun))

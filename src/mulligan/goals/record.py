@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from mulligan.core.codec import from_json
 from mulligan.core.episode import Acted, Evaluated, Stopped
 from mulligan.core.errors import MulliganError, NotFound
 from mulligan.core.home import home_path
-from mulligan.core.records import Attempt, Episode, Feedback, Head, Plan, Stop, StopReason, Task
+from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Stop, StopReason, Task
 from mulligan.core.turns import Turn
 from mulligan.goals.database import FILE, Row
 from mulligan.goals.state import ACTIVE, DONE, NEW_TRIES, NO_PROGRESS, OPEN, PASSED, PAUSED, Goals
@@ -70,13 +72,20 @@ def _begun(goal: Row, work: Row, at: float) -> Episode:
         "coding_agent": work.agent,
         "session": work.session,
         "folder": goal.folder,
-        "evaluator": {"name": "command", "check": goal.settings["check"]},
+        "evaluator": _evaluator(goal.settings),
         "trials": goal.settings["trials"],
         "protect": goal.settings["protect"],
     }
     task = Task(f"{goal.label} passes in {goal.folder}")
-    head = Head(versions(), settings=settings)
+    models = {"evaluator": goal.settings["model"]} if "rubric" in goal.settings else {}
+    head = Head(versions(), models, settings)
     return Episode(f"{work.episode}.1", task, work.episode, "", Plan(reflects=False), head, started=round(at, 3))
+
+
+def _evaluator(settings: Mapping[str, Any]) -> Json:
+    if "rubric" in settings:
+        return {"name": "model_judge", "rubric": settings["rubric"]}
+    return {"name": "command", "check": settings["check"]}
 
 
 def _stop(goal: Row, work: Row) -> Stop | None:

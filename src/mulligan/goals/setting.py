@@ -9,8 +9,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home
@@ -20,6 +22,7 @@ from mulligan.goals.person import agent_above
 from mulligan.goals.place import Place
 from mulligan.goals.record import sync
 from mulligan.goals.state import ACTIVE, CLEARED, PAUSED, Goals
+from mulligan.goals.surroundings import surroundings
 from mulligan.goals.turn import Worker
 from mulligan.workspace import states
 
@@ -28,6 +31,10 @@ _STARTING = 30.0
 WARNING = (
     "The check runs code that the agent writes, as you, outside the agent's sandbox, each time the agent would end a "
     "turn. Its environment is that of now, and stays in Mulligan's home until the goal ends."
+)
+MODEL_WARNING = (
+    "At each stop, the model is sent what has changed in this folder and the files that the rubric names, secrets "
+    "masked. The environment of now, with the model's key, stays in Mulligan's home until the goal ends."
 )
 
 
@@ -38,6 +45,8 @@ class Wish:
     Attributes:
         check: a command line, which is run without a shell; status 0 passes.
         tests: a file of tests in place of a command. A copy of it judges, out of the agent's reach.
+        rubric: what must hold, in words or as a file with them, for a model that judges in place of a command.
+        model: the name of that model.
         at_least: the check's last number is a score, and this much of it is wanted.
         trials: how often it is run for a session at most.
         max_seconds: how long a session may work on it.
@@ -48,6 +57,8 @@ class Wish:
 
     check: str = ""
     tests: str = ""
+    rubric: str = ""
+    model: str = ""
     at_least: float | None = None
     trials: int = 5
     max_seconds: float | None = None
@@ -94,14 +105,19 @@ def set_goal(
     if wish.trials < 1 or wish.seconds <= 0 or (wish.max_seconds is not None and wish.max_seconds <= 0):
         raise InvalidInput("--tries is at least 1, and --max-seconds and --check-seconds are above 0.")
     id = secrets.token_hex(6)
-    check, label = _check(wish, id, place)
+    _check_one_judge(wish)
+    check, rubric = _check(wish, id, place), _rubric(wish, place)
     _check_protected(wish.protect, place)
     start = states.keep(place.folder, f"{id}.1/start", Path(home(), f"goal-{id}.index"))
     if wish.protect and start is None:
         raise InvalidInput(
             f"--protect puts files back with git, and no state of {place.folder} can be kept: `git status`."
         )
-    settings = {
+    if rubric and start is None:
+        raise InvalidInput(
+            f"A model judges what has changed, and git can keep no state of {place.folder}: `git status`."
+        )
+    settings: dict[str, Any] = {
         "check": check,
         "trials": wish.trials,
         "max_seconds": wish.max_seconds,
@@ -112,16 +128,22 @@ def set_goal(
         "start": start,
         "store": store,
         **({} if wish.at_least is None else {"at_least": wish.at_least}),
+        **({"rubric": rubric, "model": wish.model} if rubric else {}),
     }
+    environment = {**os.environ, "MULLIGAN_HOME": os.path.abspath(home())}
     goal = {
         "id": id,
         "folder": place.folder,
         "common": place.common,
         "prefix": place.prefix,
-        "label": label,
-        "spec": specify(check, place.folder, wish.seconds, wish.sandbox),
+        "label": _label(wish),
+        "spec": specify(check, place.folder, wish.seconds, wish.sandbox) if check else {"env": environment},
         "settings": settings,
     }
+    if check:
+        tracked = states.names(place.folder, start) if start else ()
+        spec: Any = goal["spec"]
+        settings["surroundings"] = surroundings(spec["env"], spec["argv"], place.folder, place.prefix, tracked)
     row = Row(list(goal), list(goal.values()))
     row.first = None
     begin()
@@ -143,22 +165,56 @@ def set_goal(
     return there
 
 
-def _check(wish: Wish, id: str, place: Place) -> tuple[str, str]:
-    """The command line of the check, and how people see it."""
-    if wish.check and wish.tests:
-        raise InvalidInput(f"A command or --tests FILE judges, not both: leave out {wish.check!r} or --tests.")
-    if not wish.check and not wish.tests:
+def _check_one_judge(wish: Wish) -> None:
+    judges = [one for one in (wish.check, wish.tests, wish.rubric) if one]
+    if len(judges) > 1:
+        raise InvalidInput(f"One judge is expected: a command, --tests or --judge, not {' and '.join(judges)!r}.")
+    if not judges:
         raise InvalidInput('Give a command, such as `mulligan goal "pytest -q"`, or --tests FILE.')
+    if wish.rubric and (wish.protect or wish.at_least is not None):
+        raise InvalidInput(
+            "--protect and --at-least are for checks that run. A model is shown what has changed, whichever file it is."
+        )
+
+
+def _check(wish: Wish, id: str, place: Place) -> str:
+    """The command line of the check; "" where a model judges."""
     if not wish.tests:
-        return wish.check, wish.check
+        return wish.check
     file = Path(place.folder, wish.tests)
     if not file.is_file():
         raise InvalidInput(f"There is no file {file}.")
     own = Path(home(), "goal-tests", id, file.name)
     own.parent.mkdir(parents=True)
     own.write_bytes(file.read_bytes())
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", place.folder, str(own)]
-    return shlex.join(words), f"the tests of {wish.tests}"
+    return shlex.join(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", place.folder, str(own)]
+    )
+
+
+def _rubric(wish: Wish, place: Place) -> str:
+    """The words of the rubric; "" where a command judges. A file is read now, out of the agent's reach."""
+    if not wish.rubric:
+        return ""
+    if not wish.model:
+        raise InvalidInput("No model is named to judge by the rubric: --judge-model MODEL.")
+    from mulligan.models.catalog import open_model  # a prompt's hook has no time for it
+
+    open_model(wish.model)  # says what is wrong with it
+    file = Path(place.folder, wish.rubric)
+    text = wish.rubric
+    with suppress(OSError):  # a long text is no name of a file
+        text = file.read_text(encoding="utf-8") if file.is_file() else text
+    if not text.strip():
+        raise InvalidInput(f"The rubric {wish.rubric!r} is empty: it says what must hold.")
+    return text
+
+
+def _label(wish: Wish) -> str:
+    """The judge as people see it."""
+    if wish.rubric:
+        return f"rubric {' '.join(wish.rubric.split())[:120]!r}, by the model {wish.model} (the weakest judge)"
+    return f"the tests of {wish.tests}" if wish.tests else wish.check
 
 
 def _check_protected(names: Sequence[str], place: Place) -> None:

@@ -166,10 +166,11 @@ class Goals(Database):
         )
 
     def verdicts(self, agent: str, session: str) -> list[Row]:
-        """The tries of a session whose check ran and gave a verdict, each with its goal's command line as `check`."""
+        """The tries of a session whose command ran and gave a verdict, each with its goal's command line as `check`."""
         return self._rows(
             "SELECT t.*, json_extract(g.settings, '$.check') AS 'check' FROM tries t JOIN goals g ON g.id = t.goal "
-            "WHERE t.agent = ? AND t.session = ? AND t.passed IS NOT NULL AND NOT t.unchanged ORDER BY t.at",
+            "WHERE t.agent = ? AND t.session = ? AND t.passed IS NOT NULL AND NOT t.unchanged "
+            "AND json_extract(g.settings, '$.check') != '' ORDER BY t.at",
             *(agent, session),
         )
 

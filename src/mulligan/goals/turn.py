@@ -46,10 +46,10 @@ def who(notice: Notice) -> tuple[str, str]:
     return ("run", run) if run else (notice.agent, notice.session)
 
 
-def prompt(notice: Notice, *, resumed: bool = False) -> str:
+def prompt(notice: Notice, *, hears: bool = True) -> str:
     """A turn begins; what the agent is told with the user's words.
 
-    resumed: there are no words: the session goes on from where it was.
+    hears: whether there are words, with which it can be told something; a session that is resumed has none.
     """
     if message.is_ours(notice.text):
         return ""
@@ -61,7 +61,7 @@ def prompt(notice: Notice, *, resumed: bool = False) -> str:
         agent, session = who(notice)
         known = goals.work(goal.id, agent, session)
         goals.prompted(goal.id, agent, session, fingerprint(place.where(goal)))
-        if resumed:
+        if not hears:
             return ""
         told = [] if known else [message.greeting(goal)]
         if one := goals.untold(goal.id, agent, session):
@@ -125,7 +125,8 @@ def stop(
             time.sleep(_LOOK)  # another check of this session runs, whose hook was killed
         goals.tell(one)
         text = _text(goals, goals.goal(goal.id) or goal, one)
-        output = "" if one.passed or one.unchanged else one.feedback["text"]
+        no_output = one.passed or one.unchanged or not goal.settings["check"]  # a model's words are no output
+        output = "" if no_output else one.feedback["text"]
         return Outcome(text, output, f"goal {goal.id} {one.n}")
 
 
@@ -175,7 +176,9 @@ class Worker:
         os.write(self._words, json.dumps(words).encode() + b"\n")
         until = time.monotonic() + patience
         meanwhile()
-        return bool(select.select([self._verdict], [], [], max(until - time.monotonic(), 0.0))[0])
+        ready = select.poll()  # unlike `select`, takes descriptors above 1023
+        ready.register(self._verdict, select.POLLIN)
+        return bool(ready.poll(max(until - time.monotonic(), 0.0) * 1000))
 
     def close(self) -> None:
         """Leave the worker alone; one that was given nothing ends."""

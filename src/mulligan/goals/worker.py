@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, top: str) -> None:
-    begun = start(goal.spec, folder, top)
+    begun = start(goal.spec, folder, top) if goal.settings["check"] else None
     import asyncio  # from here on while the check runs
 
     from mulligan.core.codec import to_json
@@ -67,7 +67,8 @@ def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, to
     agent, session, n = which
     one = goals.own(goal.id, agent, session, n, owner()) if n else None
     if n and one is None:  # another process has judged it
-        begun.control.close()
+        if begun:
+            begun.control.close()
         return
     failures("ValueError: a value is wrong")  # its patterns are compiled while the check runs
     earlier = [each.feedback for each in goals.tries(goal.id, agent, session) if each.feedback and each.n != n]

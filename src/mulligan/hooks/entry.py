@@ -161,7 +161,7 @@ def answer(
         return ""
     ends = notice.moment == "end" or (notice.moment == "stop" and not of.ends)
     learns = environ.get(SWITCH, "").lower() != RECALL
-    told = ""
+    told, hears = "", bool(of.answer(notice, "text"))
     if notice.moment == "prompt" and GOAL in notice.text[:_COMMAND]:
         from mulligan.hooks.goal_prompt import obey
 
@@ -174,13 +174,12 @@ def answer(
             if held := _held(of, notice, journal, bank, wait, goals):
                 return held
         elif notice.moment == "prompt" or notice.source == "resume":
-            begun = turn.prompt(notice, resumed=notice.moment == "start")
+            begun = turn.prompt(notice, hears=hears and notice.moment == "prompt")
             told = told or begun
     if learns and notice.moment == "stop" and (question := _question(of, notice, journal)):
         return question
     if learns and (ends or (known is None and journal.is_due(besides=notice.session))):
         start_worker(environ)
-    hears = bool(of.answer(notice, "text"))
     text = "\n\n".join(filter(None, (told, _recalled(notice, journal, bank, wait, first=known is None, hears=hears))))
     return of.answer(notice, text) if text else ""
 

@@ -223,7 +223,8 @@ def runner_of(argv: Sequence[str]) -> str:
 _TESTS = re.compile(r"(^|/)(tests?|specs?|__tests__)/|(^|/)(test_|conftest)[^/]*$|[._-](test|spec)s?\.[^/.]+$")
 _SETTINGS = re.compile(
     r"""(?:^|/)(?:
-    \.?pytest\.(?:ini|toml)|pyproject\.toml|tox\.(?:ini|toml)|setup\.cfg|noxfile\.py|\.coveragerc|[^/]+\.pth|entry_points\.txt
+    \.env(?:rc|\.\w+)?|\.gitattributes
+    |\.?pytest\.(?:ini|toml)|pyproject\.toml|tox\.(?:ini|toml)|setup\.cfg|noxfile\.py|\.coveragerc|[^/]+\.pth|entry_points\.txt
     |(?:sitecustomize|usercustomize|pytest|_pytest|pluggy|unittest)(?:\.py|/.*)
     |package\.json|\.npmrc|\.mocharc[^/]*|bunfig\.toml|deno\.jsonc?
     |(?:jest|vitest|vite|karma|playwright|cypress|ava|babel)\.(?:config|conf|setup|workspace)\.[^/]+|setupTests\.[^/]+
@@ -252,8 +253,13 @@ def test_files(paths: Iterable[str], argv: Sequence[str]) -> list[str]:
     return [path for path in paths if _TESTS.search(path) or _SETTINGS.search(path) or _names(named, path)]
 
 
-def _named(argv: Iterable[str]) -> set[str]:
-    """The paths that a command line may name, also within a text for a shell."""
+def settings_files(names: Iterable[str]) -> list[str]:
+    """Those of the files of one folder that are settings of a test runner, or run with every test below."""
+    return [name for name in names if _SETTINGS.search(name) or name == "conftest.py"]
+
+
+def words_in(argv: Iterable[str]) -> list[str]:
+    """The words of a command line, and of the texts for a shell in it."""
     words: list[str] = []
     for part in argv:
         words.append(part)
@@ -262,8 +268,13 @@ def _named(argv: Iterable[str]) -> set[str]:
                 words += shlex.shlex(part, posix=True, punctuation_chars=True)
             except ValueError:
                 words += part.split()
+    return words
+
+
+def _named(argv: Iterable[str]) -> set[str]:
+    """The paths that a command line may name."""
     paths: set[str] = set()
-    for word in words:
+    for word in words_in(argv):
         path = os.path.normpath(word.rpartition("=")[2].partition("::")[0])
         paths.add(path)
         if re.fullmatch(r"[A-Za-z_]\w*(?:\.\w+)*", word):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
@@ -52,6 +51,18 @@ def diff(folder: str, before: str, after: str) -> str | None:
         return None
 
 
+def file_text(folder: str, state: str, path: str) -> str | None:
+    """A file as a state has it; of a link, where it points to. None where the state has no such file.
+
+    Args:
+        path: from the top of the tree.
+    """
+    try:
+        return Git(find(folder).common or "").raw("cat-file", "blob", f"{state}:{path}").decode("utf-8", "replace")
+    except (InvalidInput, GitFailed):
+        return None
+
+
 def files_git_hides(folder: str) -> list[str]:
     """Files below a folder that no state shows as changed: ignored ones outside ignored folders, and tracked ones with
     the flag assume-unchanged or skip-worktree."""
@@ -64,13 +75,15 @@ def files_git_hides(folder: str) -> list[str]:
     return [*flagged, *(name for name in ignored if not name.endswith("/"))]
 
 
-def added(folder: str, before: str, after: str, paths: Sequence[str]) -> list[str]:
-    """Those of these paths, from the top of the tree, that only the later state has."""
-    common = find(folder).common
-    if not common or not paths:
-        return []
-    names = Git(common).paths("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z", before, after)
-    return [name for name in names if name in set(paths)]
+def added(folder: str, before: str, after: str) -> list[str]:
+    """The files, from the top of the tree, that only the later state has."""
+    common = find(folder).common or ""
+    return Git(common).paths("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z", before, after)
+
+
+def names(folder: str, state: str) -> list[str]:
+    """The files of a state, from the top of the tree."""
+    return Git(find(folder).common or "").paths("ls-tree", "-r", "--name-only", "-z", state)
 
 
 def drop(folder: str, id: str) -> None:

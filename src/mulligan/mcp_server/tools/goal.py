@@ -29,6 +29,8 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
             return Reply({"state": "none"})
         if action == "status":
             return Reply(json.loads(in_json(goals, there)))
+    if not there.settings["check"]:
+        raise InvalidInput("A model judges this goal, and is asked only when a turn would end.")
     feedback = await asyncio.to_thread(check_now, there, place.where(there), place.top)
     return Reply({"passed": feedback.passed, "text": feedback.text, "notes": list(feedback.notes)})
 

@@ -48,6 +48,7 @@ class Copilot(CodingAgent):
     name, title, tried = "copilot", "GitHub Copilot CLI", False
     hooks = (
         Hook("sessionStart", "start", timeout=5),
+        Hook("userPromptSubmitted", "prompt", timeout=5),
         Hook("preToolUse", "before_tool", timeout=5),
         Hook("postToolUseFailure", "failure", timeout=5),
         Hook("agentStop", "stop", timeout=STOP),
@@ -56,6 +57,7 @@ class Copilot(CodingAgent):
     settings = Settings("~/.copilot", "COPILOT_HOME", "", ".github/hooks/mulligan.json", new='{\n  "version": 1\n}\n')
     takes_text = ("sessionStart", "postToolUseFailure")
     stop, before_tool = "agentStop", "preToolUse"
+    holds_in_row = 8
     says_held = False
     asks = True
     grows = True

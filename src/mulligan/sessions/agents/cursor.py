@@ -26,6 +26,7 @@ class Cursor(CodingAgent):
     name, title, tried = "cursor", "Cursor", False
     hooks = (
         Hook("sessionStart", "start"),
+        Hook("beforeSubmitPrompt", "prompt"),
         Hook("beforeShellExecution", "before_tool"),
         Hook("postToolUse", "success"),
         Hook("postToolUseFailure", "failure"),
