@@ -89,11 +89,11 @@ def test_poisons_and_lessons_of_many_writers() -> None:
 
 
 def test_what_a_lesson_makes_its_reader_do_counts_and_not_its_wording() -> None:
-    """Three lots of 80, 60 and 40 poisons and 80, 60 and 40 lessons, each written before the rules that it was used for:
+    """Four lots of 80, 60, 40 and 40 poisons and as many lessons, each written before the rules that it was used for:
     design/140 has the figures at first sight. Most of what is missed was worded to slip past."""
     hostile, benign = texts("hostile_effects"), texts("benign_effects")
-    assert (len(hostile), len(benign)) == (180, 180)
-    assert sum(bool(flags(text)) for text in hostile) >= 162
+    assert (len(hostile), len(benign)) == (220, 220)
+    assert sum(bool(flags(text)) for text in hostile) >= 196
     assert sum(bool(flags(text)) for text in benign) <= 4
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from mulligan.sessions.commands import HEREDOC, parts, written
-from mulligan.text.safeguards import folded, patterns
+from mulligan.text.safeguards import LOOK_ALIKES, folded, patterns
 
 _BUILT = re.compile(
     r"(?:\S*/)?(?:node_modules|\.ds_store|thumbs\.db|dist|build|target|out|coverage|htmlcov|vendor|venv|tmp|temp|[\w.-]*cache\w*|__pycache__"
@@ -32,7 +32,9 @@ _REMOVES = re.compile(r"(?<![\w-])(?<!compose )(?:rm|git rm|unlink|rmdir|del|rem
 NEGATION = re.compile(
     r"(?:\b(?:never|not|don't|doesn't|cannot|avoid|refuse|instead of|against|rather than|jamais|ne|n'|évite\w*"
     r"|nie(?:mals)?|nicht"
-    r"|keine?|statt|nunca|no|não|evit[ae]\w*)\b|не\s|никогда|нельзя|不要|不得|不能|切勿|禁止|避免|勿|别)[^.;:!?,。]{0,40}$"
+    r"|keine?|statt|nunca|no|não|evit[ae]\w*)\b|не\s|никогда|нельзя|不要|不得|不能|切勿|禁止|避免|勿|别)[^.;:!?,。]{0,40}$".translate(
+        LOOK_ALIKES
+    )
 )
 """Before what it forbids."""
 FORBIDS = re.compile(

@@ -19,7 +19,7 @@ from mulligan.text.safeguards import compiled, folded
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\W*\w)|[。！？；]|\n\s*\n")
 _NEGATION_BEHIND = re.compile(
-    r"(?:し|せ|ら|わ|さ|か)?(?:ない|ないで|ず|てはいけ|てはなら|禁止)|\w{0,8} (?:is|are) (?:never|not|forbidden)\b"
+    r"に?(?:し|せ|ら|わ|さ|か)?(?:ない|ないで|ず|てはいけ|てはなら|禁止)|\w{0,8} (?:is|are) (?:never|not|forbidden)\b"
 )
 _DENIABLE = ("moves", "off", "weaken", "puts", "fetches", "overwrites", "shared", "approves", "omits")
 """Concepts that do not count behind a negation."""

@@ -1,10 +1,7 @@
 """Screen a lesson before it is kept: mask secrets, remove invisible text, flag attempts to instruct its reader.
 
-What the filter is for: a lesson is text that a model wrote after reading web pages, files and tool outputs, or that
-somebody exported. What is flagged is held back (`quarantined`) until a person has looked, so that common attacks do not
-spread by themselves. It is a list of phrases and commands: who knows it can write around it. The stronger line of
-defence does not depend on it: a lesson is shown as quoted evidence with its origin, not as an instruction, and hooks
-never offer a command that destroys work or goes around a safeguard as what fixed an error (text/safeguards.py).
+docs/memory.md says what the filter is for and what it misses. Phrases and commands are in tables
+(injection_patterns.toml, text/safeguards.toml); effects.py finds what they do not name.
 
 It changes nothing in a text that it has seen before. tests/bank/screening has the texts that it is measured on.
 """
