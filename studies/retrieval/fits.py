@@ -4,9 +4,9 @@ Each query meets banks of 1, 5, 20 and 50 lessons of its collection with a lesso
 of small collections are filled from `notes`. A score of the recall decides whether something is given; the first three
 of the ranking are given then. Compared, with the threshold chosen for each row afterwards, are what the product uses,
 other signals, and a logistic regression on all of them and their products, fitted on all collections but the last,
-which was looked at once.
+which is to be looked at once.
 
-    python studies/retrieval/fits.py webarena tau2 errors conventions [--last last] [--draws 7]
+    python studies/retrieval/fits.py webarena errors conventions [--last last] [--draws 6]
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mulligan.bank.recall.terms import tongue as language
 from mulligan.models.catalog import open_embedder
 
 NAMES = (
-    *("relevance", "cosine", "fused - mean", "best - second", "best - mean", "share", "words", "second words"),
+    *("relevance", "cosine", "best - second", "best - mean", "share", "words", "second words"),
     *("shared terms", "two languages"),
 )
-SHOWN = (0, 1, 2, 4, 6)
+SHOWN = range(6)
 AIM = 0.12
 
 
@@ -54,15 +54,10 @@ def signals(among: Any, query: str, words: bool) -> list[float]:
     best = int(np.argmax(fused.scores(among)))
     share = float(among._picked(among._words.share)[best])
     second = float(lexical[1]) if among.n > 1 else 0.0
-    centred = 0.0
-    if semantic is not None:
-        same = among._picked(among._columns.tongue) == language(query)
-        centred = float(np.max(np.where(same, semantic - semantic.mean(), 0.0) + 10 * among.coverage() ** 2))
     apart = float(language(query) != int(among._picked(among._columns.tongue)[best]))
     return [
         float(max(relevance, default=0.0)),
         float(cosines[0]),
-        centred,
         float(cosines[0] - rest[0]),
         float(cosines[0] - rest.mean()),
         share,
@@ -81,7 +76,7 @@ def cases(of: Set, beside: Set, embedder: str, draws: int, chance: random.Random
     numbers = [n for n in range(len(of.queries)) if of.needed[n]]
     rows: list[Any] = []
     for size in SIZES:
-        for n in chance.sample(numbers, 320) if len(numbers) > 320 else numbers * draws:
+        for n in chance.sample(numbers, 360) if len(numbers) > 360 else numbers * draws:
             own = [row for row, id in enumerate(ids) if id not in of.needed[n] and id != of.own[n]]
             right = chance.choice([row for row, id in enumerate(ids) if id in of.needed[n]])
             others = chance.sample(own, min(size, len(own)))
@@ -155,7 +150,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("collections", nargs="+")
     parser.add_argument("--last", default="")
-    parser.add_argument("--draws", type=int, default=7)
+    parser.add_argument("--draws", type=int, default=6)
     parser.add_argument("--embedder", default="local")
     asked = parser.parse_args()
     embedder = open_embedder(asked.embedder)
@@ -166,7 +161,10 @@ async def main() -> None:
             await collection(name).embed(embedder), beside, embedder.id, asked.draws, random.Random(name)
         )
     print("| arm | lessons | collection | queries, cases | best ranking | default / best | where nothing fits", end="")
-    print("".join(f" | {NAMES[n]}" for n in SHOWN), "| all, fitted |\n|---|--:|---|--:|--:|--:|--:|" + "--:|" * 6)
+    print(
+        "".join(f" | {NAMES[n]}" for n in SHOWN),
+        "| all, fitted |\n|---|--:|---|--:|--:|--:|--:|" + "--:|" * (len(SHOWN) + 1),
+    )
     for arm in ("words", "both"):
         for size in SIZES:
             every = {name: [row for row in rows if row[:2] == (arm, size)] for name, rows in tables.items()}
