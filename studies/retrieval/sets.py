@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,17 @@ class Set:
         rows: list[Row] = []
         for n in range(len(self.lessons)) if only is None else only:
             lesson, vector = self.lessons[n], self.lesson_vectors[n].tobytes()
-            terms = terms_of(searched(lesson))
+            terms = _terms(searched(lesson))
             query = vector if lesson.query else None
             rows.append(Row(n + 1, lesson.id, "", "", "active", True, 0.5, 0.0, 0, None, terms, vector, query))
         index = Index(embedder, queries=True, bm25=bm25)
         index.apply(Delta(1, 1, rows))
         return index
+
+
+@cache
+def _terms(text: str) -> bytes:
+    return terms_of(text)
 
 
 def tau() -> Set:

@@ -32,7 +32,7 @@ GROUPS = ("all", "English", "one other language", "two languages")
 def tongue(name: str) -> tuple[Set, list[str], list[str]]:
     """A collection, with the language of each lesson and of each query."""
     lessons, queries, needed, of, asked = list[Lesson](), list[str](), list[set[str]](), list[str](), list[str]()
-    for line in (OWN / "tongues" / f"{name}.txt").read_text().splitlines():
+    for line in (next(OWN.glob(f"*/{name}.txt"))).read_text().splitlines():
         if line.startswith("? "):
             language, query = line[2:].split(" | ")
             queries.append(query)

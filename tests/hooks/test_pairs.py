@@ -13,9 +13,9 @@ from session_turns import call
 
 from mulligan.app.transcripts import read_transcript
 from mulligan.core.turns import Turn
+from mulligan.sessions.effects import going_around
 from mulligan.sessions.pairs import Found, State, find, happened
 from mulligan.sessions.signature import digest, signature
-from mulligan.text.safeguards import going_around
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"
 

@@ -21,6 +21,7 @@ from mulligan.core.turns import Turn
 from mulligan.sessions.agents import is_shell
 from mulligan.sessions.commands import only_looks, parts, plain, short
 from mulligan.sessions.corrections import lasts
+from mulligan.sessions.effects import going_around
 from mulligan.sessions.events import SHOWN
 from mulligan.sessions.pairs import Found, error_lines, evidence, mend_key, short_digest
 from mulligan.sessions.records import as_record, inner, inner_list
@@ -28,7 +29,7 @@ from mulligan.sessions.remedies import CHANGE, lines_of
 from mulligan.sessions.signature import causes, keys
 from mulligan.text.formatting import fenced
 from mulligan.text.plain import one_line
-from mulligan.text.safeguards import going_around, patterns
+from mulligan.text.safeguards import patterns
 from mulligan.text.secrets import MASK, Masks
 
 FACTS = 3

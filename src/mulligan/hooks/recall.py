@@ -285,7 +285,7 @@ def _is_harmful(lesson: Known) -> bool:
     steps = [str(step) for step in cast("dict[str, Any]", mends).values()] if isinstance(mends, dict) else []
     if not any(re.search(_RISKY, step) for step in steps):
         return False
-    from mulligan.text.safeguards import going_around  # 45 ms, which most notices need not spend
+    from mulligan.sessions.effects import going_around  # 45 ms, which most notices need not spend
 
     return any(map(going_around, steps))
 

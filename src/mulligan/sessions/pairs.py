@@ -31,6 +31,7 @@ from mulligan.sessions.commands import (
     variables,
 )
 from mulligan.sessions.corrections import correction_in, lasts, withdraws
+from mulligan.sessions.effects import going_around
 from mulligan.sessions.events import SHOWN
 from mulligan.sessions.remedies import (
     CHANGE,
@@ -48,7 +49,6 @@ from mulligan.sessions.remedies import (
 )
 from mulligan.sessions.signature import causes, command_key, keys, normalised, signature, telling_lines
 from mulligan.text.plain import one_line
-from mulligan.text.safeguards import going_around
 from mulligan.text.secrets import MASK, Masks, one_mask
 
 TAG, CORRECTION = "hook", "correction"

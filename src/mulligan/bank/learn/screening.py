@@ -1,10 +1,7 @@
 """Screen a lesson before it is kept: mask secrets, remove invisible text, flag attempts to instruct its reader.
 
-What the filter is for: a lesson is text that a model wrote after reading web pages, files and tool outputs, or that
-somebody exported. What is flagged is held back (`quarantined`) until a person has looked, so that common attacks do not
-spread by themselves. It is a list of phrases and commands: who knows it can write around it. The stronger line of
-defence does not depend on it: a lesson is shown as quoted evidence with its origin, not as an instruction, and hooks
-never offer a command that destroys work or goes around a safeguard as what fixed an error (text/safeguards.py).
+docs/memory.md says what the filter is for and what it misses. Phrases and commands are in tables
+(injection_patterns.toml, text/safeguards.toml); effects.py finds what they do not name.
 
 It changes nothing in a text that it has seen before. tests/bank/screening has the texts that it is measured on.
 """
@@ -23,11 +20,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+from mulligan.bank.learn.effects import effects_of
 from mulligan.bank.learn.facts import keys_of, subject_of
 from mulligan.bank.recall.terms import searched, terms_of
 from mulligan.core.codec import digest
 from mulligan.core.lessons import Addition
 from mulligan.core.records import Json, Lesson
+from mulligan.sessions.effects import FORBIDS
 from mulligan.text.safeguards import LOOK_ALIKES, Patterns, compiled, folded, patterns
 from mulligan.text.secrets import mask
 
@@ -144,12 +143,6 @@ _WARNS = re.compile(
     r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝|決して)[^。;:!?]{0,16})$".translate(LOOK_ALIKES)
 )
 """Before a command: it is warned of."""
-_FORBIDS = re.compile(
-    r"\W{0,3}(?:(?:is|are|must be|should be) (?:never|not|forbidden)\b"
-    r"|(?:is|are) (?:insecure|unsafe|dangerous|wrong)\b"
-    r"|(?:\w+ )?(?:hides|masks|conceals) [^.!?]{0,80}?\b(?:instead|not)\b)"
-)
-"""Behind a command: it is forbidden."""
 _ABOUT = re.compile(
     r"\b(?:injections?|injected|attacks?|attackers?|jailbreaks?|untrusted|hostile|malicious|phishing|treat\w*|data|content)\b"
     r"|注入|攻击|恶意|内容|数据"
@@ -167,7 +160,13 @@ def flags_of(text: str, named: str = "") -> tuple[str, ...]:
     task."""
     named = folded(named)
     return tuple(
-        sorted({*_found(text, named), *(flag for blob in _blobs(text) for flag in ("encoded", *_found(blob)))})
+        sorted(
+            {
+                *_found(text, named),
+                *effects_of(text),
+                *(flag for blob in _blobs(text) for flag in ("encoded", *_found(blob))),
+            }
+        )
     )
 
 
@@ -193,7 +192,7 @@ def _found(text: str, named: str = "") -> Iterator[str]:
                     continue
                 if harmless and harmless.search(where[max(at - before, 0) : at]):
                     continue
-                if table == "commands" and _FORBIDS.match(where, end):
+                if table == "commands" and FORBIDS.match(where, end):
                     continue
                 if table != "commands" or found[0] not in named:
                     yield flag
