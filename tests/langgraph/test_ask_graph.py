@@ -92,9 +92,9 @@ def test_the_query_and_its_rows_are_the_result(asking: Asking) -> None:
     assert "scripted:script.json@" in told[0]
     assert told[0].endswith(", at most 30 steps (a draft and 29 revisions)")
     assert f"query: {EMPTY}" in told
-    assert "came back: 0 rows" in told
+    assert "result: 0 rows" in told
     assert "try 1 of 29: lesson: Capitals." in told
-    assert "came back: 5 rows" in told
+    assert "result: 5 rows" in told
     assert told[-2].startswith("solved at try 2 of 29 (")
     listed = asking(None, "runs", "list").out
     assert "solved" in listed
@@ -128,7 +128,7 @@ def test_each_step_is_reported_before_it_is_done(asking: Asking) -> None:
         "writing a query, again: the answer could not be used",
     ]
     assert told[7:9] == ["running the query", f"query: {EMPTY}".partition(" (")[0]]
-    assert [line for line in told if line.startswith("looking")] == ["looking at what came back"] * 2
+    assert [line for line in told if line.startswith("looking")] == ["looking at the result"] * 2
 
 
 @pytest.mark.slow

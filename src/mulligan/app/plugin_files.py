@@ -1,4 +1,4 @@
-"""The files of a user's plug-in: the path in its name, its class (read, not run), and the hash of its code."""
+"""Plug-in files of a user: finds the file, checks its class without running it, and hashes its code."""
 
 from __future__ import annotations
 

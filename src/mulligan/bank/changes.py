@@ -66,12 +66,12 @@ SINGLE_CHANGES: Mapping[str, SingleChange] = {
     "undo": SingleChange(
         lambda bank, id: bank.undo(id),
         "as it was before",
-        "Take back the last change of the lesson ID, such as that it was replaced, retired, edited or marked.",
+        "Undo the last change of the lesson ID: that it was replaced, retired, edited or marked.",
     ),
     "pin": SingleChange(
         lambda bank, id: bank.pin(id),
         "pinned",
-        "Keep the lesson ID: it is never withheld to measure what it is worth, nor retired for the harm that it does.",
+        "Protect the lesson ID: it is never withheld to measure its worth, nor retired for harm.",
     ),
     "unpin": SingleChange(
         lambda bank, id: bank.pin(id, False), "unpinned", "Let the lesson ID be measured like any other."

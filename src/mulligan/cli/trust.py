@@ -20,7 +20,7 @@ from mulligan.core.errors import InvalidInput
 def trust(folder: str, prints: bool, revoke: bool) -> None:
     """Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.
 
-    FOLDER may also be that of an agent. Asks again when any of it changes. Until then plug-ins, addresses, models,
+    FOLDER may also be an agent's folder. Asks again when any of it changes. Until then, plug-ins, addresses, models,
     stores and the .env of the project are not used.
     """
     found = asked(Path(folder))

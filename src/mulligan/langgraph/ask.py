@@ -215,7 +215,7 @@ _STEPS = {
     "SelectRelationships": "choosing the relationships",
     "SelectProperties": "choosing the properties",
     "GenerateQuery": "writing a query",
-    "ReviseQuery": "looking at what came back",
+    "ReviseQuery": "looking at the result",
     "JudgeRows": "judging the rows",
 }
 

@@ -53,7 +53,7 @@ def journal_in_use() -> Generator[None]:
 
 @click.group(cls=FolderGroup)
 def hooks() -> None:
-    """Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.
+    """Install and inspect the hooks through which coding agents learn.
 
-    Begin with `mulligan hooks install`, which shows what it changes and asks, then `mulligan hooks doctor`.
+    Start with `mulligan hooks install`, which shows its changes and asks, then run `mulligan hooks doctor`.
     """
