@@ -288,7 +288,7 @@ async def test_an_episode_that_no_client_leads_is_none_here(store: SqliteStore) 
 
 async def test_resuming_says_who_can_go_on(store: SqliteStore) -> None:
     client = await Client.begun(store)
-    with pytest.raises(InvalidInput, match=r"led by a client over MCP.*episodeId.*mulligan runs show"):
+    with pytest.raises(InvalidInput, match=r"controlled by an MCP client.*episodeId.*mulligan runs show"):
         await mulligan.resume(client.id, store=store)
 
 

@@ -67,7 +67,7 @@ async def test_unmerge_gives_back_the_parents_and_what_happened_to_them_since(st
     after = await store.get("a", ["1", "2"])
     assert after == (replace(before[0], embedder=None), replace(before[1], embedder=None, support=2))
     assert (await store.get("a", ["m"]))[0].state == "retired"
-    with pytest.raises(StoreError, match="its merge was undone already"):
+    with pytest.raises(StoreError, match="its merge was already undone"):
         await store.unmerge("a", "m")
 
 

@@ -205,7 +205,7 @@ class Options:
                 continue
             _check(it, value)
             if it.same_as and getattr(self, it.same_as) is not None:
-                raise _invalid(f"{it.same_as} and {it.name} were both given, and mean the same: keep {it.same_as}.")
+                raise _invalid(f"{it.same_as} and {it.name} mean the same: give only {it.same_as}.")
             if it.same_as or it.into:
                 name, *keys = (it.same_as or it.into).split(".")
                 put = value if it.same_as else _with(getattr(self, name), keys, _plain(it, value))
@@ -371,7 +371,7 @@ class Course(Options):
 
     def __post_init__(self) -> None:
         if self.checks is not None and self.foresight is None and not self.check_before:
-            raise _invalid("checks= is the number of checks, so it needs check_before= or foresight=.")
+            raise _invalid("checks= limits the checks, so it needs check_before= or foresight=.")
         super().__post_init__()
 
 

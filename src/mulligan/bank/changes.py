@@ -44,8 +44,8 @@ def since(read: Lesson, fields: Mapping[str, Any]) -> Callable[[Lesson], Mapping
     def changed(now: Lesson) -> Mapping[str, Any]:
         if others := [name for name in fields if getattr(now, name) not in (getattr(read, name), fields[name])]:
             raise LessonChanged(
-                f"Somebody changed the {' and the '.join(others)} of lesson {now.id} since you began. Nothing of yours "
-                "is written: look at the lesson as it is now, and edit that."
+                f"Someone changed the {' and the '.join(others)} of lesson {now.id} since you began. Your change was "
+                "not saved: look at the lesson as it is now, and edit that."
             )
         return fields
 

@@ -99,7 +99,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
         raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")
     files = tuple(path for file in files for path in _transcripts_in(file))
     if pipe := next((file for file in files if Path(file).is_fifo()), None):
-        raise InvalidInput(f"{pipe} is a pipe, and may never end. To read one: mulligan learn - < {pipe}")
+        raise InvalidInput(f"{pipe} is a pipe, which may never end. To read it: mulligan learn - < {pipe}")
     traced = [are_traces(file) for file in files]
     if wrong := _given(ctx, _NOT_OF_GIT) if from_git else _ignored(ctx, of_file=bool(files)):
         goes = (
@@ -107,7 +107,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
             if files
             else f"go with FILE, not with --{'from-git' if from_git else 'since'}"
         )
-        raise InvalidInput(f"Leave out {', '.join(wrong)}: such options {goes}.")
+        raise InvalidInput(f"Leave out {', '.join(wrong)}: these options {goes}.")
     if from_git:
         ctx.exit(_from_git(given["dry_run"]))
     if files and (wrong := _given(ctx, _FOR_TRANSCRIPTS if all(traced) else _FOR_TRACES)):
@@ -118,7 +118,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
     elif all(traced):
         ctx.exit(_traces(files, **given))
     elif any(traced):
-        raise InvalidInput(f"{files[traced.index(False)]} is no file of traces: learn from transcripts separately.")
+        raise InvalidInput(f"{files[traced.index(False)]} is not a file of traces: learn from transcripts separately.")
     else:
         ctx.exit(_each(files, **given))
 
@@ -365,7 +365,7 @@ def _check_not_forgotten(transcript: Transcript) -> None:
     if there is not None and there.forgotten:
         raise InvalidInput(
             f"The session {transcript.session} was forgotten (mulligan hooks forget), so nothing is learned from it. "
-            "To learn from this file all the same: --forgotten."
+            "To learn from it anyway: --forgotten."
         )
 
 

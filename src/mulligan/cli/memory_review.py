@@ -183,7 +183,9 @@ async def _guard(bank: Bank, id: str) -> None:
     """Keeps a lesson that refuses tool calls from now on: a change of its own, so that it can be undone alone."""
     lesson = await bank.get(id)
     if "author" in lesson.context or lesson.origin.kind == "imported":
-        raise InvalidInput(f"Lesson {lesson.id} was not learned here, so it becomes no guard: write one of your own.")
+        raise InvalidInput(
+            f"Lesson {lesson.id} was not learned here, so it cannot become a guard: add a lesson of your own."
+        )
     lesson = await _active(bank, id)
     if not (pattern := pattern_of(lesson)):
         raise InvalidInput(f"Lesson {lesson.id} names no command: edit it, and put the command into backticks.")
@@ -201,7 +203,7 @@ async def _everywhere(bank: Bank, id: str) -> None:
     """Moves a lesson to the user's bank: this project reads that one, too, so its own would be shown twice."""
     lesson = await _active(bank, id)
     if bank.agent_id == USER:
-        raise InvalidInput(f"Lesson {lesson.id} is kept for all your projects already.")
+        raise InvalidInput(f"Lesson {lesson.id} is already kept for all your projects.")
     async with project_bank(USER) as users:
         copy = await add(users, lesson, confirmed=True, by_a_person=True)
         if copy.state == "retired":  # it was there before

@@ -100,7 +100,7 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 
     if html is not None:
         if Path(html).exists():
-            raise InvalidInput(f"{html} is there already: name another file, or remove it first.")
+            raise InvalidInput(f"{html} already exists: name another file, or remove it first.")
 
         async def write(store: Store) -> str:
             return await web_page(store, await store.resolve(run))

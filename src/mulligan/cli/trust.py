@@ -36,7 +36,8 @@ def trust(folder: str, prints: bool, revoke: bool) -> None:
         say(f"Nothing in {found.folder} waits for trust.")
     elif not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         raise InvalidInput(
-            f"A person trusts a project, at a terminal: run mulligan trust there. In CI and containers, set {VARIABLE} "
+            f"Only a person at a terminal can trust a project: run mulligan trust there. In CI and containers, "
+            f"set {VARIABLE} "
             "to what mulligan trust --print shows."
         )
     elif click.confirm("Do you trust this?", default=False, err=True):

@@ -172,7 +172,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _action(text: str, tools: Sequence[Tool]) -> str:
     """The action in the form of the agent's own. Raises `BadAnswer` if it cannot be performed here."""
     if not text:
-        raise BadAnswer('To change the action, write the other one in "action".')
+        raise BadAnswer('To change the action, write the new one in "action".')
     if not tools:
         if len(text.splitlines()) > 1:
             raise BadAnswer('"action" must be a single action, in one line.')

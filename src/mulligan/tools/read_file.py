@@ -57,7 +57,7 @@ class ReadFile(OneTool):
         except UnicodeDecodeError as error:
             raise ToolError(f"{path!r} is not valid UTF-8 (byte {error.start})") from None
         if "\0" in text:
-            raise ToolError(f"{path!r} is a binary file (it holds zero bytes)")
+            raise ToolError(f"{path!r} is a binary file (it contains zero bytes)")
         return text
 
 

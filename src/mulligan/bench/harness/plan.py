@@ -94,11 +94,11 @@ class BenchOptions(Course, Roles, Budget):
         if self.memory not in (None, "online", "frozen"):
             raise InvalidInput(f"memory is online or frozen, not {self.memory!r}.")
         if self.agent_id and self.memory is None:
-            raise InvalidInput("agent_id names a bank, but memory is not set: set it to online or frozen.")
+            raise InvalidInput("agent_id names a bank, but memory is not set: set memory to online or frozen.")
         if self.memory == "online" and self.parallel > 1:
             raise InvalidInput(
-                "With an online bank what a case learns helps the next, so cases run in order and one at a time: "
-                "leave parallel at 1, or take a frozen bank."
+                "With an online bank, each case learns from those before it, so cases run in order, one at a time: "
+                "leave parallel at 1, or use a frozen bank."
             )
 
     @property

@@ -50,11 +50,9 @@ def command(
     All arms use the same cases. Power 80 %, two-sided 5 %, divided among the comparisons with the first arm.
     """
     if (difference is None) == (cases is None):
-        raise click.UsageError(
-            "Give --difference, to learn how many cases show it, or --cases, to learn what they show."
-        )
+        raise click.UsageError("Give --difference to see how many cases show it, or --cases to see what they show.")
     if not 0 < rate < 1 or not 0 <= correlation < 1:
-        raise InvalidInput("A rate lies between 0 and 1, and so does a correlation, which may be 0.")
+        raise InvalidInput("A rate must be between 0 and 1. A correlation may also be 0.")
     if difference is not None and not 0 < difference <= 1 - rate:
         raise InvalidInput(
             f"The difference must be more than 0 and at most {1 - rate:g}, what the rate {rate:g} leaves."

@@ -61,7 +61,7 @@ def command(
     if resume is not None and (
         fixed := given_options(ctx, besides=("resume", "parallel", "on", "output_dir", "form", "quiet"))
     ):
-        raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or begin a new one.")
+        raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or start a new one.")
     progress = Progress(quiet, form == "json")
     hooks = Hooks(on_case=progress.case, observers=(progress.saw,), notice=progress.notice)
 

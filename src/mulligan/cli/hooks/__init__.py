@@ -48,7 +48,7 @@ def journal_in_use() -> Generator[None]:
             raise
         busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
         do = "Try again later." if busy else "See that the folder can be written, or name another in MULLIGAN_HOME."
-        raise StoreError(f"What hooks note in {home_path()} cannot be used: {error}. {do}") from error
+        raise StoreError(f"The hooks' records in {home_path()} cannot be used: {error}. {do}") from error
 
 
 @click.group(cls=FolderGroup)

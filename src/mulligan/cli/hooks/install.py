@@ -75,7 +75,7 @@ def _agrees(files: int, agents: tuple[str, ...]) -> bool:
             raise
         again = " ".join(["mulligan hooks install", *agents, "--yes"])
         raise InvalidInput(
-            f"Nothing was written: there is no terminal to ask at. To write without asking: {again}"
+            f"Nothing was written: there is no terminal to ask on. To write without asking: {again}"
         ) from None
 
 
