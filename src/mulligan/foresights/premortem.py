@@ -59,7 +59,7 @@ class Premortem:
             "What is checked besides what an environment or a tool declares critical: regular expressions that are "
             "found in the action, or `model` for what the model finds critical.",
         ] = DECLARED,
-        checks: Annotated[int, "The most checks of an episode."] = CHECKS,
+        checks: Annotated[int, "Maximum number of checks in an episode."] = CHECKS,
         unclear: Annotated[
             Literal["go_on", "refuse"], "What happens to an action if two answers of the model cannot be used."
         ] = "go_on",

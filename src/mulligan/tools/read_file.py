@@ -21,7 +21,10 @@ class ReadFile(OneTool):
     """Reads a file of the workspace."""
 
     def __init__(
-        self, *, folder: str, size: Annotated[int, "The most bytes of a file; a larger one is refused."] = 2_000_000
+        self,
+        *,
+        folder: str,
+        size: Annotated[int, "Maximum size of a file in bytes; a larger one is refused."] = 2_000_000,
     ) -> None:
         self._folder, self._size = folder, size
         path = {"type": "string", "description": "From the workspace's folder on, such as src/main.py."}
