@@ -222,7 +222,7 @@ async def test_what_does_not_go_together_is_refused_before_a_model_is_asked(give
     ("options", "message"),
     [
         ({"samples": 2, "scale": "parallel:3"}, "scale and samples both make several"),
-        ({"restarts": 2, "scale": "parallel:3"}, "scale and restarts cannot be combined"),
+        ({"restarts": 2, "scale": "parallel:3"}, "scale and restarts both make several"),
         ({"trials": 2, "scale": "sequential:3"}, "sets trials itself"),
     ],
 )

@@ -255,7 +255,7 @@ class _Fails:
 
 async def test_undo_takes_back_an_edit_and_says_where_there_is_nothing(bank: Bank) -> None:
     entry = await bank.add("currency", "totals are in cents", nature="fact")
-    with pytest.raises(InvalidInput, match="nothing to take back"):
+    with pytest.raises(InvalidInput, match="nothing to undo"):
         await bank.undo(entry.id)
     await bank.edit(entry.id, content="totals are in euros")
     assert (await bank.undo(entry.id)).content == "totals are in cents"

@@ -194,7 +194,7 @@ BAD = {
     'prompt = "x"\nanswer = "y"\nansver = 3': r"mine\.toml:4: No key of a task is called 'ansver'\. Did you mean 'answer'",
     'prompt = "x"': r"mine\.toml:1: the task 'task-1' has no judge",
     'answer = "y"': r"mine\.toml:1: The task has no prompt",
-    'prompt = "x"\nprompt_file = "p.md"\nanswer = "y"': r"mine\.toml:3: prompt and prompt_file are both there",
+    'prompt = "x"\nprompt_file = "p.md"\nanswer = "y"': r"mine\.toml:3: prompt and prompt_file are both given",
     'prompt_file = "p.md"\nanswer = "y"': r"mine\.toml:2: The prompt file .*p\.md does not exist",
     'prompt = ""\nanswer = "y"': r"mine\.toml:2: prompt must be some text, not ''",
     'prompt = "x"\nanswer = true': r"mine\.toml:3: answer must be some text, not True",
@@ -210,8 +210,8 @@ BAD = {
         r"mine\.toml:1: the task 'task-1': No setting of 'model_judge' is called 'rubrik'. Did you mean 'rubric'"
     ),
     'prompt = "x"\nhidden = { evaluator = "model_judge" }': r"mine\.toml:1: .*A hidden judge must work without a model",
-    'prompt = "x"\ncontains = "a"\nregex = "b"': r"mine\.toml:4: contains and regex are both there",
-    'prompt = "x"\nanswer = "a"\nhidden = { answer = "b" }': r"mine\.toml:4: answer and hidden are both there",
+    'prompt = "x"\ncontains = "a"\nregex = "b"': r"mine\.toml:4: contains and regex are both given",
+    'prompt = "x"\nanswer = "a"\nhidden = { answer = "b" }': r"mine\.toml:4: answer and hidden are both given",
     'prompt = "x"\n[task.hidden]\nanswr = "b"': r"mine\.toml:4: No key of hidden in a task is called 'answr'",
     'prompt = "x"\nhidden = {}': r"mine\.toml:3: hidden has no judge: give it one of answer",
     'prompt = "x"\nanswer = "the"': r"mine\.toml:1: the task 'task-1': exact_match cannot look for 'the'",
@@ -226,7 +226,7 @@ BAD = {
     'prompt = "x"\nregex = "y"\nsettings = { secs = 1 }': r"mine\.toml:1: the task 'task-1': No setting of 'regex'",
     'prompt = "x"\ncontains = "y"\noutput = "rust"': r"mine\.toml:4: output must be text or code",
     'id = "a"\nprompt = "x"\nanswer = "y"\n[[task]]\nid = "a"\nprompt = "x"\nanswer = "y"': (
-        r"mine\.toml:6: The task 'a' is there already: .*mine\.toml:1"
+        r"mine\.toml:6: The task 'a' already exists: .*mine\.toml:1"
     ),
 }
 

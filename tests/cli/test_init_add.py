@@ -69,7 +69,7 @@ def test_add_without_a_project_goes_here_and_says_so(mulligan: Run, empty: Path)
         (("reflection", "a"), "Did you mean 'reflexion'?"),
         (("react", "My_Agent"), "Write my-agent."),
         (("react",), "Missing argument"),
-        (("react", "taken"), "is there already"),
+        (("react", "taken"), "already exists"),
     ],
 )
 def test_what_cannot_be_added_ends_with_2(mulligan: Run, empty: Path, arguments: tuple[str, ...], says: str) -> None:

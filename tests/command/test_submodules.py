@@ -215,7 +215,7 @@ async def test_what_git_cannot_read_or_take_along_is_refused_with_a_way_out(user
         await workspace_of(user, tmp_path).open(EPISODE)
     shutil.rmtree(user / "lib")
     project(user / "own")
-    with pytest.raises(InvalidInput, match=r"no submodules \(own/\).*mode copy"):
+    with pytest.raises(InvalidInput, match=r"not submodules \(own/\).*mode copy"):
         await workspace_of(user, tmp_path).open(EPISODE)
 
 

@@ -82,8 +82,8 @@ def test_the_id_tells_scripts_apart(tmp_path: Path) -> None:
     [
         ("a.json", "[", "a.json, line 1: Expecting value"),
         ("a.jsonl", '"a"\n{', "a.jsonl, line 2"),
-        ("a.json", '{"a": 1}', "must hold a list"),
-        ("a.json", "[1]", "must hold a list"),
+        ("a.json", '{"a": 1}', "must contain a list"),
+        ("a.json", "[1]", "must contain a list"),
         ("a.txt", "---\n\n", "contains no answer"),
     ],
 )

@@ -188,7 +188,7 @@ async def test_nobody_is_there() -> None:
 )
 async def test_where_it_never_goes(url: str) -> None:
     tool = HttpGet(hosts=["allowed.org", "*.below.org", "localhost:8000"])
-    with pytest.raises(ToolError, match=r"is not among the hosts|is not an address|a user or a password"):
+    with pytest.raises(ToolError, match=r"is not among the hosts|is not a web address|a user or a password"):
         await tool.call("http_get", {"url": url})
 
 

@@ -538,7 +538,7 @@ class Bank:
             if lesson.state != "active":
                 raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}: only active lessons are merged.")
             if lesson.nature == "query_pair":
-                raise InvalidInput(f"Lesson {lesson.id} is a query pair: each is for questions of its own shape.")
+                raise InvalidInput(f"Lesson {lesson.id} is a query pair, and query pairs are never merged.")
         writes, names = self._ports.writes, [lesson.id for lesson in lessons]
         question = self._ports.merging.ask(lessons)
         payload: Json = {"lessons": names, "by_hand": True}

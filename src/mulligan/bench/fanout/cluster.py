@@ -202,7 +202,7 @@ def _store_of(opener: Opener) -> str:
     ]
     if given:
         raise InvalidInput(
-            f"{', '.join(given)}cannot be an object, because objects stay in this process. Ray workers need a name or "
+            f"{', '.join(given)} cannot be an object, because objects stay in this process. Ray workers need a name or "
             "an address: model='PROVIDER:NAME', a strategy in a file, MULLIGAN_STORE."
         )
     address = opener.config.store

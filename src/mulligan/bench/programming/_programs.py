@@ -75,7 +75,7 @@ def located(files: Sequence[Path]) -> Iterator[tuple[Path, int, Mapping[str, Any
             empty = False
             yield file, line, row
     if empty:
-        raise InvalidInput(f"{' and '.join(map(str, files))}has no rows, so there is nothing to run.")
+        raise InvalidInput(f"{' and '.join(map(str, files))} has no rows, so there is nothing to run.")
 
 
 def head_of(file: Path, line: int, row: Mapping[str, Any], language: Language) -> tuple[str, str, str]:
