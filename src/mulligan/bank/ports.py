@@ -45,7 +45,8 @@ class Settings:
     tokens: Annotated[int, "Maximum tokens of the recalled lessons in a prompt."] = 1200
     forms: Annotated[
         tuple[Form, ...],
-        "What of the past a task is shown, one or several of: `notebook` (the facts of this project, as many as fit, "
+        "Which parts of the past a task is shown, one or several of: `notebook` (the facts of this project, as "
+        "many as fit, "
         "the nearest first), `lessons` (the few that are nearest to the task) and `history` (the newest episodes of "
         "this project in brief). `solve`, `run` and `bench` show `notebook` and `lessons` to command-line agents and "
         "models of providers, where nobody chose.",
@@ -70,7 +71,7 @@ class Settings:
     fold: Annotated[bool, "Whether lessons with the same text become one lesson, which counts them."] = True
     near_duplicates: Annotated[
         Literal["link", "skip"],
-        "What happens to a new lesson that nearly repeats another: `link` keeps both and links them, `skip` drops "
+        "What to do with a new lesson that nearly repeats another: `link` keeps both and links them, `skip` drops "
         "the new one.",
     ] = "link"
     auto_merge: Annotated[bool, "Whether similar lessons are merged in the background."] = True

@@ -60,7 +60,7 @@ class BenchOptions(Course, Roles, Budget):
         reuse: Reuse a model's answers to exactly the same request, including the seed; their tokens count again.
         memory: Recall from the bank; online also learns.
         agent_id: The agent whose bank --memory uses.
-        taught: An online bank learns from so many first cases. None: from all.
+        taught: The number of first cases that an online bank learns from. None: from all.
         sandbox: auto (default), strict, or a level that `mulligan doctor` names.
     """
 
