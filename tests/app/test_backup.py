@@ -129,7 +129,7 @@ def test_an_erasure_that_a_full_disk_cannot_note_is_noted_after_it(tmp_path: Pat
     assert [one.episodes for one in noted_erasures(notes)] == [("e1",)]
     notes.unlink()
     notes.symlink_to(full)
-    with pytest.raises(StoreError, match=r"Erased, but not noted.*e2"), noted_erasure(notes, episodes=["e2"]):
+    with pytest.raises(StoreError, match=r"Erased, but not recorded.*e2"), noted_erasure(notes, episodes=["e2"]):
         pass
 
 
@@ -205,11 +205,11 @@ async def test_lessons_that_came_after_an_erasure_of_all_stay(tmp_path: Path) ->
 async def test_what_cannot_be_backed_up_or_restored(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InvalidInput, match="no store yet"):
+    with pytest.raises(InvalidInput, match="There is no store at"):
         back_up(load(), tmp_path / "a.db")
     await taught("anna", "one")
     back_up(load(), to := tmp_path / "backup.db")
-    with pytest.raises(InvalidInput, match="exists already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         back_up(load(), to)
     with pytest.raises(InvalidInput, match="does not exist"):
         back_up(load(), tmp_path / "no" / "a.db")
@@ -227,7 +227,7 @@ async def test_what_cannot_be_backed_up_or_restored(
     assert await titles("anna") == ["one"]
     assert not list(file.parent.glob("*.restoring*"))
     monkeypatch.setenv("MULLIGAN_STORE", "memory:x")
-    with pytest.raises(InvalidInput, match="in no file"):
+    with pytest.raises(InvalidInput, match="is not in a file"):
         back_up(load(), tmp_path / "b.db")
 
 
@@ -235,7 +235,7 @@ async def test_a_note_that_cannot_be_read_stops_a_restore(tmp_path: Path, file: 
     await taught("anna", "one")
     back_up(load(), to := tmp_path / "backup.db")
     notes(file).write_text('{"at": 1}\n')
-    with pytest.raises(StoreError, match=r"erased\.jsonl:1 is no note"):
+    with pytest.raises(StoreError, match=r"erased\.jsonl:1 is not a record"):
         await restore(load(), to, replace=True)
 
 

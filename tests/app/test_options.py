@@ -46,10 +46,10 @@ def test_aliases_and_short_options_set_what_they_stand_for(given: dict[str, Any]
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"evaluator": "a", "judge": "b"}, "judge and evaluator were both given"),
+        ({"evaluator": "a", "judge": "b"}, "judge and evaluator mean the same"),
         ({"max_tokens": "9"}, "max_tokens must be a whole number, not '9'"),
         ({"fresh": "yes"}, "fresh must be True or False, not 'yes'"),
-        ({"checks": 2}, "checks= is the number of checks"),
+        ({"checks": 2}, "checks= limits the checks"),
     ],
 )
 def test_a_wrong_option_is_refused(given: dict[str, Any], message: str) -> None:

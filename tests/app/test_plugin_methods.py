@@ -109,7 +109,7 @@ async def test_every_kind_that_is_awaited_takes_plain_methods(role: str) -> None
 def test_an_async_method_where_a_plain_one_is_called_is_refused_at_load(role: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(f"class Mine:\n    async def {ROLES[role].method}(self, *given):\n        return None\n")
-    with pytest.raises(InvalidInput, match=rf"^Mine\.{ROLES[role].method} is called without await: write it with def"):
+    with pytest.raises(InvalidInput, match=rf"^Mine\.{ROLES[role].method} is not awaited: define it with def"):
         build(role, Spec(str(file)), {})
 
 

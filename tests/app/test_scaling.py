@@ -202,12 +202,12 @@ async def test_refining_ends_when_an_attempt_passes() -> None:
         ({"scale": "parallel:65"}, "from 1 to 64"),
         ({"scale": "tree:3"}, "A scale is parallel:K"),
         ({"scale": "sequential:3:judge"}, "by the evaluator alone"),
-        ({"scale": "parallel:3", "restarts": 2}, "parallel:3 and restarts both make several"),
-        ({"scale": "sequential:3", "restarts": 2}, "sequential:3 and restarts both make several"),
-        ({"scale": "sequential:3", "trials": 2}, "sequential:3 decides trials by itself"),
-        ({"scale": "sequential:3", "strategy": "none"}, "decides strategy by itself"),
-        ({"scale": "sequential:3", "evaluator": "unjudged"}, "nobody judges here"),
-        ({"scale": "parallel:3", "workspace": "."}, "a workspace takes one: use sequential:3"),
+        ({"scale": "parallel:3", "restarts": 2}, "parallel:3 and restarts cannot be combined"),
+        ({"scale": "sequential:3", "restarts": 2}, "sequential:3 and restarts cannot be combined"),
+        ({"scale": "sequential:3", "trials": 2}, "sequential:3 sets trials itself"),
+        ({"scale": "sequential:3", "strategy": "none"}, "sets strategy itself"),
+        ({"scale": "sequential:3", "evaluator": "unjudged"}, "so it needs a judge"),
+        ({"scale": "parallel:3", "workspace": "."}, "a workspace can take only one: use sequential:3"),
     ],
 )
 async def test_what_does_not_go_together_is_refused_before_a_model_is_asked(given: Any, message: str) -> None:
@@ -223,7 +223,7 @@ async def test_what_does_not_go_together_is_refused_before_a_model_is_asked(give
     [
         ({"samples": 2, "scale": "parallel:3"}, "scale and samples both make several"),
         ({"restarts": 2, "scale": "parallel:3"}, "scale and restarts both make several"),
-        ({"trials": 2, "scale": "sequential:3"}, "decides trials by itself"),
+        ({"trials": 2, "scale": "sequential:3"}, "sets trials itself"),
     ],
 )
 async def test_a_benchmark_refuses_the_same(tmp_path: Path, options: dict[str, Any], message: str) -> None:

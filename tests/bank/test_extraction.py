@@ -256,7 +256,7 @@ def test_nothing_to_learn_is_an_answer_when_it_says_why() -> None:
         (answer(lesson(content=" \n")), 'Lesson 1: "content" is empty'),
         (answer(lesson(description=None)), '"description" must be a text, and is missing'),
         (answer(lesson(title=7)), '"title" must be a text, and is a number'),
-        (answer(lesson(steps=[])), r'cites no step: name in "steps" .* \(s1 to s3\)'),
+        (answer(lesson(steps=[])), r"cites no step: list the steps .* \(s1 to s3\)"),
         (answer(lesson(steps=None)), "cites no step"),
         (answer(lesson(steps=[4])), "cites 4, which is not a step. Steps: s1 to s3"),
         (answer(lesson(steps=[0])), "cites 0"),

@@ -134,7 +134,7 @@ async def test_operations_of_a_model_add_change_and_remove_with_their_reasons(ba
         (answer(operation("remove", "ENTRY", reason="")), '"reason" is empty'),
         (answer(operation("add", steps=[9])), "which is not a step"),
         (answer(operation("add", steps=[])), "cites no step"),
-        (answer(operation("add", content="zzz qqq")), "nothing of its content stands in the record"),
+        (answer(operation("add", content="zzz qqq")), "none of its content is in the record"),
         (answer(operation("change", "ENTRY"), operation("remove", "ENTRY")), "is the second for entry"),
         (answer(*[operation("add")] * 6), "at most 5"),
     ],
@@ -255,7 +255,7 @@ class _Fails:
 
 async def test_undo_takes_back_an_edit_and_says_where_there_is_nothing(bank: Bank) -> None:
     entry = await bank.add("currency", "totals are in cents", nature="fact")
-    with pytest.raises(InvalidInput, match="nothing to take back"):
+    with pytest.raises(InvalidInput, match="nothing to undo"):
         await bank.undo(entry.id)
     await bank.edit(entry.id, content="totals are in euros")
     assert (await bank.undo(entry.id)).content == "totals are in cents"

@@ -160,7 +160,7 @@ async def test_a_run_is_named_by_the_beginning_of_its_id(store: SqliteStore, tmp
     assert (await resume_benchmark(begun.run.id[:5], model=Obliging(), store=store)).run == begun.run
     for name in ("beef", "beer"):
         await store.benches.begin(BenchRun(name, "toy", 0.0, {}, (), {}))
-    with pytest.raises(NotFound, match="begins several benchmark runs: beef, beer"):
+    with pytest.raises(NotFound, match="matches several benchmark runs: beef, beer"):
         await resume_benchmark("bee", store=store)
     with pytest.raises(NotFound, match="No benchmark run begins with 'x'"):
         await resume_benchmark("x", store=store)

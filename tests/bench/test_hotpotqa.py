@@ -165,7 +165,7 @@ async def test_an_answer_that_the_rule_leaves_nothing_of_is_unscored(tmp_path: P
         ([{**ROW, "context": [["Ulm"]]}], r"question 1 \(q1\): .*ValueError"),
         ([{**ROW, "context": [["Ulm", "A town."]]}], "the page 'Ulm'"),
         ([{**ROW, "context": [[" ", ["A town."]]]}], "the page ' '"),
-        ([ROW, ROW], "'q1' is there twice"),
+        ([ROW, ROW], "'q1' appears twice"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_by_place(rows: Any, said: str, tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def test_a_pickle_that_calls_anything_is_refused_and_runs_nothing(folder: Path) 
     ("where", "key", "value", "message"),
     [
         ([0], "confirmed_task", "", r'task 1 needs "confirmed_task"'),
-        ([1], "annotation_id", "two", "'two' is there twice"),
+        ([1], "annotation_id", "two", "'two' appears twice"),
         ([0], "actions", [], r'\(two\) needs "actions"'),
         ([0], "action_reprs", ["one"], r'needs "action_reprs", with a text for each'),
         ([0, "actions", 1, "operation"], "op", "HOVER", "action 2: the operation is CLICK"),

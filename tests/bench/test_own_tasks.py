@@ -192,9 +192,9 @@ async def test_simple_is_one_attempt_without_a_judge_in_the_loop(here: Path) -> 
 
 BAD = {
     'prompt = "x"\nanswer = "y"\nansver = 3': r"mine\.toml:4: No key of a task is called 'ansver'\. Did you mean 'answer'",
-    'prompt = "x"': r"mine\.toml:1: the task 'task-1' does not say who judges",
+    'prompt = "x"': r"mine\.toml:1: the task 'task-1' has no judge",
     'answer = "y"': r"mine\.toml:1: The task has no prompt",
-    'prompt = "x"\nprompt_file = "p.md"\nanswer = "y"': r"mine\.toml:3: prompt and prompt_file are both there",
+    'prompt = "x"\nprompt_file = "p.md"\nanswer = "y"': r"mine\.toml:3: prompt and prompt_file are both given",
     'prompt_file = "p.md"\nanswer = "y"': r"mine\.toml:2: The prompt file .*p\.md does not exist",
     'prompt = ""\nanswer = "y"': r"mine\.toml:2: prompt must be some text, not ''",
     'prompt = "x"\nanswer = true': r"mine\.toml:3: answer must be some text, not True",
@@ -210,10 +210,10 @@ BAD = {
         r"mine\.toml:1: the task 'task-1': No setting of 'model_judge' is called 'rubrik'. Did you mean 'rubric'"
     ),
     'prompt = "x"\nhidden = { evaluator = "model_judge" }': r"mine\.toml:1: .*A hidden judge must work without a model",
-    'prompt = "x"\ncontains = "a"\nregex = "b"': r"mine\.toml:4: contains and regex are both there",
-    'prompt = "x"\nanswer = "a"\nhidden = { answer = "b" }': r"mine\.toml:4: answer and hidden are both there",
+    'prompt = "x"\ncontains = "a"\nregex = "b"': r"mine\.toml:4: contains and regex are both given",
+    'prompt = "x"\nanswer = "a"\nhidden = { answer = "b" }': r"mine\.toml:4: answer and hidden are both given",
     'prompt = "x"\n[task.hidden]\nanswr = "b"': r"mine\.toml:4: No key of hidden in a task is called 'answr'",
-    'prompt = "x"\nhidden = {}': r"mine\.toml:3: hidden does not say who judges: give it one of answer",
+    'prompt = "x"\nhidden = {}': r"mine\.toml:3: hidden has no judge: give it one of answer",
     'prompt = "x"\nanswer = "the"': r"mine\.toml:1: the task 'task-1': exact_match cannot look for 'the'",
     'prompt = "x"\nanswer = "a"\noracle = "yes"': r"mine\.toml:4: oracle must be true or false",
     'prompt = "x"\nregex = "a"\noracle = true': r"mine\.toml:4: With oracle = true the answer judges in the loop: leave out regex",
@@ -221,12 +221,12 @@ BAD = {
     'prompt = "x"\nevaluator = "model_jugde"': r"mine\.toml:1: the task 'task-1': No evaluator is called 'model_jugde'\. Did you mean 'model_judge'",
     'prompt = "x"\nevaluator = "./gone.py"': r"mine\.toml:3: The plug-in file .*gone\.py does not exist",
     'prompt = "x"\nevaluator = "exact_match:y"': r"mine\.toml:3: Write what exact_match needs as settings",
-    'prompt = "x"\nanswer = "y"\nsettings = { a = 1 }': r"mine\.toml:4: settings belong to an evaluator",
+    'prompt = "x"\nanswer = "y"\nsettings = { a = 1 }': r"mine\.toml:4: settings need an evaluator",
     'prompt = "x"\nregex = "y"\nsettings = { at = 1979-05-27 }': r"mine\.toml:4: at must be text, a number",
     'prompt = "x"\nregex = "y"\nsettings = { secs = 1 }': r"mine\.toml:1: the task 'task-1': No setting of 'regex'",
     'prompt = "x"\ncontains = "y"\noutput = "rust"': r"mine\.toml:4: output must be text or code",
     'id = "a"\nprompt = "x"\nanswer = "y"\n[[task]]\nid = "a"\nprompt = "x"\nanswer = "y"': (
-        r"mine\.toml:6: The task 'a' is there already: .*mine\.toml:1"
+        r"mine\.toml:6: The task 'a' already exists: .*mine\.toml:1"
     ),
 }
 

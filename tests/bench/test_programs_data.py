@@ -70,7 +70,7 @@ def test_a_row_that_cannot_be_used_is_refused_with_file_and_line(
 
 
 def test_an_id_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="'a' is there twice; ids must differ"):
+    with pytest.raises(InvalidInput, match="'a' appears twice; ids must differ"):
         Programs(judges=Judge()).load([written(tmp_path, GOOD, GOOD)])
 
 

@@ -244,7 +244,7 @@ def test_the_status_says_whether_all_agree(tmp_path: Path, command: Command) -> 
     assert (status, err) == (0, "")
     assert "1 of 1 agree" in out
     run = out.rpartition(" ")[2].strip()
-    with pytest.raises(InvalidInput, match=r"begin that again: mulligan bench replay .*log\.json"):
+    with pytest.raises(InvalidInput, match=r"replay it again: mulligan bench replay .*log\.json"):
         asyncio.run(resume_benchmark(run))
     status, _, err = command(str(tmp_path / "none.json"))
     assert status == 2

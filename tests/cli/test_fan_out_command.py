@@ -55,7 +55,7 @@ def test_a_prompt_alone_is_a_task_and_an_option_says_who_judges(mulligan: Run, h
     quiet = ("-q", "-n", "1")
     unjudged = mulligan("fan-out", file, *said(here, "right"), *quiet)
     assert unjudged.status == 2
-    assert f"{here / file}:1: the task 'task-1' does not say who judges" in unjudged.err
+    assert f"{here / file}:1: the task 'task-1' has no judge" in unjudged.err
     judged = mulligan("fan-out", file, *said(here, "right", "wrong", "Canberra"), *quiet, "-e", "contains:right")
     assert [line["status"] for line in printed(judged.out)] == ["solved", "failed", "solved"]
     checked = mulligan("fan-out", file, *said(here, "1", "x", "Canberra"), *quiet, "-c", "grep 1 {attempt}")
@@ -70,7 +70,7 @@ def test_a_prompt_alone_is_a_task_and_an_option_says_who_judges(mulligan: Run, h
         ("{", "tasks.jsonl:1: The line is not valid JSON"),
         ('\n["a"]', "tasks.jsonl:2: A task is an object such as"),
         ('{"prompt": "a", "contians": "b"}', "tasks.jsonl:1: No key of a task is called 'contians'"),
-        ("", 'tasks.jsonl has no task: begin one with {"prompt": "…"}.'),
+        ("", 'tasks.jsonl has no task: start one with {"prompt": "…"}.'),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_with_its_line(mulligan: Run, here: Path, lines: str, why: str) -> None:
@@ -99,7 +99,7 @@ def test_a_run_is_resumed_and_prints_all_its_results(mulligan: Run, here: Path) 
     assert broken.status == 3
     first, second = printed(broken.out)
     assert (first["status"], second["status"], second["trials"]) == ("solved", "error", 0)
-    assert "has 1 answers and was asked for number 2" in second["text"]
+    assert "has 1 answers but was asked for number 2" in second["text"]
     run = first["episode"].partition(".")[0]
     assert f"run the cases with errors again: mulligan fan-out --resume {run}" in broken.err
     again = mulligan("fan-out", "--resume", run)

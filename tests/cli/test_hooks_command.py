@@ -113,9 +113,9 @@ def test_a_home_that_cannot_be_used_is_named(
     monkeypatch.setenv("MULLIGAN_HOME", "/proc/mulligan")
     ended = mulligan("hooks", *arguments)
     assert ended.status == 3
-    assert "What hooks note in /proc/mulligan cannot be used" in ended.err
+    assert "The hooks' records in /proc/mulligan cannot be used" in ended.err
     assert "MULLIGAN_HOME" in ended.err
-    assert "What hooks note in /proc/mulligan cannot be used" in mulligan("learn", "--since", "30d").err
+    assert "The hooks' records in /proc/mulligan cannot be used" in mulligan("learn", "--since", "30d").err
     assert "is full" not in mulligan("hooks", "status").out
 
 
@@ -317,7 +317,7 @@ def test_options_that_would_do_nothing_are_refused(mulligan: Run, arguments: tup
     assert (ended.status, f"Leave out {named}" in ended.err or f", {named}" in ended.err) == (2, True), ended.err
 
 
-@pytest.mark.parametrize(("typed", "why"), [("", "there is no terminal to ask at"), ("n\n", "")])
+@pytest.mark.parametrize(("typed", "why"), [("", "there is no terminal to ask on"), ("n\n", "")])
 def test_an_installation_that_cannot_be_asked_about_says_what_to_do(
     mulligan: Run, place: Path, monkeypatch: pytest.MonkeyPatch, typed: str, why: str
 ) -> None:

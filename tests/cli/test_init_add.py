@@ -30,7 +30,7 @@ def test_init_here_takes_the_folder_s_name(mulligan: Run, empty: Path) -> None:
     assert 'name = "some-folder"' in (empty / "mulligan.toml").read_text()
     again = mulligan("init")
     assert (again.status, again.out) == (2, "")
-    assert "is there already: nothing was changed" in again.err
+    assert "already exists, and nothing was changed" in again.err
 
 
 def test_init_makes_the_folder(mulligan: Run, empty: Path) -> None:
@@ -69,7 +69,7 @@ def test_add_without_a_project_goes_here_and_says_so(mulligan: Run, empty: Path)
         (("reflection", "a"), "Did you mean 'reflexion'?"),
         (("react", "My_Agent"), "Write my-agent."),
         (("react",), "Missing argument"),
-        (("react", "taken"), "is there already"),
+        (("react", "taken"), "already exists"),
     ],
 )
 def test_what_cannot_be_added_ends_with_2(mulligan: Run, empty: Path, arguments: tuple[str, ...], says: str) -> None:

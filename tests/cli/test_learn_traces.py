@@ -100,11 +100,11 @@ def test_a_file_of_logs_beside_the_traces(mulligan: Run, here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("t.jsonl", "chat.json"), "chat.json is no file of traces"),
+        (("t.jsonl", "chat.json"), "chat.json is not a file of traces"),
         (("t.jsonl", "--outcome", "success"), "Leave out --outcome: such options go with a transcript"),
         (("chat.json", "--judge", "contains:x"), "Leave out --judge: such options go with traces"),
         (("t.jsonl", "--by-agent", "--agent-id", "a"), "--bank or --by-agent"),
-        (("t.jsonl", "--evaluation", ">=1"), "names no evaluation"),
+        (("t.jsonl", "--evaluation", ">=1"), "does not name an evaluation"),
         (("t.jsonl", "--judge", "contans:x"), "contains"),
         (("t.jsonl", "--judge", "model_judge"), "needs a model"),
         (("cut.jsonl",), "cut.jsonl:2: this is not JSON"),

@@ -15,7 +15,7 @@ SHOWN = [
     ("take overflow='useful', or name one with model=.", "take --overflow useful, or name one with --model."),
     ('take actor="command:claude -p", for example', 'take --actor "command:claude -p", for example'),
     ("a new run: fork=True with trials=N.", "a new run: --fork with --trials N."),
-    ("ask for one with bank=.", "ask for one with --memory."),
+    ("give one with bank=.", "give one with --memory."),
     ("the row {model=x} of 'check=1', and a.model=3", "the row {model=x} of 'check=1', and a.model=3"),
     ("nothing to translate", "nothing to translate"),
 ]  # fmt: skip

@@ -74,7 +74,7 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         (("solve", ""), "The task is empty"),
         (("solve", "x", "--tests", "no.py"), "no.py does not exist"),
         (("solve", "no/such/folder"), "The task folder no/such/folder does not exist"),
-        (("solve", "x", "--tests", "judge.py", "--check", "true"), "one evaluator judges"),
+        (("solve", "x", "--tests", "judge.py", "--check", "true"), "give one of them"),
         (("solve", "x", "--evaluator", "exact_math:1"), "Did you mean 'exact_match'"),
         (("solve", "x", "--trials", "0"), "'trials' must be at least 1"),
         (("solve", "x", "--trials", "many"), "not a valid integer"),

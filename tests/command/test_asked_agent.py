@@ -128,7 +128,7 @@ async def test_writing_into_the_users_tree_while_it_is_asked_stops_the_episode(t
 
 async def test_without_an_attempt_there_is_nothing_to_ask_about(tmp_path: Path) -> None:
     bench = Bench(tmp_path, project(tmp_path / "user"))
-    with pytest.raises(MulliganError, match="no attempt yet"):
+    with pytest.raises(MulliganError, match="has not made an attempt yet"):
         await bench.actor().ask(bench.episode(), "Why?")
 
 

@@ -133,7 +133,7 @@ async def test_a_patch_or_the_users_files_when_asked_for(tmp_path: Path) -> None
     assert b"return a + b" in files(folder)["calc.py"]
     assert b"# mine" in files(folder)["calc.py"]
     assert git(folder, "rev-parse", "HEAD") == before
-    with pytest.raises(InvalidInput, match="changed meanwhile"):
+    with pytest.raises(InvalidInput, match="changed in the meantime"):
         await deliver(bench.workspace, episode, "in_place")
 
 

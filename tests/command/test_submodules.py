@@ -23,7 +23,7 @@ def add(outer: Path, inner: Path, path: str) -> None:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with a submodule `lib` that has one of its own, `deep`, and with `far`, which is not checked out."""
+    """A repository with a submodule `lib` that has one of its own, `deep`, and with `far`, which is no longer checked out."""
     top = tmp_path_factory.mktemp("submodules")
     deep, lib, outer = (project(top / name) for name in ("deep", "lib", "user"))
     (lib / ".gitignore").write_text("*.o\n")
@@ -215,7 +215,7 @@ async def test_what_git_cannot_read_or_take_along_is_refused_with_a_way_out(user
         await workspace_of(user, tmp_path).open(EPISODE)
     shutil.rmtree(user / "lib")
     project(user / "own")
-    with pytest.raises(InvalidInput, match=r"no submodules \(own/\).*mode copy"):
+    with pytest.raises(InvalidInput, match=r"not submodules \(own/\).*mode copy"):
         await workspace_of(user, tmp_path).open(EPISODE)
 
 
@@ -226,6 +226,6 @@ async def test_a_changed_submodule_that_is_gone_is_delivered_as_a_patch(user: Pa
     state, _ = await place.save(1, place.start)
     await workspace.close(EPISODE)
     git(user, "submodule", "deinit", "-q", "-f", "lib")
-    with pytest.raises(InvalidInput, match=r"submodule lib, which is not checked out.*deliver a patch"):
+    with pytest.raises(InvalidInput, match=r"submodule lib, which is no longer checked out.*deliver a patch"):
         await deliver(workspace, solved(state))
     assert git(user, "branch", "--list", "mulligan/*") == ""

@@ -16,7 +16,7 @@ from mulligan.store.sqlite import SqliteStore
 
 @pytest.mark.parametrize("place", ["", "spark://host:7077", "rays", "ray:", "ray://"])
 async def test_a_place_that_is_none(tmp_path: Path, place: str) -> None:
-    with pytest.raises(InvalidInput, match=re.escape(f"{place!r} is no place to run cases on. Write ray (")):
+    with pytest.raises(InvalidInput, match=re.escape(f"{place!r} is not a place to run cases. Write ray (")):
         await run_benchmark(HERE, data=str(cases(tmp_path, "right")), method="simple", model="local", on=place)
 
 
@@ -31,7 +31,7 @@ async def test_a_store_that_other_processes_cannot_reach(tmp_path: Path, monkeyp
 
 async def test_objects_stay_in_their_process(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "m.db")
-    with pytest.raises(InvalidInput, match="the store, the model obliging: given as an object"):
+    with pytest.raises(InvalidInput, match="the store, the model obliging cannot be an object"):
         await run_benchmark(HERE, data=str(cases(tmp_path, "right")), model=Obliging(), store=store, on="ray")
     assert not await store.benches.runs()
     await store.close()

@@ -120,7 +120,7 @@ async def test_answers_and_errors_of_a_model_cross_over(tmp_path: Path) -> None:
     with pytest.raises(Unreadable) as bad:
         await model.ask({"type": "object"})
     assert (bad.value.text, bad.value.usage.calls) == ("{broken", 1)
-    with pytest.raises(ModelError, match="has 2 answers and was asked for number 3"):
+    with pytest.raises(ModelError, match="has 2 answers but was asked for number 3"):
         await model.ask()
     model.name = "local:nothing"
     with pytest.raises(InvalidInput, match="'nothing'"):

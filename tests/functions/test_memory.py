@@ -57,7 +57,7 @@ async def test_what_memory_cannot_take_is_refused_with_its_name() -> None:
         mulligan.memory("billing", modle="x")
     with pytest.raises(InvalidInput, match="agent_id must be a text, not 3"):
         mulligan.memory(3)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidInput, match="named by a text, or is an object with `ask`, not 3"):
+    with pytest.raises(InvalidInput, match="is a name, or an object with `ask`, not 3"):
         async with mulligan.memory("billing", model=3):  # pyright: ignore[reportArgumentType]
             pass
     async with mulligan.memory("billing") as memory:
@@ -76,7 +76,7 @@ async def test_errors_say_what_is_missing() -> None:
     with pytest.raises(InvalidInput, match="not open"):
         await closed.notes("x")
     async with mulligan.memory("billing") as memory:
-        with pytest.raises(InvalidInput, match="`success` has to be given"):
+        with pytest.raises(InvalidInput, match="so `success` is needed"):
             await memory.learn(CHAT, why="no currency")
         with pytest.raises(InvalidInput, match="message 2 is of type int"):
             await memory.learn([CHAT[0], 7], success=False)

@@ -416,7 +416,7 @@ def test_what_cannot_work_is_refused_at_decoration() -> None:
         decorate(without_notes)
     with pytest.raises(InvalidInput, match="no parameter 'goal' for the task; it has task"):
         mulligan.retry(judge=in_euros, notes=None, task="goal")(without_notes)
-    with pytest.raises(InvalidInput, match=r"asks for price, and .*without_notes has no such argument"):
+    with pytest.raises(InvalidInput, match=r"asks for price, which .*without_notes does not have"):
         mulligan.retry(judge=lambda price, answer: True, notes=None)(without_notes)  # pyright: ignore
     with pytest.raises(InvalidInput, match="takes no argument"):
         mulligan.retry(judge=lambda: True, notes=None)(without_notes)  # pyright: ignore

@@ -213,9 +213,11 @@ def test_pydantic_ai_is_not_run_without_the_judge(name: str) -> None:
 @pytest.mark.parametrize("name", ["stream", "astream", "batch", "with_config", "bind_tools", "with_structured_output"])
 def test_a_runnable_is_not_run_without_the_judge(name: str) -> None:
     wrapped: Any = mulligan.wrap(Chat(seen=[]), judge=in_euros)
-    with pytest.raises(InvalidInput, match=rf"^Chat\.{name} of a wrapped agent is refused: it .* Call invoke, ainvoke"):
+    with pytest.raises(
+        InvalidInput, match=rf"^Chat\.{name} of a wrapped agent cannot be used: it .* Call invoke, ainvoke"
+    ):
         getattr(wrapped, name)("The total?")
-    with pytest.raises(InvalidInput, match=r"^Chat\.__call__ of a wrapped agent is refused"):
+    with pytest.raises(InvalidInput, match=r"^Chat\.__call__ of a wrapped agent cannot be used"):
         (ChatPromptTemplate.from_messages([("user", "{question}")]) | wrapped).invoke({"question": "The total?"})
 
 
@@ -295,5 +297,5 @@ def test_a_framework_may_call_what_it_likes_and_give_back_what_was_asked_for() -
 
 
 def test_an_agent_of_no_framework_is_refused_with_what_to_do() -> None:
-    with pytest.raises(InvalidInput, match=r"Own is an agent of no framework .*dspy.*mulligan.retry"):
+    with pytest.raises(InvalidInput, match=r"Own is not an agent of a known framework .*dspy.*mulligan.retry"):
         mulligan.wrap(Own(), judge=in_euros)

@@ -110,7 +110,7 @@ def test_a_prompt_that_words_none_says_why(line: str) -> None:
         (["check.sh"], "It is a file here: write ./check.sh."),
         (["no-such-runner -q"], "Install it, or write its path."),
         (["python3 check.py", "--tests", "check.py"], "One judge is expected"),
-        (["python3 check.py", "--tries", "0"], "--tries is at least 1"),
+        (["python3 check.py", "--tries", "0"], "--tries must be at least 1"),
     ],
 )
 def test_what_is_no_goal_is_said_before_anything_else(home: Path, place: Folder, words: list[str], said: str) -> None:
@@ -130,7 +130,7 @@ def test_a_check_that_takes_too_long_at_the_start_is_named(home: Path, place: Fo
 
 
 def test_an_option_that_a_prompt_does_not_have_is_named() -> None:
-    with pytest.raises(InvalidInput, match="--maximise is no option of /mulligan-goal"):
+    with pytest.raises(InvalidInput, match="--maximise is not an option of /mulligan-goal"):
         wished("--maximise x pytest -q")
 
 

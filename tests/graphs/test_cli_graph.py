@@ -46,7 +46,7 @@ def test_from_the_sample_to_an_answer(mulligan: Mulligan) -> None:
     assert asked.err == "5 rows\n"
     again = mulligan("load", "files", "--into", "kg")
     assert (again.status, again.out) == (2, "")
-    assert "exists already" in again.err
+    assert "already exists" in again.err
 
 
 @pytest.mark.slow

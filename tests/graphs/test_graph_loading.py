@@ -188,7 +188,7 @@ def test_a_label_with_a_dot_is_refused(tmp_path: Path) -> None:
 
 def test_a_place_that_is_taken_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "kg").write_text("mine")
-    with pytest.raises(InvalidInput, match=r"exists already\. Remove it, or choose another file"):
+    with pytest.raises(InvalidInput, match=r"already exists\. Remove it, or choose another file"):
         load_graph(files(tmp_path / "files", PLAIN), tmp_path / "kg")
     assert (tmp_path / "kg").read_text() == "mine"
 

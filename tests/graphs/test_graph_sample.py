@@ -34,7 +34,7 @@ def test_the_same_seed_makes_the_same_files(tmp_path: Path) -> None:
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
-    with pytest.raises(InvalidInput, match="exists already and is not empty"):
+    with pytest.raises(InvalidInput, match="already exists and is not empty"):
         write_sample(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 

@@ -154,8 +154,8 @@ def test_what_an_agent_should_not_send_is_noted_in_plain_words(place: Place) -> 
     place.run(b"{}", "emacs")
     said = [error.what for error in status_of(str(place.folder)).errors][::-1]
     assert said[0] == "ValueError: the payload has more than 16 MB, so it was not read"
-    assert said[1] == "ValueError: an agent and an event are expected, and not also: now"
-    assert "'emacs' is not a coding agent that is known: claude" in said[2]
+    assert said[1] == "ValueError: an agent and an event are expected, and nothing else: now"
+    assert "'emacs' is not a known coding agent: claude" in said[2]
 
 
 def test_nobody_else_may_read_what_is_kept(place: Place) -> None:
@@ -389,7 +389,7 @@ def test_a_forgotten_session_is_left_alone(place: Place) -> None:
     [
         (b"{broken", ("claude", "Stop"), "JSONDecodeError"),
         (b"[1]", ("claude", "Stop"), "not a JSON object"),
-        (b"{}", ("emacs",), "not a coding agent"),
+        (b"{}", ("emacs",), "not a known coding agent"),
         (b'{"a": "\xff"}', ("claude",), "UnicodeDecodeError"),
     ],
 )

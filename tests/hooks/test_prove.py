@@ -247,10 +247,10 @@ def test_an_agent_that_cannot_be_started_or_a_missing_file_is_named(here: Path, 
     assert "none.toml does not exist" in err
     status, _, err = prove("--resume", "p")
     assert status == 2
-    assert "holds no proof" in err
+    assert "has no proof" in err
     status, _, err = prove(tasks(here), *agent(here), "--into", "p/into")
     assert status == 2
-    assert "lies in the project" in err
+    assert "is in the project" in err
 
 
 @pytest.mark.slow

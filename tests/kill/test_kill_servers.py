@@ -84,7 +84,7 @@ class Lost(Exception):
 
 
 _UNSURE = (
-    "It is not known whether it was stored",
+    "It may or may not be stored",
     "cannot be reached",
     "closed: open the store again",
     "is being driven by",  # by a server that lives, and could not give its lease back: see `free`
@@ -286,7 +286,7 @@ class Siege:
             assert await asyncio.to_thread(server.stop) == 0
 
     async def missing(self, store: Store) -> list[str]:
-        """What was acknowledged and is not there, or is there twice."""
+        """What was acknowledged and is not there, or appears twice."""
         wrong: list[str] = []
         lessons = await store.memory.lessons.list(None, Selection(limit=None))
         titles = Counter((one.agent_id, one.title, one.support) for one in lessons)

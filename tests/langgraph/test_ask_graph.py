@@ -92,9 +92,9 @@ def test_the_query_and_its_rows_are_the_result(asking: Asking) -> None:
     assert "scripted:script.json@" in told[0]
     assert told[0].endswith(", at most 30 steps (a draft and 29 revisions)")
     assert f"query: {EMPTY}" in told
-    assert "came back: 0 rows" in told
+    assert "result: 0 rows" in told
     assert "try 1 of 29: lesson: Capitals." in told
-    assert "came back: 5 rows" in told
+    assert "result: 5 rows" in told
     assert told[-2].startswith("solved at try 2 of 29 (")
     listed = asking(None, "runs", "list").out
     assert "solved" in listed
@@ -128,7 +128,7 @@ def test_each_step_is_reported_before_it_is_done(asking: Asking) -> None:
         "writing a query, again: the answer could not be used",
     ]
     assert told[7:9] == ["running the query", f"query: {EMPTY}".partition(" (")[0]]
-    assert [line for line in told if line.startswith("looking")] == ["looking at what came back"] * 2
+    assert [line for line in told if line.startswith("looking")] == ["looking at the result"] * 2
 
 
 @pytest.mark.slow
@@ -371,7 +371,7 @@ def test_a_question_that_was_cut_off_is_resumed(
 def test_going_on_otherwise_is_asking_again(asking: Asking) -> None:
     ended = asking(said(draft(EMPTY), revision(1)), "ask-graph", QUESTION, "--no-prompt-engine")
     assert ended.status == 3
-    assert "2 answers and was asked for number 3" in ended.err
+    assert "2 answers but was asked for number 3" in ended.err
     run = ended.err.rstrip().rpartition(" ")[2]
     for more in (("--fork",), ("--trials", "9"), ("--model", "local")):
         refused = asking(None, "runs", "resume", run, *more)
@@ -393,7 +393,7 @@ async def test_a_run_that_was_asked_with_objects_says_who_can_go_on(kg: Path) ->
     (episode,) = await store.list()
     await store.close()
     for go_on in (resume_graph, mulligan.resume):
-        with pytest.raises(InvalidInput, match="has to resume it itself"):
+        with pytest.raises(InvalidInput, match="has to resume it"):
             await go_on(episode.run)
 
 
@@ -403,7 +403,7 @@ async def test_a_run_that_asked_no_graph_says_how_to_resume_it(tmp_path: Path) -
     script = tmp_path / "script.json"
     script.write_text(json.dumps(["5", "It is 4."]))
     solved = await mulligan.solve("What is 2+2?", evaluator="exact_match:4", model=f"scripted:{script}", trials=1)
-    with pytest.raises(InvalidInput, match=f"asked no graph. To resume it: mulligan runs resume {solved.run}"):
+    with pytest.raises(InvalidInput, match=f"did not query a graph. To resume it: mulligan runs resume {solved.run}"):
         await resume_graph(solved.run)
 
 

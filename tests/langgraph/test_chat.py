@@ -210,7 +210,7 @@ def test_structured_output(schema: Any, method: str) -> None:
 
 async def test_structured_output_that_is_none_is_an_error() -> None:
     chat, _ = scripted("No.", "No.")
-    with pytest.raises(BadAnswer, match="nothing that fits"):
+    with pytest.raises(BadAnswer, match="does not fit"):
         await chat.with_structured_output(Weather).ainvoke("And?")
     raw: Any = await chat.with_structured_output(Weather, include_raw=True).ainvoke("And?")
     assert raw["parsed"] is None
@@ -221,7 +221,7 @@ def test_errors_are_ours() -> None:
     chat, _ = scripted(ModelError("It is down."))
     with pytest.raises(ModelError, match="It is down"):
         chat.invoke("And?")
-    with pytest.raises(ModelError, match="has 1 answers and was asked for number 2"):
+    with pytest.raises(ModelError, match="has 1 answers but was asked for number 2"):
         chat.bind_tools([Weather]).invoke("And?")
 
 

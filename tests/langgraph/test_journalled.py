@@ -199,7 +199,7 @@ async def test_parallel_calls_need_names_of_their_own(tmp_path: Path) -> None:
     async with an_open_store(tmp_path) as store:
         found = await a_graph_that(named, store).ainvoke(asking())
         assert found["reflexion"]["answer"] == "left right"
-        with pytest.raises(JournalError, match="Give each branch a name"):
+        with pytest.raises(JournalError, match="Give each branch its own name"):
             await a_graph_that(unnamed, store).ainvoke(asking())
 
 

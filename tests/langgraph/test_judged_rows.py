@@ -212,7 +212,11 @@ async def test_drafts_are_compared_by_their_rows(graph: Graph) -> None:
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [({"until": "maybe"}, "until"), ({"drafts": 0}, "drafts"), ({"until": "rows", "drafts": 2}, "drafts are compared")],
+    [
+        ({"until": "maybe"}, "until"),
+        ({"drafts": 0}, "drafts"),
+        ({"until": "rows", "drafts": 2}, "drafts need judged rows"),
+    ],
 )
 async def test_what_cannot_be_is_refused(graph: Graph, given: Any, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):

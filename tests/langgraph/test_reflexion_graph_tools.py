@@ -122,7 +122,7 @@ class Unscored(BaseModel):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"draft": Other}, "Other has no field for what is executed"),
+        ({"draft": Other}, "Other has no field to execute"),
         ({"revise": Unscored}, "no field 'score'"),
         ({"draft": dict}, "draft must be a pydantic model class"),
         ({"draft": Wider, "revise": Wider}, "Both schemas are named Wider"),

@@ -54,7 +54,7 @@ async def test_it_is_listed_shown_and_exported_and_resumed_by_nobody_else(tmp_pa
     for id, more in ((going, ()), (solved, ()), (going, ("--fork",))):
         ran = mulligan("runs", "resume", id, *more)
         assert ran.returncode == 2
-        assert "led by a client over MCP" in ran.stderr
+        assert "controlled by an MCP client" in ran.stderr
         assert "reflexion-thinking with its episodeId" in ran.stderr
 
 

@@ -237,7 +237,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "'task' is missing"),
     ({"task": ""}, "'task' must be a string that is not empty"),
     ({"task": 7}, "'task' must be a string"),
-    ({"task": TASK, "tests": TESTS, "expected": "42"}, "tests and expected were both given"),
+    ({"task": TASK, "tests": TESTS, "expected": "42"}, "tests and expected cannot both judge"),
     ({"task": TASK, "tests": "tests.py"}, "takes the text of a tests file"),
     ({"task": TASK, "tests": "assert add(1"}, "line 1"),
     ({"task": TASK, "tests": {"file": "/etc/passwd"}}, "'tests' must be a string"),

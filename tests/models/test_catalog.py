@@ -30,7 +30,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[report
     [
         (
             "openai:gpt-4o",
-            "openai:gpt-4o needs a key: set OPENAI_API_KEY, or take a model that needs none (model='local').",
+            "openai:gpt-4o needs a key: set OPENAI_API_KEY, or use a model that needs none (model='local').",
         ),
         ("anthropic:claude-haiku-4-5", "set ANTHROPIC_API_KEY"),
         ("alibaba:qwen-plus", "set ALIBABA_API_KEY or DASHSCOPE_API_KEY"),

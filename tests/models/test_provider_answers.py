@@ -159,7 +159,7 @@ async def test_an_empty_answer_is_one_unless_thinking_took_it_all(wire: Wire) ->
     wire.plays("", {"answer": "", "finish": "length", "usage": [5, 20]})
     model = open_model("openai:gpt-4o")
     assert (await model.ask(ASKED)).content == ""
-    with pytest.raises(ModelError, match="used all 20 tokens before it began to answer"):
+    with pytest.raises(ModelError, match="used all 20 tokens before it started to answer"):
         await model.ask(ASKED)
 
 

@@ -101,7 +101,7 @@ async def test_one_time_too_many_is_reported_too(tmp_path: Path) -> None:
         ("no json", "is not an export of a run"),
         ("[]", "is not an export of a run"),
         ('{"steps": [{}]}', "is not an export of a run"),
-        ('{"steps": []}', "holds no finished model call"),
+        ('{"steps": []}', "contains no finished model call"),
         (
             '{"steps": [{"key": "a/model.actor#1", "request": {"messages": []}, "result": null}]}',
             "no finished model call",

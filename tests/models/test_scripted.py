@@ -30,7 +30,7 @@ async def test_usage_is_counted_in_words() -> None:
 async def test_the_end_of_the_script_is_reported_clearly() -> None:
     model = ScriptedModel(["only one"], name="judge")
     await model.ask(ASKED)
-    with pytest.raises(ModelError, match=r"judge has 1 answers and was asked for number 2.*'one two three'"):
+    with pytest.raises(ModelError, match=r"judge has 1 answers but was asked for number 2.*'one two three'"):
         await model.ask(ASKED)
 
 
@@ -82,9 +82,9 @@ def test_the_id_tells_scripts_apart(tmp_path: Path) -> None:
     [
         ("a.json", "[", "a.json, line 1: Expecting value"),
         ("a.jsonl", '"a"\n{', "a.jsonl, line 2"),
-        ("a.json", '{"a": 1}', "must hold a list"),
-        ("a.json", "[1]", "must hold a list"),
-        ("a.txt", "---\n\n", "holds no answer"),
+        ("a.json", '{"a": 1}', "must contain a list"),
+        ("a.json", "[1]", "must contain a list"),
+        ("a.txt", "---\n\n", "contains no answer"),
     ],
 )
 def test_a_script_that_cannot_work_is_refused(tmp_path: Path, name: str, text: str, says: str) -> None:

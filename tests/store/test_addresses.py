@@ -65,7 +65,7 @@ def test_an_address_is_shown_without_its_password(address: str, shown: str) -> N
 
 def test_the_older_name_of_the_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_DATABASE", "memory:old")
-    with pytest.raises(InvalidInput, match="MULLIGAN_STORE now: rename it"):
+    with pytest.raises(InvalidInput, match="MULLIGAN_STORE: rename it"):
         assert load().store
     monkeypatch.setenv("MULLIGAN_STORE", "memory:new")
     assert load().store == "memory:new"

@@ -256,7 +256,7 @@ async def test_a_copy_goes_on_while_the_old_one_stays(store: SqliteStore) -> Non
 
 async def test_a_copy_is_all_or_nothing(store: SqliteStore) -> None:
     await lived(store, "e")
-    with pytest.raises(StoreError, match="'e' exists already"):
+    with pytest.raises(StoreError, match="'e' already exists"):
         await store.copy("e", "e", "r1", Head(), {}, Forked(Plan()))
     with pytest.raises(NotFound):
         await store.copy("x", "y", "r1", Head(), {}, Forked(Plan()))

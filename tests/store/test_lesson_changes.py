@@ -35,7 +35,7 @@ async def test_a_lesson_that_another_changed_is_not_written(store: LessonStore) 
     await store.add("a", [entry("1")])
     (read,) = await store.get("a", ["1"])
     await store.change("a", replace(read, description="theirs"), "edited", before=read)
-    with pytest.raises(LessonChanged, match="changed meanwhile"):
+    with pytest.raises(LessonChanged, match="changed in the meantime"):
         await store.change("a", replace(read, content="mine"), "edited", before=read)
     (now,) = await store.get("a", ["1"])
     assert (now.description, now.content) == ("theirs", read.content)

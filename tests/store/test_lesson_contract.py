@@ -49,7 +49,7 @@ async def test_a_lesson_that_cannot_be_json_is_refused_and_nothing_of_its_batch_
     with pytest.raises(StoreError, match=r"Lesson bad cannot be stored: Lesson.context.when"):
         await store.add("a", [entry("good"), entry("bad", context={"when": {1, 2}})])
     await store.add("a", [entry("first")])
-    with pytest.raises(StoreError, match="'first' exists already"):
+    with pytest.raises(StoreError, match="'first' already exists"):
         await store.add("a", [entry("good"), entry("first", "other words")])
     assert await ids(store) == ["first"]
 
@@ -177,7 +177,7 @@ async def test_ids_by_their_beginning(store: LessonStore) -> None:
     assert await store.resolve("a", "ab") == "ab"
     await store.add("b", [entry("xyz")])
     assert await store.resolve(None, "x") == "xyz"
-    with pytest.raises(NotFound, match="'a' begins several lessons: ab, abc, abd"):
+    with pytest.raises(NotFound, match="'a' matches several lessons: ab, abc, abd"):
         await store.resolve("a", "a")
     with pytest.raises(NotFound, match="no lesson 'x'"):
         await store.resolve("a", "x")

@@ -93,7 +93,7 @@ async def test_questions_that_nobody_answers_fill_no_queue(queue: Queue) -> None
 async def test_a_full_queue_says_so_and_only_to_its_agent(queue: Queue) -> None:
     for _ in range(20):
         await queue.enqueue("k", "a", {})
-    with pytest.raises(StoreError, match="queue of agent 'a' is full: 20 pieces of work are pending"):
+    with pytest.raises(StoreError, match="queue of agent 'a' is full: 20 jobs are pending"):
         await queue.enqueue("k", "a", {})
     await queue.enqueue("k", "b", {})
     _, claim = await got(queue)

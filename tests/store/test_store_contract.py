@@ -65,12 +65,12 @@ async def test_a_benchmark_run_with_its_results_and_its_lease(store: Store) -> N
     benches = store.benches
     run = BenchRun("b1", "humaneval", 1.0, {"trials": 2}, ("x", "y"), {"data": "sha"})
     await benches.begin(run)
-    with pytest.raises(StoreError, match="A run 'b1' exists already"):
+    with pytest.raises(StoreError, match="A run 'b1' already exists"):
         await benches.begin(run)
     await benches.begin(replace(run, id="b2"))
     assert [one.id for one in await benches.runs()] == ["b2", "b1"]
     assert await benches.run("b1") == run
-    with pytest.raises(NotFound, match="begins several benchmark runs: b1, b2"):
+    with pytest.raises(NotFound, match="matches several benchmark runs: b1, b2"):
         await benches.run("b")
     for unknown in ("", "c"):
         with pytest.raises(NotFound, match="No benchmark run begins with"):
@@ -139,7 +139,7 @@ async def test_an_event_number_is_given_once_and_without_gaps(store: Store) -> N
 
 async def test_an_id_is_given_once(store: Store) -> None:
     await started(store, "e")
-    with pytest.raises(StoreError, match="An episode 'e' exists already"):
+    with pytest.raises(StoreError, match="An episode 'e' already exists"):
         await store.create(Episode("e", Task("another")), {"f": "text"})
     assert (await store.load("e")).task.prompt == "task of e"
     assert await store.files("e") == {}
@@ -191,7 +191,7 @@ async def test_a_beginning_of_an_id_or_a_run_is_enough(store: Store) -> None:
     assert await store.resolve("e2") == ("e2",)
     assert await store.resolve("abd") == ("f1",)
     assert await store.resolve("g1") == ("g1",)
-    with pytest.raises(NotFound, match="'ab' begins several runs: abc, abd"):
+    with pytest.raises(NotFound, match="'ab' matches several runs: abc, abd"):
         await store.resolve("ab")
     with pytest.raises(NotFound, match="No run or episode begins with 'x%'"):
         await store.resolve("x%")

@@ -83,7 +83,7 @@ async def test_an_older_program_goes_on_while_a_newer_one_adds(
             await goes_on(started, 3)
             assert await started.memory.lessons.verify() == []
             assert "for programs that know version" in (await state(started)).engine["version"]
-            with pytest.raises(InvalidInput, match="A newer Mulligan has added"):
+            with pytest.raises(InvalidInput, match="A newer Mulligan has extended"):
                 await move(started, copy)
         await asyncio.to_thread(take)
         async with open_store(address) as started:
@@ -146,5 +146,5 @@ def test_what_only_adds_may_say_so(tmp_path: Path, statement: str) -> None:
 )
 def test_what_does_more_may_not(tmp_path: Path, statement: str) -> None:
     (script := tmp_path / "16_more.sql").write_text(f"-- expands\nCREATE TABLE t (n INTEGER);\n{statement};\n")
-    with pytest.raises(ValueError, match="says that it expands, and does more"):
+    with pytest.raises(ValueError, match="claims to only expand, but does more"):
         expands(script)

@@ -109,7 +109,7 @@ async def test_a_decide_that_is_awaited_is_refused() -> None:
         async def decide(self, episode: Episode) -> Decision:  # pyright: ignore[reportIncompatibleMethodOverride]
             return Decision()
 
-    with pytest.raises(InvalidInput, match="write it with def"):
+    with pytest.raises(InvalidInput, match="define it with def"):
         await solved(Awaited(), "tea")
 
 

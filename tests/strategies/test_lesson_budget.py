@@ -123,7 +123,7 @@ def test_a_condensed_lesson_stands_for_its_trials_only_where_that_was_asked_for(
     [
         ({"window": 0}, "at least 1"),
         ({"tokens": LEAST - 1}, f"at least {LEAST}"),
-        ({"window": None, "overflow": "condense"}, "has to be a limit"),
+        ({"window": None, "overflow": "condense"}, "needs a limit"),
     ],
 )
 def test_a_budget_that_cannot_work_is_refused(settings: dict[str, object], why: str) -> None:

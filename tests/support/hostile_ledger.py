@@ -154,7 +154,7 @@ class Ledger:
         (block,) = result["content"]
         assert block["type"] == "text", f"no text: {line[:300]!r}"
         said = strict(block["text"].encode())
-        assert "Something in the server failed" not in block["text"], f"an unexpected failure: {line[:600]!r}"
+        assert "The server failed" not in block["text"], f"an unexpected failure: {line[:600]!r}"
         if result.get("isError"):
             self.codes[f"{tool or '?'}: refused"] += 1
             assert "structuredContent" not in result, f"an error with content: {line[:300]!r}"

@@ -97,7 +97,7 @@ async def test_a_path_that_changes_while_it_is_looked_at(tmp_path: Path, monkeyp
         raise FileNotFoundError(2, "No such file or directory", path)
 
     monkeypatch.setattr("os.path.realpath", gone)
-    with pytest.raises(ToolError, match="changed meanwhile: try again"):
+    with pytest.raises(ToolError, match="changed in the meantime: try again"):
         await read(inside, "src/main.py")
 
 

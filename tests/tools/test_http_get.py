@@ -121,11 +121,11 @@ async def test_an_answer_is_cut_to_a_size(pages: ThreadingHTTPServer) -> None:
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("/picture", "is image/png, and only texts are read"),
+        ("/picture", "is image/png, and only text can be read"),
         ("/gone", r"answered 410 Gone\. It is no more\.$"),
         ("/none", "answered 404 Not Found"),
-        ("/brotli", "is packed as br, which cannot be read"),
-        ("/to?gopher://127.0.0.1/", "is not an address of the web"),
+        ("/brotli", "is compressed as br, which cannot be read"),
+        ("/to?gopher://127.0.0.1/", "is not a web address"),
         ("/to?http://a:b/", "redirects to something that is not an address"),
         ("/to?to", "more than 5 redirects"),
     ],
@@ -188,7 +188,7 @@ async def test_nobody_is_there() -> None:
 )
 async def test_where_it_never_goes(url: str) -> None:
     tool = HttpGet(hosts=["allowed.org", "*.below.org", "localhost:8000"])
-    with pytest.raises(ToolError, match=r"is not among the hosts|is not an address|a user or a password"):
+    with pytest.raises(ToolError, match=r"is not among the hosts|is not a web address|a user or a password"):
         await tool.call("http_get", {"url": url})
 
 

@@ -318,14 +318,14 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
         ),
         ('{"messages": "none"}', "openai", 'a list of messages is expected, or an object with one under "messages"'),
         ('[{"role": "tool", "content": "x"}]', "anthropic", "chat: message 1: role must be user, assistant, system"),
-        ('{"a": 1}\n{"b": 2}', None, "in no format that is known"),
+        ('{"a": 1}\n{"b": 2}', None, "in an unknown format; known formats"),
         (
             '[{"a": 1}]',
             None,
-            "in no format that is known: anthropic, claude, codex, copilot, gemini, genai, google, langchain, openai, opencode, openhands, otlp, pi, plain, pydantic",
+            "in an unknown format; known formats: anthropic, claude, codex, copilot, gemini, genai, google, langchain, openai, opencode, openhands, otlp, pi, plain, pydantic",
         ),
         ("I did this and that.", None, "begins each turn with User:"),
-        ("I did this and that.", "plain", "no line begins with who speaks"),
+        ("I did this and that.", "plain", "no line names a speaker"),
     ],
 )
 def test_an_error_says_where_and_what(text: str, format: str | None, says: str) -> None:
@@ -407,9 +407,9 @@ def test_the_first_that_the_user_says_is_the_task_and_the_rest_its_steps() -> No
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("Assistant: x", "chat: no user says what the task is"),
-        ("User: x", "no assistant says or does anything"),
-        ("System: x", "no user says what the task is"),
+        ("Assistant: x", "chat: no user message gives the task"),
+        ("User: x", "the assistant says and does nothing"),
+        ("System: x", "no user message gives the task"),
     ],
 )
 def test_a_transcript_without_a_task_or_an_attempt_is_refused(text: str, says: str) -> None:

@@ -139,7 +139,7 @@ class Command:
         """
         state = newest_state(episode)
         if state is None:
-            raise MulliganError("The agent has made no attempt yet that it could be asked about.")
+            raise MulliganError("The agent has not made an attempt yet, so there is nothing to ask it about.")
 
         async def run() -> Json:
             async with self._workspace.aside(episode, state) as place:
@@ -187,7 +187,7 @@ def agent_job(
     filled = tuple(_SLOT.sub(lambda slot: fills[slot[0]], part) for part in argv)
     if longest := max((len(part.encode()) for part in filled if len(part.encode()) > ARGUMENT), default=0):
         raise InvalidInput(
-            f"The prompt makes an argument of {longest} bytes, too long for a command line. "
+            f"The prompt makes a command-line argument of {longest} bytes, too long for a command line. "
             "Use {prompt_file}, or leave both out to have it on standard input."
         )
     placed = any(_SLOT.search(part) for part in argv)
@@ -208,8 +208,8 @@ def agent_job(
 async def check_tree(place: Checkout, when: str) -> None:
     if strayed := await place.strayed():
         raise MulliganError(
-            f"The user's own tree changed during {when}: {', '.join(strayed[:10])}. If that was the agent, "
-            "look what it did there and confine it. If it was you, go on with resume; `watch: false` in the "
+            f"The user's own tree changed during {when}: {', '.join(strayed[:10])}. If it was the agent, see what it "
+            "did there, and confine it. If it was you, resume the run; `watch: false` in the "
             "workspace's settings allows it."
         )
 

@@ -37,7 +37,7 @@ def init(folder: Path, name: str) -> list[Path]:
     check_name("project", name)
     toml = folder / "mulligan.toml"
     if os.path.lexists(toml):
-        raise InvalidInput(f"{toml} is there already: nothing was changed.")
+        raise InvalidInput(f"{toml} already exists, and nothing was changed.")
     files = {folder / ".gitignore": _ignoring(folder / ".gitignore")}
     if not os.path.lexists(folder / "agents"):
         files[folder / "agents" / ".gitkeep"] = b""  # so that git keeps the folder
@@ -59,7 +59,9 @@ def add(kind: str, name: str, project: Path) -> list[Path]:
     check_name(what, name)
     folder = project / f"{what}s" / name
     if os.path.lexists(folder):
-        raise InvalidInput(f"{folder} is there already: nothing was changed. Choose another name, or remove it first.")
+        raise InvalidInput(
+            f"{folder} already exists, and nothing was changed. Choose another name, or remove it first."
+        )
     names = sorted(file.name for file in (_HERE / "scaffolds" / kind).iterdir())
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -81,8 +83,8 @@ def check_name(what: str, name: str) -> None:
     meant = kebab(name)
     hint = f" Write {meant}." if meant else ""
     raise InvalidInput(
-        f"The name of {'an' if what == 'agent' else 'a'} {what} is made of small letters, digits and single hyphens, "
-        f"such as my-{what}, {_LONGEST} at most; {name!r} is not.{hint}"
+        f"The name of {'an' if what == 'agent' else 'a'} {what} consists of lower-case letters, digits and single "
+        f"hyphens, such as my-{what}, {_LONGEST} at most; {name!r} is not.{hint}"
     )
 
 

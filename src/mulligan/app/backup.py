@@ -106,7 +106,7 @@ def noted_erasure(
             _append(notes, line)
         except OSError as error:
             raise StoreError(
-                f"Erased, but not noted, so a back-up of before would bring it back: {notes} cannot be written "
+                f"Erased, but not recorded, so an earlier back-up would bring it back: {notes} cannot be written "
                 f"({error.strerror}). Free some space and add this line to it: {line}"
             ) from error
 
@@ -137,7 +137,7 @@ def noted_erasures(notes: Path) -> Sequence[Erasure]:
             given |= {"lessons": None if ids is None else tuple(ids), "episodes": tuple(given["episodes"])}
             found.append(Erasure(**given))
         except (ValueError, TypeError, KeyError) as error:
-            raise StoreError(f"{notes}:{n} is no note of an erasure: mend or remove the line ({error}).") from error
+            raise StoreError(f"{notes}:{n} is not a record of an erasure: fix or remove the line ({error}).") from error
     return found
 
 
@@ -169,9 +169,9 @@ def back_up(config: Config, to: Path) -> None:
     """
     file = _file(config)
     if not file.is_file():
-        raise InvalidInput(f"There is no store yet at {file}: there is nothing to back up.")
+        raise InvalidInput(f"There is no store at {file} yet, so there is nothing to back up.")
     if to.exists():
-        raise InvalidInput(f"{to} exists already: name a new file, such as one with the date in its name.")
+        raise InvalidInput(f"{to} already exists: name a new file, such as one with the date in its name.")
     if not to.parent.is_dir():
         raise InvalidInput(f"The folder {to.parent} does not exist: make it first.")
     copy_file(file, to)
@@ -241,8 +241,8 @@ def _copied(file: Path, backup: Path, replace: bool) -> Path:
         raise InvalidInput(f"A store exists at {file}: --replace renames it and takes the back-up instead.")
     if file.with_name(f"{file.name}-wal").exists():
         raise InvalidInput(
-            f"The store {file} is open in another process, or was when one died: stop servers and commands first. If "
-            "none runs, `mulligan memory stats` closes it in good form."
+            f"The store {file} is open in another process, or was open in one that died: stop servers and commands "
+            "first. If none is running, `mulligan memory stats` closes it cleanly."
         )
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.restoring")
@@ -266,7 +266,7 @@ def _file(config: Config) -> Path:
     file = file_of(config.store)
     if file is None:
         raise InvalidInput(
-            f"The store {str(config.store).partition(':')[0]}: is in no file: back it up with the tools of its "
+            f"The store {str(config.store).partition(':')[0]}: is not in a file: back it up with the tools of its "
             "database, such as pg_dump, and after a restore run `mulligan store erase-again`."
         )
     return file

@@ -120,7 +120,7 @@ class Composition:
         for kind, model in self.models.items():
             if not sees(model):
                 raise InvalidInput(
-                    f"The task has an image, and the model of the {kind} ({model.name}) cannot be sent images. Name a "
+                    f"The task has an image, and the model of the {kind} ({model.name}) cannot read images. Name a "
                     "model that can, or one that describes images to it: vision_model=MODEL, or the role vision in "
                     "mulligan.toml."
                 )
@@ -144,7 +144,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
         reflector = build.condensing(reflector, strategy)
     elif recipe.edits:
         raise InvalidInput(
-            f"The strategy {recipe.strategy.name!r} draws no lessons, so there is none to edit. Name one that does, "
+            f"The strategy {recipe.strategy.name!r} draws no lessons, so there are none to edit. Name one that does, "
             "such as evidence_and_reflexion or last_attempt_and_reflexion."
         )
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
@@ -223,7 +223,7 @@ class _Build:
             return reflector
         model = self._model("condenser", self._recipe.strategy, self._recipe.reflect_model)
         if model is None:
-            raise InvalidInput("A model condenses the lessons, and there is none here.")
+            raise InvalidInput("Condensing lessons needs a model, and there is none here.")
         return Condensing(reflector, model=model, prompts=self.prompts, budget=budget)
 
     def made_lookout(self) -> Lookout | None:
@@ -232,7 +232,7 @@ class _Build:
         if recipe.foresight is None:
             return None
         if recipe.expansion is not None:
-            raise InvalidInput("A foresight checks the actions of one line of trials, not of a search: leave it out.")
+            raise InvalidInput("A foresight checks a sequence of tries, not a search: leave it out.")
         name = recipe.actor.name
         own = "actor" in self._parts.objects or name.startswith(OBJECT)
         if own or not {"tools", "environment"} & set(ports_of(find("actors", name))):
@@ -274,7 +274,7 @@ class _Build:
         cls = None if own else find(FOLDERS[kind], spec.name)
         if kind == "actor" and expects == "code" and getattr(cls, "makes", "") == "workspace":
             raise InvalidInput(
-                f"{self._recipe.evaluator.name} judges code that was written, and the actor {spec.name!r} changes "
+                f"{self._recipe.evaluator.name} judges code in an answer, but the actor {spec.name!r} changes "
                 "files: judge those with check='pytest -q', for example."
             )
         if not self._recipe.checks:
@@ -296,7 +296,7 @@ class _Build:
     def _model(self, kind: str, spec: Spec, name: str | None) -> Model | None:
         name = name or self._recipe.model
         if name is None and kind in _UNNAMED and self._recipe.bench is None:
-            raise InvalidInput(f"The {kind} {spec.name!r} asks a model, and none is named. {_UNNAMED[kind]}")
+            raise InvalidInput(f"The {kind} {spec.name!r} needs a model, and none is named. {_UNNAMED[kind]}")
         if name is None:
             return None
         return self._gate(kind, name)
@@ -322,7 +322,7 @@ class _Build:
             return None
         gate = self._gate("vision", name)
         if not sees(self.opened["vision"]):
-            raise InvalidInput(f"The vision model {gate.name} cannot be sent images: name one that can.")
+            raise InvalidInput(f"The vision model {gate.name} cannot read images: name one that can.")
         return Describer(gate, self._drive.journal, self._drive.meter)
 
 

@@ -67,7 +67,7 @@ class Config:
         """The address of the store: `MULLIGAN_STORE`, else the file `database`. Raises `InvalidInput` for the
         variable's older name, which would otherwise be passed over without a word."""
         if not (address := os.environ.get("MULLIGAN_STORE")) and os.environ.get(OLD_NAME):
-            raise InvalidInput(f"{OLD_NAME} is called MULLIGAN_STORE now: rename it. Its values are the same.")
+            raise InvalidInput(f"{OLD_NAME} is now called MULLIGAN_STORE: rename it. Its values stay the same.")
         return address or self.database
 
     def table(self, key: str) -> Mapping[str, Json]:
@@ -86,7 +86,7 @@ class Config:
         """Raises `InvalidInput` where this setting names a model and waits for trust: no other may stand in for it."""
         if keys in self.held:
             where = self.where(*keys)
-            raise InvalidInput(f"{where} names the model, and waits for trust: run mulligan trust, or name a model.")
+            raise InvalidInput(f"{where} names the model, but is not trusted yet: run mulligan trust, or name a model.")
 
     @contextmanager
     def errors_at(self, key: str) -> Generator[None]:
@@ -172,7 +172,7 @@ def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
     dotenv = root / ".env"
     for name in (file, dotenv):
         if name.is_file() and name.stat().st_size > _LARGEST:
-            raise InvalidInput(f"{name} is larger than {_LARGEST >> 20} MB: it holds something else.")
+            raise InvalidInput(f"{name} is larger than {_LARGEST >> 20} MB, so it is something else.")
     text = read_text(file)
     values = parse(file, text)
     config = Config(root, values, text, file.name)
@@ -240,13 +240,13 @@ def read_dotenv(file: Path) -> dict[str, str]:
         text = binding.original.string
         line = binding.original.line + len(_ENDS.findall(text[: len(text) - len(text.lstrip())]))
         if binding.error or (binding.key is not None and binding.value is None):
-            raise InvalidInput(f"{file}:{line}: a line must be of the form NAME=VALUE, with each quote closed.")
+            raise InvalidInput(f"{file}:{line}: a line must have the form NAME=VALUE, with each quote closed.")
         if binding.key is None or binding.value is None:
             continue
         if not _VARIABLE.fullmatch(binding.key):
-            raise InvalidInput(f"{file}:{line}: a name of letters, digits and _ must stand before the =.")
+            raise InvalidInput(f"{file}:{line}: a name of letters, digits and _ must come before the =.")
         if "\0" in binding.value:
-            raise InvalidInput(f"{file}:{line}: the value holds a NUL character.")
+            raise InvalidInput(f"{file}:{line}: the value contains a NUL character.")
         found[binding.key] = binding.value
     return found
 

@@ -61,7 +61,7 @@ async def revise(
     async with Ledger(store).hold(await _only(store, run)) as entry:
         if led_by_graph(entry.episode):
             raise InvalidInput(
-                "A graph leads this episode and does not read its record, so a lesson cannot be changed."
+                "A graph controls this episode and does not read its record, so its lessons cannot be changed."
             )
         of = _trial(entry.episode, trial)
         if of.reflection is None and decision != "written":

@@ -43,8 +43,8 @@ def sessions_in(folder: str) -> list[Stored]:
     listed = _git(folder, "for-each-ref", "--format=%(refname)%00%(authorname)", *_REFS).splitlines()
     if not listed:
         raise InvalidInput(
-            "This repository has no refs entire/checkpoints/*, in which Entire keeps sessions. A clone fetches those "
-            "of the second form only if it is told to: git fetch origin '+refs/entire/*:refs/entire/*'"
+            "This repository has no refs entire/checkpoints/*, in which Entire keeps sessions. A clone does not fetch "
+            "them by default. To fetch them: git fetch origin '+refs/entire/*:refs/entire/*'"
         )
     longest: dict[str, tuple[int, Stored]] = {}
     for line in listed:

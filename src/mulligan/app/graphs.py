@@ -59,7 +59,7 @@ def _megabytes(given: Any) -> int:
 def _address(where: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """`host` and `port` as BioChatter takes them: an empty host is this machine."""
     if "host" not in where and "port" not in where:
-        raise InvalidInput("Where is the graph? Give a path, a uri, or a host and port.")
+        raise InvalidInput("No graph is given. Give a path, a uri, or a host and port.")
     host, port = str(given.get("host", "localhost")), str(given.get("port", "7687"))
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise InvalidInput(f"The port of a graph's server is a number from 1 to 65535, not {port!r}.")

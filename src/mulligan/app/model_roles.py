@@ -126,7 +126,7 @@ def check_role_name(name: str, where: str) -> None:
     if name in _TAKEN:
         raise InvalidInput(f"{where}: {name!r} is what models are called by, so no role can have that name.")
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"{where}: the role {name!r} must be in small letters, such as my-role or my_role.")
+        raise InvalidInput(f"{where}: the role {name!r} must be in lower case, such as my-role or my_role.")
 
 
 def is_role(config: Config, name: str) -> bool:
@@ -319,7 +319,7 @@ class Models:
         if given is None or isinstance(given, str):
             return given
         if not isinstance(given, Model):
-            raise InvalidInput(f"A model is named by a text, or is an object with `ask`, not {given!r}.")
+            raise InvalidInput(f"A model is a name, or an object with `ask`, not {given!r}.")
         if self._given.setdefault(given.name, given) is not given:
             raise InvalidInput(f"Two models are called {given.name!r} here: give each a name of its own.")
         return given.name

@@ -205,7 +205,7 @@ class Options:
                 continue
             _check(it, value)
             if it.same_as and getattr(self, it.same_as) is not None:
-                raise _invalid(f"{it.same_as} and {it.name} were both given, and mean the same: keep {it.same_as}.")
+                raise _invalid(f"{it.same_as} and {it.name} mean the same: give only {it.same_as}.")
             if it.same_as or it.into:
                 name, *keys = (it.same_as or it.into).split(".")
                 put = value if it.same_as else _with(getattr(self, name), keys, _plain(it, value))
@@ -330,11 +330,11 @@ class Roles(Options):
     """Who reflects and judges, and what the next try is shown: the options of a loop whose roles are named.
 
     Attributes:
-        tries: Attempts at most, the first included (default: 4).
+        tries: Maximum number of tries, including the first (default: 4).
         trials: The same as tries.
         strategy: What the next try is shown (default: evidence_and_reflexion).
-        reflect_model: The model that reflects (default: that of model).
-        judge_model: The model that judges (default: that of model).
+        reflect_model: The model that reflects (default: the one of model).
+        judge_model: The model that judges (default: the one of model).
         settings: Any other setting, by role, such as strategy.window=2.
     """
 
@@ -348,17 +348,18 @@ class Roles(Options):
 
 @options
 class Course(Options):
-    """How a run takes its course, whoever plays in it.
+    """The options of a run that do not depend on who acts in it.
 
     Attributes:
-        scale: K trajectories: parallel:5 (the bank learns from what tells them apart), vanilla:5 (from each alone),
-            sequential:3 (checked and refined). With :judge behind it, a model chooses among equally good ones.
+        scale: K trajectories: parallel:5 (the bank compares them), vanilla:5 (the bank learns from each alone),
+            sequential:3 (each checks and refines the last). With :judge at the end, a model chooses among equally good
+            ones.
         sandbox: auto (default), strict, or a level that `mulligan doctor` names.
         seed: The seed for models that take one (default: 0).
-        foresight: What checks actions before they are performed: premortem (default), ./mine.py.
-        check_before: Ask what could go wrong before actions that the pattern (a regular expression) is found in; before
-            those that are declared critical anyway. `declared`: only those; `model`: the model says what is critical.
-        checks: The most checks of an episode (default: 5).
+        foresight: The plug-in that checks actions before they are performed: premortem (default), ./mine.py.
+        check_before: Ask what could go wrong before actions that match the regular expression, and before those
+            declared critical. `declared`: only those; `model`: the model says what is critical.
+        checks: Maximum number of checks in an episode (default: 5).
     """
 
     scale: str | None = option("KIND:K", default=None)
@@ -370,7 +371,7 @@ class Course(Options):
 
     def __post_init__(self) -> None:
         if self.checks is not None and self.foresight is None and not self.check_before:
-            raise _invalid("checks= is the number of checks, so it needs check_before= or foresight=.")
+            raise _invalid("checks= limits the checks, so it needs check_before= or foresight=.")
         super().__post_init__()
 
 
@@ -379,13 +380,13 @@ class Cast(Options):
     """The other roles of a loop, by name, as objects or as classes; a class is built afresh for each episode.
 
     Attributes:
-        judge: What judges: exact_match:42, human, ./mine.py, …; in Python also an object, a function of the answer, or
-            of task and answer, or the Path of a tests file.
+        judge: The judge: exact_match:42, human, ./mine.py, …; in Python also an object, a function of the answer, or of
+            task and answer, or the Path of a tests file.
         evaluator: The same as judge.
-        actor: What makes attempts: complete (default), "command:claude -p", ./mine.py.
-        reflector: What reflects on a failed try: verbal (a model, default), self, …
+        actor: Who makes the attempts: complete (default), "command:claude -p", ./mine.py.
+        reflector: Who reflects on a failed try: verbal (a model, default), self, …
         vision_model: The model that describes images to models that cannot see.
-        prompts: A folder with your own prompts; for others the built-in ones are used.
+        prompts: A folder with your own prompts; the built-in ones are used for the rest.
     """
 
     judge: AnyJudge | None = option("NAME[:ARG]", "-e", default=None)
@@ -401,13 +402,13 @@ class Beginning(Options):
     """What is set when a run begins, and stays.
 
     Attributes:
-        kind: The kind of task, in free words; lessons of it are recalled first.
-        workspace: The folder that the agent works in, apart from your own files.
-        mode: How the workspace is kept apart: worktree (default), copy or in_place.
+        kind: The kind of task, in your own words; lessons of this kind are recalled first.
+        workspace: The folder to work on, in a separate copy unless the mode is in_place.
+        mode: How the workspace is separated from your files: worktree (default), copy or in_place.
         edit_reflections: Ask at the terminal about each lesson before the next try is shown it.
         bank: The agent whose bank is recalled from and learns (default on the command line: the unnamed agent); in
             Python also a bank, which is only recalled from.
-        forms: What of the bank a task is shown: lessons (the default), notebook, history, or several.
+        forms: Which parts of the bank a task is shown: lessons (default), notebook, history, or several.
     """
 
     kind: str | None = option("KIND", default=None)
@@ -423,18 +424,18 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
     """The options of `mulligan.solve`.
 
     Attributes:
-        tests: A Python file of tests judges: plain asserts or pytest style.
-        tests_run: The tests run apart from the attempt (default), or beside it in one process, where it can forge the
-            verdict.
-        check: A command judges: exit status 0 passes. {attempt} is the attempt's file.
-        environment: The world to act in, by the actor interact: ./screens.py, …
-        restarts: The most independent episodes; stops at the first solved one.
+        tests: A Python file of tests that judge: plain asserts or pytest style.
+        tests_run: Run the tests in a process of their own (apart, default), or in the attempt's (beside), where it can
+            forge the verdict.
+        check: A command that judges: exit status 0 passes. {attempt} is the attempt's file.
+        environment: The environment to act in, with the actor interact: ./screens.py, …
+        restarts: Maximum number of independent episodes; stops at the first solved one.
         protect: Files or a folder of the workspace, judged as they were before the first try. Repeatable.
         fresh: Each try starts from your files, not from the last try's.
         window: How many lessons the next try is shown (default: 1; with reflexion: 3).
-        lesson_tokens: The most tokens of all lessons that the next try is shown.
-        overflow: Of more lessons: show the newest (default), the most useful, or what a model condenses them into.
-        temperatures: A temperature for each try; the last one also for all later tries.
+        lesson_tokens: Maximum tokens of all lessons that the next try is shown.
+        overflow: If there are too many lessons: show the newest (default), the most useful, or a condensed one.
+        temperatures: The temperature of each try; the last one applies to all later tries.
         examples: Worked examples for the actor, instead of the built-in ones.
     """
 
@@ -458,7 +459,7 @@ class RunOptions(Watched, Beginning, Course, Budget):
     """The options of `mulligan.run`.
 
     Attributes:
-        max_iter: The most act-reflect cycles; of a react agent, model calls.
+        max_iter: Maximum number of act-reflect cycles; for a react agent, of model calls.
     """
 
     agent: str | PathLike[str] = place(kw_only=False)
@@ -472,9 +473,9 @@ class ResumeOptions(Watched, Roles, Cast, Budget):
     """The options of `mulligan.resume`: what replaces the recorded options.
 
     Attributes:
-        fork: Continue as a new run, even if something has changed or RUN is over. Other roles, models, settings and
-            prompts need it.
-        edit_reflections: Ask about each lesson at the terminal, or do not (default: as when the run began).
+        fork: Continue as a new run, even if something has changed or RUN has finished. Required for other roles,
+            models, settings and prompts.
+        edit_reflections: Ask about each lesson at the terminal, or do not (default: as when the run started).
         bank: The bank, where the run was given one as an object.
     """
 

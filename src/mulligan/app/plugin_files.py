@@ -1,4 +1,4 @@
-"""The files of a user's plug-in: the path in its name, its class (read, not run), and the hash of its code."""
+"""Plug-in files of a user: finds the file, checks its class without running it, and hashes its code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def real_path(path: str, folder: Path | None = None) -> Path:
     Raises `InvalidInput` for a NUL in it.
     """
     if "\0" in path:
-        raise InvalidInput(f"The path {path!r} holds a NUL character.")
+        raise InvalidInput(f"The path {path!r} contains a NUL character.")
     return Path(os.path.realpath(os.path.join(folder or "", os.path.expanduser(path))))
 
 
@@ -95,7 +95,7 @@ def content(path: Path, most: int = MOST_BYTES) -> bytes:
     with open(descriptor, "rb") as opened:
         data = opened.read(most + 1)
     if len(data) > most:
-        raise Unsafe(f"{path.parent} holds more than {MOST_BYTES >> 20} MB of code")
+        raise Unsafe(f"{path.parent} contains more than {MOST_BYTES >> 20} MB of code")
     return data
 
 
@@ -159,7 +159,7 @@ def outline(file: Path, method: str, class_name: str, changed: int, size: int) -
         raise InvalidInput(f"{file} has no class {class_name!r} with a method {method!r}.")
     if not class_name and len(certain) != 1 and not _made_otherwise(tree):
         which = f"{len(certain)} of them: write {file}:{certain[0].name}, for example" if certain else "none"
-        raise InvalidInput(f"{file} should hold one class with a method {method!r}; it has {which}.")
+        raise InvalidInput(f"{file} should contain one class with a method {method!r}; it has {which}.")
     return _outlined(certain[0]) if len(certain) == 1 else Unread
 
 

@@ -304,7 +304,7 @@ def fitted(role: str, plugin: Any) -> Any:
     for method in () if awaited else (ROLES[role].method, "decide"):
         if inspect.iscoroutinefunction(getattr(plugin, method, None)):
             name = f"{type(plugin).__name__}.{method}"
-            raise InvalidInput(f"{name} is called without await: write it with def, not with async def.")
+            raise InvalidInput(f"{name} is not awaited: define it with def, not with async def.")
     plain = [n for n in awaited if hasattr(plugin, n) and not inspect.iscoroutinefunction(getattr(plugin, n))]
     return type(type(plugin).__name__, (_Awaitable,), {})(plugin, plain) if plain else plugin
 
@@ -366,5 +366,5 @@ def _class_in(module: ModuleType, role: str, class_name: str) -> type[Any]:
     ]
     if len(own) != 1:
         which = f"{len(own)} of them: write {where}:{own[0].__name__}, for example" if own else "none"
-        raise InvalidInput(f"{where} should hold one class with a method {method!r}; it has {which}.")
+        raise InvalidInput(f"{where} should contain one class with a method {method!r}; it has {which}.")
     return own[0]

@@ -82,12 +82,14 @@ class Recipe:
         if (scale := scale_of(self.scale)) is None:
             return
         if self.restarts > 1:
-            raise InvalidInput(f"{self.scale} and restarts both make several trajectories: give one of them.")
+            raise InvalidInput(f"{self.scale} and restarts cannot be combined: give one of them.")
         if self.expansion is not None:
-            raise InvalidInput(f"{self.scale} makes lines of trials, and this method searches a tree: take another.")
+            raise InvalidInput(
+                f"{self.scale} makes sequences of tries, and this method searches a tree: use another method."
+            )
         if self.workspace is not None and scale.kind != "sequential":
             raise InvalidInput(
-                f"{self.scale} has several results, and a workspace takes one: use sequential:{scale.k} there."
+                f"{self.scale} has several results, and a workspace can take only one: use sequential:{scale.k} there."
             )
 
     @property

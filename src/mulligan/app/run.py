@@ -81,9 +81,9 @@ def _recipe(agent: Agent, options: RunOptions, session: Session) -> Recipe:
         workspace = Path.cwd()
         session.notice(f"{agent.name} works on a copy of {workspace}.")
     if needy and workspace is None:
-        raise InvalidInput(f"{agent.name} works in a folder ({', '.join(needy)}): name it with workspace=DIR.")
+        raise InvalidInput(f"{agent.name} works in a folder ({', '.join(needy)}): give it with workspace=DIR.")
     if "workspace" in settings and workspace is None:
-        raise InvalidInput("A mode was given, and no workspace: name its folder (workspace=DIR).")
+        raise InvalidInput("A mode needs a workspace: give its folder (workspace=DIR).")
     check_packages(tools_of(agent))
     model = session.models.name(options.model)
     if lends_model(agent, config, model):

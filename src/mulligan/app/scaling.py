@@ -46,10 +46,10 @@ def scaled(recipe: Recipe, scale: str | None, chosen: Collection[str] = ()) -> R
     kind = Scale.parse(scale)
     if kind.kind == "sequential":
         if taken := sorted({"trials", "strategy", "reflector"}.intersection(chosen)):
-            raise InvalidInput(f"{scale} decides {taken[0]} by itself: leave one of the two out.")
+            raise InvalidInput(f"{scale} sets {taken[0]} itself: leave one of the two out.")
         if recipe.evaluator.name == "unjudged":
             raise InvalidInput(
-                f"{scale} checks attempts that did not pass, and nobody judges here: name an evaluator (or a method "
+                f"{scale} checks attempts that did not pass, so it needs a judge: name an evaluator (or a method "
                 "with one), such as model_judge."
             )
         strategy = Spec("last_attempt_and_reflexion", {"window": None})
@@ -70,7 +70,7 @@ async def best_of(recipe: Recipe, parts: Parts, ledger: Ledger, episodes: Sequen
     if scale is None or not scale.judge or len(best) == 1:
         return best[0]
     if name is None:
-        raise InvalidInput(f"{recipe.scale} compares attempts by a model, and none is named: name one with model=.")
+        raise InvalidInput(f"{recipe.scale} needs a model to compare attempts: name one with model=.")
     comparison = Comparison(FilePrompts([Path(recipe.prompts)] if recipe.prompts else []))
     async with ledger.hold(episodes[0].id) as entry:
         journal = StoredJournal(entry)

@@ -189,7 +189,7 @@ def _judge(options: SolveOptions, of_task: Spec | None, objects: dict[str, Any])
     """The one evaluator that was named, or that the task's folder names."""
     named = [name for name in ("tests", "check", "judge") if getattr(options, name) is not None]
     if len(named) > 1:
-        raise InvalidInput(f"{' and '.join(named)} were both given: one evaluator judges, so keep one of them.")
+        raise InvalidInput(f"{' and '.join(named)} cannot both judge: give one of them.")
     if options.tests is not None:
         return tests_spec(options.tests)
     if options.check is not None:
@@ -226,9 +226,7 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
         role = "evaluator" if word == "judge" else word
         if role == "workspace":
             if recipe.workspace is None:
-                raise InvalidInput(
-                    "Settings for a workspace were given, and no workspace: name its folder (workspace=DIR)."
-                )
+                raise InvalidInput("Settings of a workspace need a workspace: give its folder (workspace=DIR).")
             recipe = replace(recipe, workspace={**recipe.workspace, **values})
             continue
         if role == "memory":

@@ -40,8 +40,8 @@ def read_task(given: str | Task | os.PathLike[str]) -> TaskFolder:
     text = str(given)
     if is_file:
         raise InvalidInput(
-            f"The task {text} is a file. Say the task in a sentence, name a folder with task.md, or hand the file over "
-            f"on standard input: mulligan solve - < {text}"
+            f"The task {text} is a file. Give the task as a sentence, name a folder with task.md, or pass the file on "
+            f"standard input: mulligan solve - < {text}"
         )
     if any("\ud800" <= c <= "\udfff" for c in text):  # what Python makes of bytes that are not UTF-8
         raise InvalidInput("The task is not UTF-8: put it into the task.md of a folder, saved as UTF-8.")
@@ -67,7 +67,7 @@ def judge_spec(judge: Any) -> Spec | None:
 def _evaluator(folder: Path) -> Spec | None:
     tests, settings = folder / "tests.py", folder / "evaluate.toml"
     if tests.exists() and settings.exists():
-        raise InvalidInput(f"{folder} holds both tests.py and evaluate.toml: keep the one that should judge.")
+        raise InvalidInput(f"{folder} has both tests.py and evaluate.toml: keep the one that should judge.")
     if tests.exists():
         return tests_spec(tests)
     if not settings.exists():

@@ -74,10 +74,10 @@ class Transcript:
         if task is None:
             asked = next((n for n, turn in enumerate(turns) if turn.role == "user"), None)
             if asked is None:
-                raise InvalidInput(f"{self.name}: no user says what the task is. Say it with task=.")
+                raise InvalidInput(f"{self.name}: no user message gives the task. Give it with task=.")
             task = turns.pop(asked).text
         if not any(turn.role == "assistant" for turn in turns):
-            raise InvalidInput(f"{self.name}: no assistant says or does anything, so there is nothing to learn from.")
+            raise InvalidInput(f"{self.name}: the assistant says and does nothing, so there is nothing to learn from.")
         steps: list[Json] = [
             {"step": n, "role": turn.role, "content": turn.text, "metadata": {"tool_name": turn.tool or None}}
             for n, turn in enumerate(turns, 1)
@@ -130,7 +130,7 @@ def read_transcript(text: str, name: str, format: str | None = None) -> Transcri
     chosen = format or _recognised(text, name)
     turns = tuple(_reader(chosen).read(text, name))
     if not turns:
-        raise InvalidInput(f"{name}: there is no turn in it.")
+        raise InvalidInput(f"{name}: it has no turns.")
     short = short_name(chosen)
     return Transcript(name, short, turns, agent(short).session(sample(text)) if short in NAMES else "")
 
@@ -186,8 +186,8 @@ def _recognised(text: str, name: str) -> str:
     if text.lstrip()[:1] in ("{", "[") and not _is_json(text.strip().partition("\n")[0]):  # not JSON Lines
         parsed(name, text)  # where it is broken, this says where
     raise InvalidInput(
-        f"{name} is in no format that is known: {', '.join(known)}. Plain text begins each turn with User:, "
-        "Assistant: or Tool:. format=NAME reads it in one of them and says where it does not fit."
+        f"{name} is in an unknown format; known formats: {', '.join(known)}. Plain text begins each turn with User:, "
+        "Assistant: or Tool:. format=NAME reads it in one of them and shows where it does not fit."
     )
 
 

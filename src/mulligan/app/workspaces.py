@@ -35,7 +35,7 @@ def open_workspace(settings: Mapping[str, Json] | None) -> GitWorkspace | None:
         return None
     own: dict[str, Any] = {key: value for key, value in settings.items() if key not in ("deliver", "patch")}
     if settings.get("deliver", "branch") not in ("branch", "patch", "in_place"):
-        raise InvalidInput(f"A result is delivered as branch, patch or in_place, not {settings['deliver']!r}.")
+        raise InvalidInput(f"deliver must be branch, patch or in_place, not {settings['deliver']!r}.")
     checked("workspace", GitWorkspace, own)
     return GitWorkspace(**own)
 

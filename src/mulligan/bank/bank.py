@@ -127,7 +127,7 @@ class Bank:
         """
         task = task if isinstance(task, Task) else Task(task)
         if not (query := mask(task_text(task))):
-            raise InvalidInput("The query is empty: say what the task is.")
+            raise InvalidInput("The query is empty: describe the task.")
         settings = self._ports.settings
         shown = settings.forms if forms is None else checked_forms(forms)
         most = settings.top_k if top_k is None else whole_number("top_k", top_k)
@@ -386,7 +386,7 @@ class Bank:
         lessons = await self._lessons.get(self._ports.writes, queued.payload["lessons"])
         question = self._ports.merging.ask(lessons)
         if question is None:
-            raise InvalidInput(f"Work {work} needs no thinking: commit it with null.")
+            raise InvalidInput(f"Work {work} needs no answer: commit it with null.")
         return question
 
     # --- by hand ------------------------------------------------------------------------------------------------
@@ -473,7 +473,7 @@ class Bank:
             return await self.restore(lesson.id)
         versions = [one for one in await self._lessons.history(self._ports.writes, lesson.id) if one.lesson is not None]
         if len(versions) < 2 or versions[-1].change not in ("edited", "confirmed", "doubted"):
-            raise InvalidInput(f"Lesson {lesson.id} was last {versions[-1].change}: there is nothing to take back.")
+            raise InvalidInput(f"Lesson {lesson.id} was last {versions[-1].change}: there is nothing to undo.")
         before = versions[-2].lesson
         assert before is not None
         (entry,) = await self._writer.entries([before])
@@ -533,12 +533,12 @@ class Bank:
         """
         lessons = [await self._own(id) for id in dict.fromkeys(ids)]
         if len(lessons) < 2:
-            raise InvalidInput("Two lessons or more are merged: name their ids.")
+            raise InvalidInput("A merge needs two lessons or more: name their ids.")
         for lesson in lessons:
             if lesson.state != "active":
                 raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}: only active lessons are merged.")
             if lesson.nature == "query_pair":
-                raise InvalidInput(f"Lesson {lesson.id} is a query pair: each is for questions of its own shape.")
+                raise InvalidInput(f"Lesson {lesson.id} is a query pair, and query pairs are never merged.")
         writes, names = self._ports.writes, [lesson.id for lesson in lessons]
         question = self._ports.merging.ask(lessons)
         payload: Json = {"lessons": names, "by_hand": True}

@@ -44,8 +44,8 @@ def since(read: Lesson, fields: Mapping[str, Any]) -> Callable[[Lesson], Mapping
     def changed(now: Lesson) -> Mapping[str, Any]:
         if others := [name for name in fields if getattr(now, name) not in (getattr(read, name), fields[name])]:
             raise LessonChanged(
-                f"Somebody changed the {' and the '.join(others)} of lesson {now.id} since you began. Nothing of yours "
-                "is written: look at the lesson as it is now, and edit that."
+                f"Someone changed the {' and the '.join(others)} of lesson {now.id} since you began. Your change was "
+                "not saved: look at the lesson as it is now, and edit that."
             )
         return fields
 
@@ -66,12 +66,12 @@ SINGLE_CHANGES: Mapping[str, SingleChange] = {
     "undo": SingleChange(
         lambda bank, id: bank.undo(id),
         "as it was before",
-        "Take back the last change of the lesson ID, such as that it was replaced, retired, edited or marked.",
+        "Undo the last change of the lesson ID: that it was replaced, retired, edited or marked.",
     ),
     "pin": SingleChange(
         lambda bank, id: bank.pin(id),
         "pinned",
-        "Keep the lesson ID: it is never withheld to measure what it is worth, nor retired for the harm that it does.",
+        "Protect the lesson ID: it is never withheld to measure its worth, nor retired for harm.",
     ),
     "unpin": SingleChange(
         lambda bank, id: bank.pin(id, False), "unpinned", "Let the lesson ID be measured like any other."

@@ -35,32 +35,33 @@ class Settings:
 
     top_k: Annotated[
         int,
-        "The most lessons of a recall; with the strategy `cosine`, experiences of up to three lessons.",
+        "Maximum number of lessons in a recall; with the strategy `cosine`, experiences of up to three lessons.",
     ] = 3
     threshold: Annotated[
         float | Literal["strict", "standard", "lenient"] | None,
         "The relevance, 0 to 1, below which a lesson is not given; or `strict`, `standard` or `lenient`. "
         "It is calibrated for each embedder, so that it means the same for all.",
     ] = None
-    tokens: Annotated[int, "The most tokens of the recalled lessons in a prompt."] = 1200
+    tokens: Annotated[int, "Maximum tokens of the recalled lessons in a prompt."] = 1200
     forms: Annotated[
         tuple[Form, ...],
-        "What of the past a task is shown, one or several of: `notebook` (the facts of this project, as many as fit, "
+        "Which parts of the past a task is shown, one or several of: `notebook` (the facts of this project, as "
+        "many as fit, "
         "the nearest first), `lessons` (the few that are nearest to the task) and `history` (the newest episodes of "
         "this project in brief). `solve`, `run` and `bench` show `notebook` and `lessons` to command-line agents and "
         "models of providers, where nobody chose.",
     ] = ("lessons",)
-    notebook_tokens: Annotated[int, "The most tokens of the notebook in a prompt."] = 1500
+    notebook_tokens: Annotated[int, "Maximum tokens of the notebook in a prompt."] = 1500
     history: Annotated[
         Literal["newest", "nearest"],
         "Which episodes `history` shows: the `newest`, or of those that were solved the `nearest` to the task, at most "
         "`top_k`.",
     ] = "newest"
-    history_tokens: Annotated[int, "The most tokens of the history in a prompt."] = 6000
-    account_tokens: Annotated[int, "The most tokens of an episode that are kept for the history."] = 600
+    history_tokens: Annotated[int, "Maximum tokens of the history in a prompt."] = 6000
+    account_tokens: Annotated[int, "Maximum tokens of an episode that are kept for the history."] = 600
     trajectory_tokens: Annotated[
         int,
-        "The most tokens of an episode in a question to a judge or an extractor.",
+        "Maximum tokens of an episode in a question to a judge or an extractor.",
     ] = 8000
     extraction: Annotated[
         Literal["lessons", "workflows", "none"],
@@ -70,7 +71,7 @@ class Settings:
     fold: Annotated[bool, "Whether lessons with the same text become one lesson, which counts them."] = True
     near_duplicates: Annotated[
         Literal["link", "skip"],
-        "What happens to a new lesson that nearly repeats another: `link` keeps both and links them, `skip` drops "
+        "What to do with a new lesson that nearly repeats another: `link` keeps both and links them, `skip` drops "
         "the new one.",
     ] = "link"
     auto_merge: Annotated[bool, "Whether similar lessons are merged in the background."] = True

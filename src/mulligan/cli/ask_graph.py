@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     "form",
     type=click.Choice(["table", "json", "csv"]),
     default="table",
-    help="How the rows are printed: with the query as a table (default), or alone as JSON or CSV.",
+    help="How to print the rows: as a table with the query (default), or alone as JSON or CSV.",
 )
 @click.option("--json", "as_json", is_flag=True, help='A JSON object for each event; the last, "result", has the rows.')
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
@@ -94,7 +94,7 @@ class _Watch(Watch):
     def saw(self, episode: Episode, event: Event) -> None:
         if self._lines and isinstance(event, Acted):
             say(f"query: {folded(event.attempt.output)}")
-            say(f"came back: {folded(came_of(event.attempt.steps[0].observation))}")
+            say(f"result: {folded(came_of(event.attempt.steps[0].observation))}")
             for objection in objections(event.attempt.steps[0].observation):
                 say(f"objection: {folded(objection)}")
         super().saw(episode, event)

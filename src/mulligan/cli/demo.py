@@ -73,14 +73,14 @@ async def solve_example(*, model: str | None = None, actor: str | None = None, *
 @click.option(
     "--model", "-m", metavar="MODEL", help="local (default: fetches 98 MB once), PROVIDER:NAME, scripted:FILE, …"
 )
-@click.option("--actor", metavar="COMMAND", help='A coding agent that tries instead: "command:claude -p".')
+@click.option("--actor", metavar="COMMAND", help='A coding agent that makes the attempts instead: "command:claude -p".')
 @progress_options
 @click.pass_context
 def demo(ctx: click.Context, model: str | None, actor: str | None, quiet: bool, as_json: bool, trace: bool) -> None:
     """Run the built-in example: write a function that passes its tests.
 
-    The small local model usually fails its first try and passes its second. At the end, the command lists what else
-    on this machine can try. Ends as `mulligan solve` does.
+    The small local model usually fails its first try and passes its second. At the end, the command lists other
+    models and agents on this machine. Ends as `mulligan solve` does.
     """
     work = partial(solve_example, model=model, actor=actor)
     told = not quiet and not as_json

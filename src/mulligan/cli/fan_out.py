@@ -55,7 +55,7 @@ def fan_out(
     if (tasks is None) == (resume is None):
         raise click.UsageError("Name a file of tasks, or a run to resume: --resume RUN.")
     if resume is not None and (fixed := given_options(ctx, besides=("resume", "parallel", "on", "quiet"))):
-        raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or begin a new one.")
+        raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or start a new one.")
     progress = Progress(quiet, command="mulligan fan-out", stdout=False)
     ended: asyncio.Queue[CaseResult | None] = asyncio.Queue()
 
@@ -90,7 +90,7 @@ def _options(tasks: str, given: dict[str, Any]) -> dict[str, Any]:
     """The fields of `BenchOptions` for this file."""
     path = Path(tasks).expanduser()
     if path.suffix not in ENDINGS:
-        raise InvalidInput(f"{tasks} is no file of tasks: its name has to end in {' or '.join(ENDINGS)}.")
+        raise InvalidInput(f"{tasks} is not a file of tasks: its name has to end in {' or '.join(ENDINGS)}.")
     if not path.is_file():
         raise InvalidInput(f"The file of tasks {tasks} does not exist.")
     options = {**arguments(BenchOptions, given), "data": str(path.resolve())}

@@ -30,13 +30,21 @@ class GoalCommand(click.Command):
             ) from None
 
 
-@click.command(cls=GoalCommand, short_help="Let an agent's turn end when a check passes.")
+@click.command(cls=GoalCommand, short_help="Keep a coding agent working until a check passes.")
 @click.argument("words", nargs=-1, metavar="[CHECK | pause | resume | clear | check]")
 @click.option(
-    "--tries", "--trials", "trials", type=int, default=5, show_default=True, help="Tries of a session at most."
+    "--tries",
+    "--trials",
+    "trials",
+    type=int,
+    default=5,
+    show_default=True,
+    help="Maximum number of tries in a session.",
 )
-@click.option("--max-seconds", type=float, metavar="N", help="Seconds that a session may work on it.")
-@click.option("--check-seconds", type=float, default=600.0, show_default=True, help="Seconds that the check may take.")
+@click.option("--max-seconds", type=float, metavar="N", help="Maximum seconds of work in a session.")
+@click.option(
+    "--check-seconds", type=float, default=600.0, show_default=True, help="Time limit of the check in seconds."
+)
 @click.option(
     "--protect",
     multiple=True,
@@ -45,33 +53,31 @@ class GoalCommand(click.Command):
 )
 @click.option("--sandbox", metavar="LEVEL", default="auto", help="As for solve: auto (default) or none.")
 @click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
-@click.option("--tests", metavar="FILE", help="A file of tests judges in place of a command; a copy of it is run.")
+@click.option("--tests", metavar="FILE", help="Judge by a file of tests instead of a command; a copy of it is run.")
 @click.option(
     "--judge",
     metavar="NAME:ARG",
-    help="model_judge:RUBRIC: a model judges what has changed, the weakest judge. RUBRIC: what must hold, or a file.",
+    help="model_judge:RUBRIC: a model judges what has changed, the weakest judge. RUBRIC: words, or a file.",
 )
 @click.option("--judge-model", metavar="MODEL", help="The model that judges (default: the one that you have named).")
-@click.option(
-    "--maximise", metavar="COMMAND", help="The last number that a command prints is a score; needs --at-least."
-)
-@click.option("--at-least", type=float, metavar="X", help="The score that is wanted.")
+@click.option("--maximise", metavar="COMMAND", help="A command whose last printed number is a score; needs --at-least.")
+@click.option("--at-least", type=float, metavar="X", help="The score to reach.")
 @click.option(
     "--run", "agent", metavar="COMMAND", help='Start an agent, such as "claude -p", on a task under the goal.'
 )
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @click.pass_context
 def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json: bool, **given: Any) -> None:
-    """Set the goal of this folder: from now on, an agent's turn here ends when CHECK passes.
+    """Set the goal of this folder: from now on, an agent's turn here ends only when CHECK passes.
 
-    Mulligan runs the check itself, by the hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code, when the agent
-    would end a turn. Where it fails, the agent goes on with what it showed. Without CHECK: where the goal stands.
+    The hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code run the check when the agent is about to end a turn.
+    If it fails, the agent is shown the output and continues. Without CHECK, the state of the goal is printed.
 
     `mulligan goal --run "claude -p" "Make the failing tests pass"` starts an agent without a terminal under the goal,
-    and starts it again with what the check showed until it passes or all tries are used. `mulligan goal check` runs the
-    check now and counts nothing.
+    and restarts it with the output of the check until it passes or all tries are used. `mulligan goal check` runs the
+    check now, without counting a try.
 
-    Ends with 0 if the goal is reached or stands, 1 if it is not reached, 2 for bad input.
+    Ends with 0 if the goal is set or reached, 1 if it is not reached, 2 for bad input.
     """
     with goals_in_use():
         if agent is not None:

@@ -28,7 +28,7 @@ WIDTH, NARROWEST = 60, 6
 
 @click.group(cls=Group)
 def graph() -> None:
-    """Graph databases: write a sample, load files, and run queries.
+    """Query graph databases, load them from files, or write a sample.
 
     No command changes an existing graph.
     """
@@ -45,10 +45,13 @@ server_options = together(
 @graph.command()
 @click.argument("folder")
 @click.option(
-    "--seed", type=int, metavar="N", help="Makes another graph of the same kind (default: the graph of the examples)."
+    "--seed",
+    type=int,
+    metavar="N",
+    help="Seed for another graph of the same kind (default: the graph of the examples).",
 )
 def sample(folder: str, seed: int | None) -> None:
-    """Write a small biomedical graph into FOLDER as CSV files. It is made up: only the genes' symbols are real."""
+    """Write a small biomedical graph to FOLDER as CSV files. It is invented: only the gene symbols are real."""
     written = write_sample(Path(folder), SEED if seed is None else seed)
     say(f"{folder} written: {sum(written.values()):,} rows in {len(written)} files, and schema_info.json")
     say(f"mulligan graph load {folder} --into FILE makes a graph of it.")
@@ -101,7 +104,7 @@ def query(
     user: str | None,
     database: str | None,
 ) -> None:
-    """Run a QUERY in Cypher, which may only read, on the graph at WHERE."""
+    """Run a read-only QUERY in Cypher on the graph at WHERE."""
     given = dict(_parameter(text) for text in params)
     limits = {"seconds": SECONDS if seconds is None else seconds, "rows": ROWS if rows is None else rows}
 

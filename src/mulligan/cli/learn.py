@@ -52,44 +52,44 @@ from mulligan.text.secrets import mask
 @click.option(
     "--judge",
     metavar="NAME",
-    help="Of traces: a judge, such as contains:EUR, for runs whose outcome the traces do not say.",
+    help="For traces: a judge, such as contains:EUR, for runs whose outcome the traces do not give.",
 )
-@click.option("--judge-model", metavar="MODEL", help="Of traces: the judge's model.")
+@click.option("--judge-model", metavar="MODEL", help="For traces: the judge's model.")
 @click.option(
     "--evaluation",
     "evaluations",
     metavar="NAME[>=N]",
     multiple=True,
-    help="Of traces: the evaluation in them that decides (default: all whose label says pass or fail).",
+    help="For traces: the evaluation that decides (default: all with a label that says pass or fail).",
 )
-@click.option("--by-agent", is_flag=True, help="Of traces: each agent in them has the bank of its name.")
+@click.option("--by-agent", is_flag=True, help="For traces: each agent's lessons go to the bank of that name.")
 @click.option("--recall", metavar="ID", help="The recall that the outcome belongs to.")
-@click.option("--dry-run", is_flag=True, help="Print the turns as they were read. Asks no model and stores nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the parsed turns. Calls no model and stores nothing.")
 @click.option(
     "--since",
     metavar="TIME",
-    help="Instead of FILE: sessions of coding agents here in this time, such as 30d, 12h, 4w.",
+    help="Instead of FILE: this machine's sessions of coding agents in this time, such as 30d, 12h, 4w.",
 )
 @click.option(
     "--agent",
     "agents",
     type=click.Choice(AGENTS),
     multiple=True,
-    help="With --since: of this coding agent; may be repeated (default: of all).",
+    help="With --since: only this coding agent (default: all). Repeatable.",
 )
 @click.option(
-    "--from-git", is_flag=True, help="In place of FILE: the sessions in this repository's refs entire/checkpoints/*."
+    "--from-git", is_flag=True, help="Instead of FILE: the sessions in this repository's refs entire/checkpoints/*."
 )
 @click.option("--forgotten", is_flag=True, help="Learn from FILE even if its session was forgotten (`hooks forget`).")
-@click.option("--all-projects", is_flag=True, help="With --since: in all projects, not only in that of this folder.")
+@click.option("--all-projects", is_flag=True, help="With --since: all projects, not only this folder's.")
 @agent_options
 @click.pass_context
 def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_git: bool, **given: Any) -> None:
     """Learn lessons from the transcript or the traces in FILE (-: standard input), and list them.
 
-    The transcript is that of a session of a coding agent, a list of chat messages of OpenAI's or Anthropic's API (JSON
-    or JSON Lines), or plain text in which each turn begins with User:, Assistant: or Tool:. Of a folder, it learns
-    from each transcript in it, oldest first. Without a model, it learns failures that were overcome, and the user's
+    The transcript is a session of a coding agent, a list of chat messages of OpenAI's or Anthropic's API (JSON
+    or JSON Lines), or plain text in which each turn begins with User:, Assistant: or Tool:. If FILE is a folder, each
+    transcript in it is read, oldest first. Without a model, it learns failures that were overcome, and the user's
     corrections.
 
     Traces are files of OpenTelemetry (OTLP as JSON) with spans of agents; a file of logs with their events may be
@@ -99,7 +99,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
         raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")
     files = tuple(path for file in files for path in _transcripts_in(file))
     if pipe := next((file for file in files if Path(file).is_fifo()), None):
-        raise InvalidInput(f"{pipe} is a pipe, and may never end. To read one: mulligan learn - < {pipe}")
+        raise InvalidInput(f"{pipe} is a pipe, which may never end. To read it: mulligan learn - < {pipe}")
     traced = [are_traces(file) for file in files]
     if wrong := _given(ctx, _NOT_OF_GIT) if from_git else _ignored(ctx, of_file=bool(files)):
         goes = (
@@ -107,7 +107,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
             if files
             else f"go with FILE, not with --{'from-git' if from_git else 'since'}"
         )
-        raise InvalidInput(f"Leave out {', '.join(wrong)}: such options {goes}.")
+        raise InvalidInput(f"Leave out {', '.join(wrong)}: these options {goes}.")
     if from_git:
         ctx.exit(_from_git(given["dry_run"]))
     if files and (wrong := _given(ctx, _FOR_TRANSCRIPTS if all(traced) else _FOR_TRACES)):
@@ -118,7 +118,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
     elif all(traced):
         ctx.exit(_traces(files, **given))
     elif any(traced):
-        raise InvalidInput(f"{files[traced.index(False)]} is no file of traces: learn from transcripts separately.")
+        raise InvalidInput(f"{files[traced.index(False)]} is not a file of traces: learn from transcripts separately.")
     else:
         ctx.exit(_each(files, **given))
 
@@ -365,7 +365,7 @@ def _check_not_forgotten(transcript: Transcript) -> None:
     if there is not None and there.forgotten:
         raise InvalidInput(
             f"The session {transcript.session} was forgotten (mulligan hooks forget), so nothing is learned from it. "
-            "To learn from this file all the same: --forgotten."
+            "To learn from it anyway: --forgotten."
         )
 
 

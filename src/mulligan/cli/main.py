@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 SECTIONS = {
     "Coding agents": {
-        "hooks": "Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.",
-        "goal": "Let an agent's turn end when a check passes.",
+        "hooks": "Install and inspect the hooks through which coding agents learn.",
+        "goal": "Keep a coding agent working until a check passes.",
         "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and list them.",
     },
     "Tasks and agents": {
@@ -36,24 +36,24 @@ SECTIONS = {
     },
     "Runs and lessons": {
         "runs": "List, show, resume, export and remove recorded runs.",
-        "memory": "The bank: search, change, import and export the lessons that agents have learned.",
+        "memory": "Search, change, import and export the bank: the lessons that agents have learned.",
         "studio": "Show runs, banks, coding agents and benchmarks in a browser, live.",
     },
     "Set up": {
         "doctor": "Check what works here (sandbox, store, models), and say how to fix the rest.",
         "models": "List, pull and remove weights of local models and embedders; list remote providers.",
-        "init": "Begin a project in FOLDER (default: here).",
-        "add": "Write a new agent or skill called NAME, which works as it is.",
+        "init": "Start a project in FOLDER (default: here).",
+        "add": "Write a new, working agent or skill called NAME.",
         "lint": "Check a project, an agent, a skill or one of their files.",
         "trust": "Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.",
         "serve": "Serve reflexion-thinking and the memory tools to MCP clients.",
     },
     "Benchmarks, graphs, servers": {
-        "bench": "Benchmarks: cases with hidden targets, scored when the episode is over.",
-        "strategies": "Show or reset what strategies have counted.",
-        "graph": "Graph databases: write a sample, load files, and run queries.",
+        "bench": "Run benchmarks: cases with hidden targets, scored when the episode ends.",
+        "strategies": "Show or reset what adaptive strategies have learned.",
+        "graph": "Query graph databases, load them from files, or write a sample.",
         "ask-graph": "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",
-        "store": "The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL.",
+        "store": "Inspect, back up, copy and set up the store of runs and lessons.",
     },
     "Help": {
         "docs": "Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.",

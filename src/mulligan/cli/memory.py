@@ -147,15 +147,15 @@ class _MemoryGroup(Group):
 @click.group(cls=_MemoryGroup)
 @agent_options
 def memory() -> None:
-    """The bank: search, change, import and export the lessons that agents have learned."""
+    """Search, change, import and export the bank: the lessons that agents have learned."""
 
 
 @memory.command()
 @click.argument("query")
 @click.option("--top-k", type=int, metavar="N", help="Maximum number of lessons.")
-@click.option("--threshold", metavar="T", help="strict, standard, lenient, or the least relevance, from 0 to 1.")
+@click.option("--threshold", metavar="T", help="strict, standard, lenient, or a minimum relevance from 0 to 1.")
 @click.option(
-    "--as-of", metavar="TIME", help="Search the lessons of that time, such as 2026-01-31 or 2026-01-31T12:00Z."
+    "--as-of", metavar="TIME", help="Search the bank as it was at this time, such as 2026-01-31 or 2026-01-31T12:00Z."
 )
 @click.option("--all-projects", is_flag=True, help="Include facts of other projects.")
 @_kind
@@ -190,11 +190,11 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
 
 @memory.command()
 @click.option("--project", type=click.Path(exists=True, file_okay=False, path_type=Path), help=_PROJECT)
-@click.option("--as-of", metavar="TIME", help="What was known then, such as 2026-01-31 or 2026-01-31T12:00Z.")
+@click.option("--as-of", metavar="TIME", help="The facts of that time, such as 2026-01-31 or 2026-01-31T12:00Z.")
 @_json
 @agent_options
 def notebook(project: Path | None, as_of: str | None, as_json: bool) -> None:
-    """What is known of this project: its facts, newest first, as the form `notebook` shows them.
+    """Show the facts of this project, newest first, as the form `notebook` shows them.
 
     Each is a lesson: edit, retire, history, undo and show take its id.
     """
@@ -216,7 +216,7 @@ def notebook(project: Path | None, as_of: str | None, as_json: bool) -> None:
 @click.option("--project", type=click.Path(exists=True, file_okay=False, path_type=Path), help=_PROJECT)
 @agent_options
 def announce(change: str, project: Path | None) -> None:
-    """Say that something has CHANGED in the project: its facts are marked to be checked until they are seen to hold."""
+    """Report that something has CHANGED in the project. Its facts are marked to be checked until they prove right."""
 
     async def work(bank: Bank) -> None:
         marked = await bank.announce(change)
@@ -263,7 +263,7 @@ async def list_lessons(
 @memory.command()
 @_json
 def banks(as_json: bool) -> None:
-    """List the banks, with how many lessons each has. `*` marks those that count in this folder."""
+    """List the banks with their number of lessons. `*` marks those used in this folder."""
 
     here = banks_here()
     counts: dict[str, Json] = {}
@@ -333,7 +333,7 @@ async def outcome(bank: Bank, recall: str, ended: str) -> None:
 @_json
 @for_banks
 async def stats(banks: Sequence[Bank], as_json: bool) -> None:
-    """Show the number of lessons by state, the space that they take, and what they have been worth."""
+    """Show the number of lessons by state, their size, and their worth."""
     counts = {name: of for bank in banks for name, of in (await bank.stats()).items()}
     worth = [one for bank in banks for one in await bank.worth()]
     ids = tuple(one.id for one in worth if one.id)
@@ -376,7 +376,7 @@ _model = click.option(
     help=f"""Store a lesson written by hand, and print its id.
 
     With `-`, read a JSON object (or a list of them) from standard input, with title, content, and optionally
-    {", ".join(annotations_of(LessonDetails))}. Options hold for those that do not say otherwise.
+    {", ".join(annotations_of(LessonDetails))}. The options are defaults for these fields.
     """
 )
 @click.argument("source", nargs=-1, metavar="[-]")
@@ -452,7 +452,7 @@ async def edit(bank: Bank, id: str, file: str | None, **given: Any) -> None:
 @click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
 @for_bank(writing, of="id")
 async def retire(bank: Bank, id: str, why: str) -> None:
-    """Stop recalling the lesson ID. `restore` brings it back."""
+    """Stop recalling the lesson ID. `restore` undoes this."""
     say_changed(await bank.retire(id, why), "retired")
 
 
@@ -479,16 +479,20 @@ def say_changed(lesson: Lesson, done: str) -> None:
 @memory.command()
 @click.argument("ids", nargs=-1)
 @click.option("--answer", metavar="FILE", help="The merged lesson as JSON, written by you; - is standard input.")
-@click.option("--related", is_flag=True, help="Only list groups of related lessons, each with what merges it.")
-@click.option("--similarity", type=float, metavar="T", help="With --related: how similar each two are (default: 0.6).")
+@click.option(
+    "--related", is_flag=True, help="Only list groups of related lessons, each with the command that merges it."
+)
+@click.option(
+    "--similarity", type=float, metavar="T", help="With --related: the least similarity of each pair (default: 0.6)."
+)
 @_model
 @for_bank(writing, of="ids")
 async def merge(bank: Bank, ids: Sequence[str], answer: str | None, related: bool, similarity: float | None) -> None:
-    """Merge the lessons IDS into one rule, and print its id. `unmerge` brings them back.
+    """Merge the lessons IDS into one rule, and print its id. `unmerge` restores them.
 
-    With --related, list groups of lessons that one rule may stand behind, and change nothing.
+    With --related, list groups of lessons that one rule may explain, and change nothing.
 
-    Where the strategy needs a model and none is named, print the question instead, with the JSON schema of its answer;
+    If the strategy needs a model and none is named, print the question and the JSON schema of the answer instead;
     give the answer with --answer FILE.
     """
     if related == bool(ids) or (similarity is not None and not related) or (related and answer):
@@ -552,7 +556,7 @@ def _say_learned(bank: Bank, learned: Learned, again: Sequence[str]) -> None:
 @click.argument("id")
 @for_bank(writing, of="id")
 async def unmerge(bank: Bank, id: str) -> None:
-    """Bring back the lessons that ID was merged from, and print their ids. ID is retired."""
+    """Restore the lessons that ID was merged from, and print their ids. ID is retired."""
     emit("\n".join(await bank.unmerge(id)))
 
 
@@ -581,8 +585,8 @@ def import_(file: str) -> None:
 
     FILE is an export of Mulligan, the Markdown notes of a coding agent (a MEMORY.md or its folder), or a file of mem0,
     Letta, Graphiti, mcp-memory-service, ReasoningBank-MCP or the official memory server. The lessons go to the agents
-    that the file names, or with --bank all to that one. The whole file is checked before anything is stored. Lessons
-    that are there already are left out.
+    that the file names, or all to --bank. The whole file is checked before anything is stored. Existing lessons are
+    skipped.
     """
     agent = None if named_agent() in (None, EVERY) else writing()
     with Counting() as shown:
@@ -615,7 +619,7 @@ async def reembed(bank: Bank) -> None:
 
 
 @memory.command()
-@click.option("--mend", is_flag=True, help="Repair what can be repaired.")
+@click.option("--mend", is_flag=True, help="Repair as much as possible.")
 @click.pass_context
 def verify(ctx: click.Context, mend: bool) -> None:
     """Check the file of the lessons. Ends with 1 if it is damaged."""
@@ -636,10 +640,10 @@ def verify(ctx: click.Context, mend: bool) -> None:
 
 
 @memory.command()
-@click.option("--seconds", type=float, metavar="S", help="Start nothing new after S seconds.")
+@click.option("--seconds", type=float, metavar="S", help="Start no new job after S seconds.")
 @_model
 def work(seconds: float | None, model: str | None) -> None:
-    """Do all pending jobs, including those of other processes."""
+    """Run all pending jobs, including those of other processes."""
 
     async def do(bank: Bank) -> None:
         done = await bank.work(seconds)

@@ -30,7 +30,9 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 EVERY = "*"
-_BANK = "The bank to use, by the agent's name (default: the unnamed agent's; what only reads adds the project's)."
+_BANK = (
+    "The bank to use, by the agent's name (default: the unnamed agent's; commands that only read add the project's)."
+)
 _ALL = f"Use the banks of all agents, for reading only; the same as --bank '{EVERY}'."
 
 

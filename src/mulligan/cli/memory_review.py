@@ -66,20 +66,20 @@ async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
 
 
 @memory.command()
-@click.option("--keep", "keep", multiple=True, metavar="ID", help="Keep this candidate; may be repeated.")
-@click.option("--drop", "drop", multiple=True, metavar="ID", help="Drop this candidate; may be repeated.")
+@click.option("--keep", "keep", multiple=True, metavar="ID", help="Keep this candidate. Repeatable.")
+@click.option("--drop", "drop", multiple=True, metavar="ID", help="Drop this candidate. Repeatable.")
 @click.option(
     "--guard", "--deny", "guard", multiple=True, metavar="ID", help="Keep this lesson, and refuse calls of its command."
 )
 @click.option("--everywhere", multiple=True, metavar="ID", help="Keep this lesson, for all your projects.")
 @agent_options
 def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], everywhere: Sequence[str]) -> None:
-    """Go through what coding agents taught in this project: keep, reject, reword or guard each with one key.
+    """Review this project's candidates: keep, reject, reword or guard each with one key.
 
-    Without a terminal they are listed. A kept lesson is shown at the start of sessions, too; a rejected one is retired,
-    and `restore` brings it back. A guard refuses the command, flag or path that its lesson names, each time, and lets
-    you decide where the agent insists and can ask; `undo` takes it back. It is no boundary of security. A lesson that
-    is kept everywhere moves to the bank that all your projects read. Kept lessons can be marked so later, by their ids.
+    Without a terminal they are listed. A kept lesson is also shown at the start of sessions. A rejected one is retired,
+    and `restore` brings it back. A guard refuses the command, flag or path that its lesson names. If the agent
+    insists and can ask, you decide; `undo` removes the guard. A guard is not a security boundary. A lesson that is kept
+    everywhere moves to the bank that all your projects read. You can do this to kept lessons later, by their ids.
     """
     agent = project_agent()
 
@@ -122,13 +122,13 @@ def _proposed(kept: Sequence[Lesson], bank: str) -> list[tuple[Lesson, Trial | N
 @rating_options
 @for_bank(writing, of="id")
 async def rate(bank: Bank, id: str, by: str | None, comment: str, **given: Any) -> None:
-    """Rate the lesson ID: SCORE is from 0 to 1, higher is better. `stats` says how far people and figures agree."""
+    """Rate the lesson ID. SCORE is from 0 to 1; higher is better. `stats` says how far people and figures agree."""
     say_changed(await bank.rate(id, score_of(given), by=person() if by is None else by, comment=comment), "rated")
 
 
 @memory.command()
-@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes from then on.")
-@click.option("--by", metavar="TEXT", help="Only changes by those whose name holds this, such as mcp.")
+@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes since then.")
+@click.option("--by", metavar="TEXT", help="Only changes by names that contain this, such as mcp.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @for_banks
 async def audit(banks: Sequence[Bank], since: datetime | None, by: str | None, as_json: bool) -> None:
@@ -181,7 +181,9 @@ async def _guard(bank: Bank, id: str) -> None:
     """Keeps a lesson that refuses tool calls from now on: a change of its own, so that it can be undone alone."""
     lesson = await bank.get(id)
     if "author" in lesson.context or lesson.origin.kind == "imported":
-        raise InvalidInput(f"Lesson {lesson.id} was not learned here, so it becomes no guard: write one of your own.")
+        raise InvalidInput(
+            f"Lesson {lesson.id} was not learned here, so it cannot become a guard: add a lesson of your own."
+        )
     lesson = await _active(bank, id)
     if not (pattern := pattern_of(lesson)):
         raise InvalidInput(f"Lesson {lesson.id} names no command: edit it, and put the command into backticks.")
@@ -199,7 +201,7 @@ async def _everywhere(bank: Bank, id: str) -> None:
     """Moves a lesson to the user's bank: this project reads that one, too, so its own would be shown twice."""
     lesson = await _active(bank, id)
     if bank.agent_id == USER:
-        raise InvalidInput(f"Lesson {lesson.id} is kept for all your projects already.")
+        raise InvalidInput(f"Lesson {lesson.id} is already kept for all your projects.")
     async with project_bank(USER) as users:
         copy = await add(users, lesson, confirmed=True, by_a_person=True)
         if copy.state == "retired":  # it was there before
@@ -256,7 +258,7 @@ _KEYS = {"k": _keep, "r": _drop, "d": _drop, "g": _guard, "n": _guard, "a": _eve
 )
 @agent_options
 def export(form: str, output: str | None, to: Path | None) -> None:
-    """Export the bank: lessons of all states with their histories and links, recalls, and accounts of episodes."""
+    """Export the bank: lessons of all states with their histories and links, recalls, and summaries of episodes."""
     if to is not None:
         _export_to(to)
         return

@@ -72,7 +72,7 @@ def remove(name: str, yes: bool) -> None:
     path = path_of(name, ALL)
     if not path.exists() and not partial_folder(name).exists():
         here = ", ".join(installed(ALL)) or "none"
-        raise InvalidInput(f"The weights of {name} are not here, so there is nothing to remove. Here are: {here}.")
+        raise InvalidInput(f"The weights of {name} are not here, so there is nothing to remove. Available: {here}.")
     if not yes and not click.confirm(f"Remove {path}?", err=True):
         say("Nothing was removed.")
         return

@@ -80,12 +80,12 @@ def export_options(json_is: str) -> Callable[[F], F]:
             show_default=True,
             help=f"{json_is}, md is for reading.",
         ),
-        click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout."),
+        click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout."),
     )
 
 
 memory_flag = click.option(
-    "--memory", is_flag=True, help="Recall lessons from the bank first, and teach it afterwards."
+    "--memory", is_flag=True, help="Recall lessons from the bank first, and learn from the run afterwards."
 )
 on_option = click.option(
     "--on",
@@ -111,11 +111,11 @@ def score_of(given: Mapping[str, Any]) -> float:
     return found[0]
 
 
-_EVENTS = 'A JSON object for each event on stdout; the last, "result", has the result in it.'
+_EVENTS = 'Print a JSON object for each event on stdout; the last, "result", has the result.'
 progress_options = together(
     click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors."),
     click.option("--json", "as_json", is_flag=True, help=_EVENTS),
-    click.option("--trace", is_flag=True, help="Print each model call and tool call, too."),
+    click.option("--trace", is_flag=True, help="Also print each model call and tool call."),
 )
 
 

@@ -23,7 +23,9 @@ from mulligan.core.records import Task
 @click.command()
 @click.argument("agent")
 @click.argument("task", required=False)
-@click.option("--input", "file", metavar="FILE", help="The task is in FILE; together with a TASK, FILE is its input.")
+@click.option(
+    "--input", "file", metavar="FILE", help="Read the task from FILE; together with a TASK, FILE is its input."
+)
 @record_options(RunOptions)
 @progress_options
 @click.pass_context

@@ -66,7 +66,7 @@ def runs() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_runs(limit: int, as_json: bool) -> None:
-    """List the recorded runs, newest first. Those of benchmarks are in `mulligan bench runs`."""
+    """List the recorded runs, newest first. `mulligan bench runs` lists benchmark runs."""
 
     async def look(store: Store) -> tuple[Sequence[Episode], set[str]]:
         episodes = await store.list(limit=limit, benches=False)
@@ -100,7 +100,7 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 
     if html is not None:
         if Path(html).exists():
-            raise InvalidInput(f"{html} is there already: name another file, or remove it first.")
+            raise InvalidInput(f"{html} already exists: name another file, or remove it first.")
 
         async def write(store: Store) -> str:
             return await web_page(store, await store.resolve(run))
@@ -128,9 +128,9 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 @progress_options
 @click.pass_context
 def resume(ctx: click.Context, run: str, **given: Any) -> None:
-    """Resume RUN at the first step that is not done. Limits given here replace the recorded ones.
+    """Continue RUN where it stopped. Limits given here replace the recorded ones.
 
-    With --fork, a run that is over continues, too, if the limits allow more: --fork --tries 5 --strategy none keeps
+    --fork also continues a finished run, if the limits allow more: --fork --tries 5 --strategy none keeps
     the recorded tries and adds more, up to five, with that strategy.
     """
     from mulligan.app.solve import resume as library
@@ -202,7 +202,7 @@ _DECISIONS: Mapping[str, Any] = {"text": "written", "edit": "edited", "veto": "v
 @rating_options
 @click.option("--trial", type=int, metavar="N", help="Rate the lesson of this try instead of the result.")
 def rate_run(run: str, trial: int | None, by: str | None, comment: str, **given: Any) -> None:
-    """Rate the result of RUN, or a lesson of it: SCORE is from 0 to 1, higher is better."""
+    """Rate the result of RUN, or one of its lessons. SCORE is from 0 to 1; higher is better."""
     from mulligan.app.editing import person, rate
 
     score, who = score_of(given), person() if by is None else by

@@ -17,7 +17,7 @@ from mulligan.models.weights import without_embedder
 @click.command()
 @click.argument("folder", default=".")
 def init(folder: str) -> None:
-    """Begin a project in FOLDER (default: here).
+    """Start a project in FOLDER (default: here).
 
     Creates the folder if needed, and writes mulligan.toml, agents/, .env.example and .gitignore. Overwrites nothing.
     """
@@ -38,7 +38,7 @@ def init(folder: str) -> None:
 @click.argument("kind", metavar="KIND")
 @click.argument("name")
 def add(kind: str, name: str) -> None:
-    """Write a new agent or skill called NAME, which works as it is.
+    """Write a new, working agent or skill called NAME.
 
     KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. The
     files are written to agents/ or skills/ of the project; without a mulligan.toml, to those of this folder.

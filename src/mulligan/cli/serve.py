@@ -36,7 +36,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 )
 @click.option("--output-schemas", is_flag=True, help="Include output schemas in the list of tools, for programs.")
 @click.option(
-    "--bank", "--agent-id", "agent_id", metavar="NAME", help="Serve only this agent; clients cannot name another."
+    "--bank", "--agent-id", "agent_id", metavar="NAME", help="Serve only this agent; clients cannot name another one."
 )
 @click.option("--project", is_flag=True, help="Serve only the bank of this folder's project, which hooks use.")
 @click.option(
@@ -58,7 +58,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option(
     "--sessions/--no-sessions",
     default=None,
-    help="Keep sessions for older clients over http (default: unless the store may have other servers).",
+    help="Keep sessions for older clients over http (default: yes, unless other servers may use the store).",
 )
 @click.option(
     "--drain", type=float, default=10.0, metavar="S", help="Seconds to finish running calls when the server stops."
@@ -77,8 +77,8 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     help="Lowest level logged to standard error.",
 )
 @click.option("--log-json", is_flag=True, help="One JSON object for each line of the log.")
-@click.option("--print-config", type=click.Choice(CLIENTS), help="Print the configuration of this client, and end.")
-@click.option("--print-prompt", is_flag=True, help="Print an agent's instructions for the memory, and end.")
+@click.option("--print-config", type=click.Choice(CLIENTS), help="Print the configuration for this client, and exit.")
+@click.option("--print-prompt", is_flag=True, help="Print an agent's instructions for the memory, and exit.")
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
 

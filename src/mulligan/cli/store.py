@@ -24,7 +24,7 @@ from mulligan.store.state import state
 
 @click.group(cls=Group)
 def store() -> None:
-    """The store of runs and lessons: its state, back-ups, copies, and setup in PostgreSQL."""
+    """Inspect, back up, copy and set up the store of runs and lessons."""
 
 
 @store.command()
@@ -37,7 +37,7 @@ def backup(file: Path) -> None:
 
 @store.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--replace", is_flag=True, help="Replace an existing store, which is renamed.")
+@click.option("--replace", is_flag=True, help="Replace an existing store, after renaming it.")
 def restore(file: Path, replace: bool) -> None:
     """Restore the store from the back-up FILE, without what was erased since."""
     done = asyncio.run(library.restore(load(), file, replace=replace))
@@ -53,7 +53,7 @@ def restore(file: Path, replace: bool) -> None:
 def erase_again(files: tuple[Path, ...]) -> None:
     """Erase again what had been erased, after a database was restored with its own tools.
 
-    Each machine notes what it erases in a file in its MULLIGAN_HOME. This machine's file is read; name those of others.
+    Each machine records what it erases in a file in its MULLIGAN_HOME. This machine's file is read; name the others.
     """
     _say_erased(*asyncio.run(library.erase_again(load(), files)))
 
@@ -75,7 +75,7 @@ def _say_erased(lessons: int, episodes: int) -> None:
 )
 @click.option("--all-banks", "--all-agents", "all_agents", is_flag=True, help="The role serves all agents.")
 def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> None:
-    """Make the tables at ADDRESS, or bring them up to date, and let a role serve.
+    """Create or upgrade the tables at ADDRESS, and let a role serve.
 
     ADDRESS has the role that owns the tables, such as postgresql://owner@host/name. That role never serves.
     """

@@ -18,12 +18,12 @@ from mulligan.core.protocols import Store
 from mulligan.core.worth import interval
 
 _model = click.option("--model", "-m", metavar="MODEL", help="Only this model, by its id in stats.")
-_kind = click.option("--kind", metavar="KIND", help="Only of this kind of task.")
+_kind = click.option("--kind", metavar="KIND", help="Only this kind of task.")
 
 
 @click.group(cls=Group)
 def strategies() -> None:
-    """Show or reset what strategies have counted."""
+    """Show or reset what adaptive strategies have learned."""
 
 
 @strategies.command()
@@ -49,7 +49,7 @@ def stats(model: str | None, kind: str | None, as_json: bool) -> None:
 @_kind
 @click.option("--yes", is_flag=True, help="Reset it. Without this option, only say what would be reset.")
 def forget(model: str | None, kind: str | None, yes: bool) -> None:
-    """Reset what was learned: everything, or a model's or a kind's part. Records of runs do not change."""
+    """Reset everything, or only the part of a model or a kind. Records of runs do not change."""
 
     async def work(store: Store) -> int:
         rows = await store.arms(model, kind)

@@ -20,7 +20,7 @@ from mulligan.core.errors import InvalidInput
 def trust(folder: str, prints: bool, revoke: bool) -> None:
     """Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.
 
-    FOLDER may also be that of an agent. Asks again when any of it changes. Until then plug-ins, addresses, models,
+    FOLDER may also be an agent's folder. Asks again when any of it changes. Until then, plug-ins, addresses, models,
     stores and the .env of the project are not used.
     """
     found = asked(Path(folder))
@@ -36,7 +36,8 @@ def trust(folder: str, prints: bool, revoke: bool) -> None:
         say(f"Nothing in {found.folder} waits for trust.")
     elif not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         raise InvalidInput(
-            f"A person trusts a project, at a terminal: run mulligan trust there. In CI and containers, set {VARIABLE} "
+            f"Only a person at a terminal can trust a project: run mulligan trust there. In CI and containers, "
+            f"set {VARIABLE} "
             "to what mulligan trust --print shows."
         )
     elif click.confirm("Do you trust this?", default=False, err=True):

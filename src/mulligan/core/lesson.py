@@ -149,13 +149,13 @@ class LessonDetails(TypedDict, total=False):
     outcome: Annotated[Result, InputField("Learned from a success, or a failure.")]
     description: Annotated[str, InputField("When it helps, in a sentence.")]
     query: Annotated[str, InputField("The task that it was learned from.")]
-    tags: Annotated[Sequence[str], InputField("A tag; may be repeated.")]
+    tags: Annotated[Sequence[str], InputField("A tag. Repeatable.")]
     kind: Annotated[str, InputField("The kind of task.")]
     context: Annotated[Mapping[str, Any], InputField("Anything else, as a JSON object.", option=False)]
     confidence: Annotated[float, InputField("How sure it is before any use.", option=False)]
     nature: Annotated[
         Literal["fact", "strategy"],
-        InputField("fact: it holds for this project alone; strategy (default): for tasks of a kind."),
+        InputField("fact: true of this project only; strategy (default): for a kind of task."),
     ]
     project: Annotated[str, InputField("Of a fact: where it holds.", option=False)]
     confirmed: Annotated[bool, InputField("Of a fact: whether an attempt has passed by it.", option=False)]

@@ -42,15 +42,13 @@ def check_judge(judge: Callable[..., Any], parameters: Sequence[str], of: str) -
     """Raises `InvalidInput` for a judge that cannot be called with the answer and arguments of this function."""
     names, by_name, open_ended = _parameters(judge)
     if not names and ANSWER not in by_name and not open_ended:
-        raise InvalidInput(
-            f"The judge {judge_name(judge)} takes no argument: it has to take the answer, as its last one."
-        )
+        raise InvalidInput(f"The judge {judge_name(judge)} takes no argument: its last argument has to be the answer.")
     known = (*parameters, "task")
     unknown = [name for name in names[:-1] if name not in known]
     unknown += [name for name in by_name if name not in known and not (name == ANSWER and not names)]
     if unknown:
         raise InvalidInput(
-            f"The judge {judge_name(judge)} asks for {', '.join(unknown)}, and {of} has no such argument. Its last "
+            f"The judge {judge_name(judge)} asks for {', '.join(unknown)}, which {of} does not have. Its last "
             f"argument is the answer; those before it have names of: {', '.join(dict.fromkeys(known))}."
         )
 
@@ -77,7 +75,7 @@ def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold:
     if not isinstance(why, str) or not (score is None or isinstance(score, (bool, int, float))) or score != score:
         raise InvalidInput(
             f"The judge {judge_name(judge)} returned {verdict!r}. It returns a bool, a score, (score, 'why'), a "
-            "Feedback, or None if there is nothing to object; or it raises."
+            "Feedback, or None if all is well; or it raises."
         )
     if score is None:
         passed = verdict is None or None

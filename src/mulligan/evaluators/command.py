@@ -284,7 +284,7 @@ def _found(command: str) -> str:
     if shutil.which(path) is None:
         near = os.path.isfile(command) and os.sep not in command
         what = f"It is a file here: write ./{command}." if near else "Install it, or write its path."
-        raise InvalidInput(f"The check's command {command!r} is not found here, or may not be executed. {what}")
+        raise InvalidInput(f"The check's command {command!r} is not found here, or is not executable. {what}")
     return path
 
 

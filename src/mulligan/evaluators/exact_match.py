@@ -42,14 +42,12 @@ class ExactMatch:
     ) -> None:
         given = [answer] if answers is None else [answers] if isinstance(answers, str) else list(answers)
         if (answer is not None and answers is not None) or given in ([None], []):
-            raise InvalidInput(
-                "exact_match takes an answer (exact_match:ANSWER), or a list of answers of which any will do."
-            )
+            raise InvalidInput("exact_match takes an answer (exact_match:ANSWER), or a list of acceptable answers.")
         for one in given:
             if not isinstance(one, str) or not normalise(one):
                 raise InvalidInput(
-                    f"exact_match cannot look for {one!r}: an answer is text with more in it than punctuation and "
-                    "articles, which are not compared. The evaluator regex compares every character."
+                    f"exact_match cannot look for {one!r}: an answer must have more than punctuation and articles, "
+                    "which are not compared. The evaluator regex compares every character."
                 )
         self._answers = frozenset(normalise(str(one)) for one in given)
         self._source = "oracle" if oracle else "exact_match"

@@ -59,7 +59,7 @@ class Human:
             if word in ("pass", "passed"):
                 return Feedback(True, "A person let it pass.", source="human")
             if word == "give up":
-                raise GaveUp("the person who judges gave up")
+                raise GaveUp("the person gave no verdict")
             if word not in _UNCLEAR:
                 return Feedback(False, reply, source="human")
             question = f"Please write one of these: {_CHOICE}"

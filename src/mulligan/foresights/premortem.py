@@ -59,7 +59,7 @@ class Premortem:
             "What is checked besides what an environment or a tool declares critical: regular expressions that are "
             "found in the action, or `model` for what the model finds critical.",
         ] = DECLARED,
-        checks: Annotated[int, "The most checks of an episode."] = CHECKS,
+        checks: Annotated[int, "Maximum number of checks in an episode."] = CHECKS,
         unclear: Annotated[
             Literal["go_on", "refuse"], "What happens to an action if two answers of the model cannot be used."
         ] = "go_on",
@@ -172,7 +172,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _action(text: str, tools: Sequence[Tool]) -> str:
     """The action in the form of the agent's own. Raises `BadAnswer` if it cannot be performed here."""
     if not text:
-        raise BadAnswer('To change the action, write the other one in "action".')
+        raise BadAnswer('To change the action, write the new one in "action".')
     if not tools:
         if len(text.splitlines()) > 1:
             raise BadAnswer('"action" must be a single action, in one line.')

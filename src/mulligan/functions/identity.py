@@ -39,7 +39,7 @@ def identity(value: Any) -> Json:
     try:
         return _held(value, frozenset())
     except RecursionError:
-        raise InvalidInput("a list that holds itself has no JSON form") from None
+        raise InvalidInput("a list that contains itself has no JSON form") from None
 
 
 def name_of(function: Any) -> str:
@@ -120,7 +120,7 @@ def _object(value: Any, within: frozenset[int]) -> Json:
     """An object by its class, its attributes, and what `pickle` would keep of it."""
     cls = cast("type[Any]", type(value))
     if cls is object or getattr(value, "nbytes", 0) > LARGE:
-        raise InvalidInput(f"{cls.__name__}: nothing says which one it is")
+        raise InvalidInput(f"{cls.__name__}: nothing identifies it")
     kind = _class(cls, within)
     if isinstance(value, Enum):
         return {"is": kind, "of": [value.name, _held(value.value, within)]}

@@ -163,7 +163,7 @@ class Manner:
 
     @cached_property
     def bounds(self) -> Limits:
-        """The limits of a call. Equal results are no reason to stop, as the world may have changed meanwhile."""
+        """The limits of a call. Equal results are no reason to stop, as the world may have changed in the meantime."""
         return with_limits(Limits(identical=None), self.options.limits, self.options.tries)
 
     @cached_property

@@ -78,7 +78,7 @@ class Memory:
         if success is not None and not isinstance(success, bool):
             raise InvalidInput(f"success must be True, False, or None if it is unknown, not {success!r}.")
         if why and success is None:
-            raise InvalidInput("`why` says why the task succeeded or failed, so `success` has to be given, too.")
+            raise InvalidInput("`why` explains success or failure, so `success` is needed as well.")
         transcript = read_messages(messages)
         episode = transcript.episode(task=task, success=success, why=why)
         receipt = notes.receipt if notes is not None else self._newest.id if self._newest else ""

@@ -54,7 +54,7 @@ class CallRecord:
             try:
                 await self._tolerated(lambda: settled(self._take(run, key, begun, resumes), keeper))
             except StoreError as error:
-                raise StoreError(f"{error} Without record='required', the call would go on unrecorded.") from error
+                raise StoreError(f"{error} Without record='required', the call would continue unrecorded.") from error
         self.episode = begun(run) if self._entry is None else self._entry.episode
 
     async def _take(

@@ -69,7 +69,7 @@ def plain(value: Any) -> Any:
             if isinstance(value, dict):
                 return {str(key): plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         except RecursionError:
-            raise InvalidInput(f"a {type(value).__name__} that holds itself has no JSON form") from None  # pyright: ignore[reportUnknownArgumentType]
+            raise InvalidInput(f"a {type(value).__name__} that contains itself has no JSON form") from None  # pyright: ignore[reportUnknownArgumentType]
         if not _has_json_form(value):
             raise
     try:

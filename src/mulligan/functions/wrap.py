@@ -116,7 +116,7 @@ class Wrapped:
         def refuse(*_: Any, **__: Any) -> Any:
             why = self._refused.get(name, REFUSED["UNJUDGED"])
             raise InvalidInput(
-                f"{type(self._agent).__name__}.{name} of a wrapped agent is refused: {why}. Call "
+                f"{type(self._agent).__name__}.{name} of a wrapped agent cannot be used: {why}. Call "
                 f"{', '.join(self._entries)}, or use the agent that was given to mulligan.wrap."
             )
 
@@ -235,6 +235,6 @@ def _framework_of(agent: Any) -> Framework:
             return one
     known = ", ".join(one.PACKAGE for one in _frameworks())
     raise InvalidInput(
-        f"{type(agent).__name__} is an agent of no framework that is known ({known}). Decorate a function that runs it "
+        f"{type(agent).__name__} is not an agent of a known framework ({known}). Decorate a function that runs it "
         "with mulligan.retry, or say how it is run with framework=. See: mulligan docs functions"
     )

@@ -75,7 +75,7 @@ def person_only(what: str, folder: str) -> str:
             goals.note("", "agent", f"refused in {folder}: {what} ({mark})")
         raise InvalidInput(
             f"Only a person can {what}, and this is the session of a coding agent: {mark}. Run it in a terminal of "
-            "your own, or write /mulligan-goal in a prompt. It was recorded."
+            "your own, or write /mulligan-goal in a prompt. This was recorded."
         )
     return "person"
 
@@ -103,16 +103,14 @@ def set_goal(
     """
     place = Place(folder)
     if wish.trials < 1 or wish.seconds <= 0 or (wish.max_seconds is not None and wish.max_seconds <= 0):
-        raise InvalidInput("--tries is at least 1, and --max-seconds and --check-seconds are above 0.")
+        raise InvalidInput("--tries must be at least 1, and --max-seconds and --check-seconds above 0.")
     id = secrets.token_hex(6)
     _check_one_judge(wish)
     check, rubric = _check(wish, id, place), _rubric(wish, place)
     _check_protected(wish.protect, place)
     start = states.keep(place.folder, f"{id}.1/start", Path(home(), f"goal-{id}.index"))
     if wish.protect and start is None:
-        raise InvalidInput(
-            f"--protect puts files back with git, and no state of {place.folder} can be kept: `git status`."
-        )
+        raise InvalidInput(f"--protect needs git, and no state of {place.folder} can be kept: `git status`.")
     if rubric and start is None:
         raise InvalidInput(
             f"A model judges what has changed, and git can keep no state of {place.folder}: `git status`."

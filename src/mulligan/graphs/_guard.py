@@ -383,7 +383,7 @@ class _Check:
             meant = _meant(word, LINKS)
             kind = "refused" if word in ELSEWHERE else "syntax"
             why = "a clause that reads, an operator or a comma was expected"
-            raise Refused(f"{token.text} cannot stand here: {why}{meant}", token.at, kind)
+            raise Refused(f"{token.text} is not allowed here: {why}{meant}", token.at, kind)
         return word
 
     def _after(self, word: str, expected: _Expected) -> _Expected:

@@ -46,7 +46,7 @@ def load(tables: Tables, into: Path) -> Loaded:
     require("Graphs in a file need Ladybug", "ladybug", "kg")
     into = into.expanduser().absolute()
     if into.exists():
-        raise InvalidInput(f"{into} exists already. Remove it, or choose another file.")
+        raise InvalidInput(f"{into} already exists. Remove it, or choose another file.")
     if not tables.nodes:
         raise InvalidInput("There are no nodes to load.")
     for label in (table.label for table in (*tables.nodes, *tables.edges)):

@@ -37,7 +37,7 @@ def write_sample(folder: Path, seed: int = SEED) -> dict[str, int]:
     Raises `InvalidInput` if the folder is not empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidInput(f"{folder} exists already and is not empty. Choose another folder.")
+        raise InvalidInput(f"{folder} already exists and is not empty. Choose another folder.")
     made = _Generator(Random(seed))
     for label, columns in NODES.items():
         _write(folder / "nodes" / f"{label}.csv", columns.split(), made.nodes[label])

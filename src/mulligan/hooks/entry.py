@@ -64,7 +64,7 @@ def main() -> None:
         try:
             given = sys.stdin.buffer.read(_MOST + 1)
             if more:
-                raise ValueError(f"an agent and an event are expected, and not also: {' '.join(more)}")
+                raise ValueError(f"an agent and an event are expected, and nothing else: {' '.join(more)}")
             if len(given) > _MOST:
                 raise ValueError(f"the payload has more than {_MOST >> 20} MB, so it was not read")
             if text := respond(name, event, given, _STARTED):
@@ -90,7 +90,7 @@ def respond(name: str, event: str, given: bytes, started: float = 0.0) -> str:
     from mulligan.sessions.agents import NAMES, agent
 
     if name not in NAMES:
-        raise ValueError(f"{name!r} is not a coding agent that is known: {', '.join(NAMES)}")
+        raise ValueError(f"{name!r} is not a known coding agent: {', '.join(NAMES)}")
     read: Any = json.loads(given or b"{}")
     if not isinstance(read, dict):
         raise ValueError("the payload is not a JSON object")
@@ -140,7 +140,7 @@ def answer(
     main = journal.session(notice.agent, notice.session) if notice.subagent_id else known
     bank = (main and main.project) or journal.bank_of(project_id(notice.folder))
     if bound not in (None, bank):
-        raise PermissionError(f"The lessons of {bank} are asked for where only those of {bound} may be read.")
+        raise PermissionError(f"The lessons of {bank} were requested, but only those of {bound} may be read.")
     whole = bank
     if notice.subagent:
         bank = (known and known.project) or journal.bank_of_subagent(whole, notice.subagent)

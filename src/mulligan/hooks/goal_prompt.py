@@ -45,7 +45,7 @@ def obey(of: CodingAgent, notice: Notice) -> str:
 def _obey(goals: Goals, of: CodingAgent, notice: Notice, line: str) -> str:
     if mark := nested(of.name):
         goals.note("", "agent", f"refused in {notice.folder}: /mulligan-goal {line[:200]} ({mark})")
-        raise InvalidInput(f"Only a person sets a goal, and {mark}. It was recorded.")
+        raise InvalidInput(f"Only a person sets a goal, and {mark}. This was recorded.")
     there = Place(notice.folder).goal(goals.standing())
     if line in ("", "pause", "resume", "clear"):
         if there is None:
@@ -89,9 +89,10 @@ def wished(line: str) -> Wish:
         rest = rest[found.end() :]
     if rest.strip().startswith("--"):
         raise InvalidInput(
-            f"{rest.split()[0]} is no option of /mulligan-goal, or has no value. There are --tries, --protect, "
+            f"{rest.split()[0]} is not an option of /mulligan-goal, or has no value. The options are --tries, "
+            f"--protect, "
             "--max-seconds and --sandbox, each before the check."
         )
     if check and rest.strip():
-        raise InvalidInput(f"{rest.strip()!r} is not understood behind the check.")
+        raise InvalidInput(f"{rest.strip()!r} after the check is not understood.")
     return replace(wish, check=check or rest.strip(), protect=tuple(protect))

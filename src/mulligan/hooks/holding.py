@@ -26,7 +26,7 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
             continue
         given = doctor.commands(of, path, text)
         if why := doctor.does_not_hold(of, given, here):
-            raise InvalidInput(f"{of.title} would not be held at work, by {path}: {why}")
+            raise InvalidInput(f"{of.title} would not be kept working, because of {path}: {why}")
         if of not in holding:
             holding.append(of)
     if not holding:
@@ -34,7 +34,7 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
         if not plugged:
             raise InvalidInput(
                 "No coding agent has Mulligan's hooks here, so nothing would run the check: `mulligan hooks install`. "
-                "opencode cannot be held by a hook: use `mulligan goal --run opencode CHECK TASK`."
+                "opencode has no such hook: use `mulligan goal --run opencode CHECK TASK`."
             )
         lines.append(f"Held at work, if their plug-in is of this version: {', '.join(plugged)}.")
     for of in holding:

@@ -167,7 +167,7 @@ def write(changes: Iterable[Change], *, installing: bool) -> None:
     for change in changes:
         path, real = str(change.path), change.path.resolve()
         if _read(change.path) != change.before:
-            raise InvalidInput(f"{path} was changed in the meantime, so it was left as it is: try again.")
+            raise InvalidInput(f"{path} was changed in the meantime and was left alone: try again.")
         kept = _kept()
         earlier = kept["files"].pop(path, {})
         if installing and change.after is not None:
@@ -189,7 +189,7 @@ def program() -> str:
     beside = Path(sys.executable).with_name(PROGRAM)
     found = str(beside) if beside.is_file() else shutil.which(PROGRAM)
     if not found:
-        raise InvalidInput(f"The program {PROGRAM} is not beside {sys.executable}: install Mulligan again.")
+        raise InvalidInput(f"The program {PROGRAM} is not next to {sys.executable}: reinstall Mulligan.")
     return found
 
 
@@ -361,7 +361,7 @@ def _keep(kept: Mapping[str, Any], otherwise: str) -> None:
     try:
         _put(_kept_file(), json.dumps(kept, indent=1), mode=0o600)
     except InvalidInput as error:
-        raise InvalidInput(f"What Mulligan has written cannot be noted: {error}{otherwise}") from error
+        raise InvalidInput(f"Mulligan cannot record what it wrote: {error}{otherwise}") from error
 
 
 def _kept() -> dict[str, Any]:

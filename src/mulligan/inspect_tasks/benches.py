@@ -104,8 +104,8 @@ class Bench:
     async def _alone(self, learns: bool) -> AsyncGenerator[None]:
         if learns and self.busy:
             raise InvalidInput(
-                "With an online bank what a case learns helps the next, so samples run in order and one at a time: "
-                "give --max-samples 1, or memory=frozen."
+                "With an online bank, each sample learns from those before it, so samples run in order, one at a "
+                "time: give --max-samples 1, or memory=frozen."
             )
         self.busy = True
         try:

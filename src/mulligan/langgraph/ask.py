@@ -109,7 +109,9 @@ async def resume_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
         episode = await at.load((await at.resolve(given.run))[0])
         if ASKED not in episode.head.settings:
             check_resumable(episode)
-            raise InvalidInput(f"Run {episode.run} asked no graph. To resume it: mulligan runs resume {episode.run}")
+            raise InvalidInput(
+                f"Run {episode.run} did not query a graph. To resume it: mulligan runs resume {episode.run}"
+            )
         request: Mapping[str, Any] = episode.head.settings[ASKED]
         followed: dict[str, Any] = {name: getattr(given, name) for name in fields(Followed)}
         values: dict[str, Any] = {**BEFORE, **request, **followed, "store": at}
@@ -215,7 +217,7 @@ _STEPS = {
     "SelectRelationships": "choosing the relationships",
     "SelectProperties": "choosing the properties",
     "GenerateQuery": "writing a query",
-    "ReviseQuery": "looking at what came back",
+    "ReviseQuery": "looking at the result",
     "JudgeRows": "judging the rows",
 }
 

@@ -65,11 +65,9 @@ def check_schemas(draft: type[BaseModel], revise: type[BaseModel], judged: bool)
         if not isinstance(schema, type) or not issubclass(schema, BaseModel):
             raise InvalidInput(f"{role} must be a pydantic model class, not {schema!r}.")
         if not any(name in schema.model_fields for name in ANSWERS):
-            raise InvalidInput(f"{schema.__name__} has no field for what is executed: name one {' or '.join(ANSWERS)}.")
+            raise InvalidInput(f"{schema.__name__} has no field to execute: name one {' or '.join(ANSWERS)}.")
     if not judged and "score" not in revise.model_fields:
-        raise InvalidInput(
-            f"{revise.__name__} has no field 'score', so nothing says when it is good enough: give judge=…."
-        )
+        raise InvalidInput(f"{revise.__name__} has no field 'score', so it cannot be rated: give judge=….")
     if draft.__name__ == revise.__name__:
         raise InvalidInput(f"Both schemas are named {draft.__name__}. Give them different names.")
 
@@ -286,7 +284,7 @@ class ResponderWithRetries:
             why = call.get("error") or repr(call.get("args"))[:200]
             raise ValueError(f"The arguments of {call.get('name') or 'the tool'} are not valid JSON: {why}")
         if not getattr(self.validator, "invoke", self.validator)(message) and not getattr(message, "tool_calls", ()):
-            raise ValueError(f"{NO_CALL} Answer with a call of the tool, and nothing else.")
+            raise ValueError(f"{NO_CALL} Answer only with a call of the tool.")
         return message
 
 

@@ -248,7 +248,7 @@ def tool_schemas(tools: Sequence[Any]) -> list[dict[str, Any]]:
             raise InvalidInput(f"{tool!r} is not a tool: {str(error).splitlines()[0]}.") from None
         if schema.get("type") != "function" or "function" not in schema:
             raise InvalidInput(
-                f"The tool {schema.get('type')!r} runs at its provider and cannot be used here. Give functions, "
+                f"The tool {schema.get('type')!r} runs at its provider and cannot be used here. Use functions, "
                 "pydantic classes, LangChain's tools or JSON schemas."
             )
         found.append(schema)
@@ -546,5 +546,5 @@ def _check(options: Mapping[str, Any]) -> None:
 
 def _parsed(parsed: Json) -> Json:
     if parsed is None:
-        raise BadAnswer("The model gave nothing that fits the schema. Raise max_tokens, or use a larger model.")
+        raise BadAnswer("The model's answer does not fit the schema. Raise max_tokens, or use a larger model.")
     return parsed

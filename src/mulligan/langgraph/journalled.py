@@ -349,7 +349,7 @@ def _chunks(work: Any) -> Iterator[ChatGenerationChunk]:
 
 def _whole(chunk: ChatGenerationChunk | None) -> ChatResult:
     if chunk is None:
-        raise InvalidInput("The model's stream ended before it said anything.")
+        raise InvalidInput("The model's stream ended without an answer.")
     message = message_chunk_to_message(chunk.message)
     return ChatResult(generations=[ChatGeneration(message=message, generation_info=chunk.generation_info)])
 

@@ -66,15 +66,14 @@ class GraphOptions(Followed):
         user: The user at a server; the password is read from MULLIGAN_GRAPH_PASSWORD.
         database: The database of a server (default: the server's).
         model: local, PROVIDER:NAME, scripted:FILE; else MULLIGAN_MODEL's.
-        max_steps: Drafts and revisions at most (default: 30).
-        good_score: The score of the rows that is good enough, of 10 (default: 7).
+        max_steps: Maximum number of drafts and revisions (default: 30).
+        good_score: The score, out of 10, from which rows are good enough (default: 7).
         rows: At most N rows (default: 30).
         seconds: Stop a query after S seconds (default: 10).
-        prompt_engine: Let the model choose parts of the schema, or show it the whole (default: choose if the whole is
-            long).
+        prompt_engine: Let the model choose parts of the schema, or show it all of it (default: choose if it is long).
         until: End when rows are judged to answer the question (default), or at the first rows.
         drafts: K first drafts, compared by their rows (default: 1); only with judged.
-        max_tokens: The most tokens of a draft (default: 400 for a local model without a limit, else the model's own).
+        max_tokens: Maximum tokens of a draft (default: 400 for a local model without a limit, else the model's own).
         answer: Also answer in a sentence, made only from the rows.
         bank: The agent whose bank --memory uses (default: the unnamed agent); in Python also a bank, which does not
             learn.

@@ -481,9 +481,7 @@ def _query(answer: Json) -> str:
 def _known(path: str | Path | None, table: Mapping[str, Any] | None, graph: Graph | GraphSchema | None) -> Known | None:
     """Return the schema; None if a live database must be asked for it."""
     if path is not None and table is not None:
-        raise InvalidInput(
-            "schema_config_or_info_path and schema_config_or_info_dict are both given. Give one of them."
-        )
+        raise InvalidInput("schema_config_or_info_path and schema_config_or_info_dict cannot both be given.")
     if path is not None:
         return from_file(path)
     if table is not None:

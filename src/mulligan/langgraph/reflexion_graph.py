@@ -378,7 +378,7 @@ def create_reflexion_graph(
     if max_steps < 1:
         raise InvalidInput(f"max_steps must be at least 1, not {max_steps}. It limits drafts and revisions.")
     if learn and bank is None:
-        raise InvalidInput("learn=True needs a bank to teach: give bank=…")
+        raise InvalidInput("learn=True needs a bank: give bank=…")
     if until is not None:
         check_until(until)
         if judge is not None or not isinstance(tool, Graph):
@@ -387,7 +387,7 @@ def create_reflexion_graph(
     check_schemas(draft, revise, judge is not None or judged)
     model = chat_model(model) if isinstance(model, str) else model
     if not models_in(journalled(model)):
-        raise InvalidInput(f"model must be a LangChain chat model, or made of some, not {type(model).__name__}.")
+        raise InvalidInput(f"model must be a LangChain chat model, or composed of them, not {type(model).__name__}.")
     texts = prompts_of(prompts)
     drafter, reviser = (
         SchemaResponder(

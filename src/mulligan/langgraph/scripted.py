@@ -95,7 +95,7 @@ class ScriptedChat(BaseChatModel):
         if number > len(self.answers):
             last = messages[-1].text[:80] if messages else ""
             raise ModelError(
-                f"The script has {len(self.answers)} answers and was asked for number {number}. Add one. "
+                f"The script has {len(self.answers)} answers but was asked for number {number}. Add one. "
                 f"The messages end with {last!r}."
             )
         return self.answers[number - 1]

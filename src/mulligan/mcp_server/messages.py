@@ -228,4 +228,4 @@ async def protocol_errors(context: ServerRequestContext[Any, Any]) -> AsyncGener
         raise MCPError(types.INVALID_PARAMS, str(error)) from None
     except Exception as error:
         log.exception("%s failed", context.method)
-        raise MCPError(types.INTERNAL_ERROR, "Something in the server failed; its log says what.") from error
+        raise MCPError(types.INTERNAL_ERROR, "The server failed; see its log.") from error

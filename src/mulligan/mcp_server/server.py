@@ -144,7 +144,7 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Rep
         except Exception as error:
             done.facts["result"], done.error = "failed", type(error).__name__
             log.exception("the tool %s failed", tool.name)
-            reply = tool.failed("Something in the server failed; its log says what.", arguments)
+            reply = tool.failed("The server failed; see its log.", arguments)
         return reply
 
 

@@ -230,7 +230,7 @@ def separated_stdio() -> Generator[tuple[int, int]]:
     """
     if sys.__stdin__ is None or sys.__stdout__ is None:  # None: it was closed when Python started
         raise InvalidInput(
-            "Standard input or output is closed, but over stdio the client is served there: let the client start this "
+            "Standard input or output is closed, which the stdio transport needs: let the client start this "
             "command, or serve over --transport http."
         )
     _open_stderr()

@@ -85,7 +85,7 @@ def read_object(text: str) -> Reading:
         if near.at < len(text):
             raise
     if (taken := _as(found, (dict,))) is None:
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return taken
 
 

@@ -151,7 +151,8 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         cut = got.finish == "length"
         if cut and not got.text and not got.calls:
             raise Unusable(
-                f"{self.name} used all {usage.output_tokens} tokens before it began to answer: raise max_tokens.", usage
+                f"{self.name} used all {usage.output_tokens} tokens before it started to answer: raise max_tokens.",
+                usage,
             )
         if cut:
             log.warning("%s was cut off after %d tokens", self.name, usage.output_tokens)

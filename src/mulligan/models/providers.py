@@ -153,7 +153,7 @@ def access(name: str, model: str, settings: CallSettings, given: str | None = No
         and not (base_url and provider.keys == PROVIDERS["openai"].keys and not settings.key)
     ):
         wanted = settings.key or " or ".join(provider.keys)
-        raise MissingKey(f"{name}:{model} needs a key: set {wanted}, or take a model that needs none (model='local').")
+        raise MissingKey(f"{name}:{model} needs a key: set {wanted}, or use a model that needs none (model='local').")
     return Access(variable, key, base_url or provider.home)
 
 

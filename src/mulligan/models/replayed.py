@@ -41,7 +41,7 @@ class ReplayedModel:
                 f"replay:{file} is not an export of a run: make one with  mulligan runs export RUN > {file}"
             ) from None
         if not steps:
-            raise InvalidInput(f"replay:{file} holds no finished model call.")
+            raise InvalidInput(f"replay:{file} contains no finished model call.")
         model = cls(steps, f"replay:{file}")
         model.id = f"{model.name}@{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         return model

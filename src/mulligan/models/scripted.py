@@ -60,7 +60,7 @@ class ScriptedModel:
         """
         answers = _read(file, text)
         if not answers:
-            raise InvalidInput(f"scripted:{file} holds no answer.")
+            raise InvalidInput(f"scripted:{file} contains no answer.")
         model = cls(answers, f"scripted:{file}")
         model.id = f"{model.name}@{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         return model
@@ -101,7 +101,7 @@ class ScriptedModel:
         if number > len(self._answers):
             last = self.questions[-1].messages[-1].text[:80] if self.questions[-1].messages else ""
             raise ModelError(
-                f"{self.name} has {len(self._answers)} answers and was asked for number {number}: add one. "
+                f"{self.name} has {len(self._answers)} answers but was asked for number {number}: add one. "
                 f"The question ends with {last!r}."
             )
         return self._answers[number - 1]
@@ -121,5 +121,5 @@ def _read(file: str, text: str) -> list[Line]:
             raise InvalidInput(f"scripted:{file}, line {number}: {error}.") from None
     answers: Json = values[0] if file.endswith(".json") and values else values
     if not isinstance(answers, list) or not all(isinstance(a, str | dict | list) for a in answers):  # pyright: ignore[reportUnknownVariableType]
-        raise InvalidInput(f"scripted:{file} must hold a list of texts and JSON objects.")
+        raise InvalidInput(f"scripted:{file} must contain a list of texts and JSON objects.")
     return answers  # pyright: ignore[reportUnknownVariableType]

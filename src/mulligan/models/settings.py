@@ -28,10 +28,10 @@ class CallSettings:
     connect: Annotated[float, "The time limit for connecting to the server, in seconds."] = 10.0
     attempts: Annotated[int, "How often one question is sent at most, including the first time."] = 4
     first_wait: Annotated[float, "Seconds before the second attempt; doubled each time, and varied at random."] = 1.0
-    longest_wait: Annotated[float, "The most seconds between two attempts, even if a `Retry-After` asks for more."] = (
+    longest_wait: Annotated[float, "Maximum seconds between two attempts, even if a `Retry-After` asks for more."] = (
         60.0
     )
-    parallel: Annotated[int, "The most calls in flight to one provider, in the whole process."] = 8
+    parallel: Annotated[int, "Maximum concurrent calls to one provider, in the whole process."] = 8
     input_price: Annotated[
         float | None, "US dollars per million input tokens, for models that the price tables do not know."
     ] = None

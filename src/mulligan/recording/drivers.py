@@ -80,22 +80,22 @@ def check_resumable(episode: Episode) -> None:
     run, settings = episode.run, episode.head.settings
     if led_by_client(episode):
         raise InvalidInput(
-            f"Run {run} is led by a client over MCP, which does the thinking itself: only that client can resume "
-            f"it, by calling reflexion-thinking with its episodeId. See how far it came: mulligan runs show {run}"
+            f"Run {run} is controlled by an MCP client: only that client can resume it, by calling"
+            f" reflexion-thinking with its episodeId. To see how far it got: mulligan runs show {run}"
         )
     if led_by_goal(episode):
         raise InvalidInput(
-            f"Run {run} is the work of a session of {settings.get('coding_agent')} towards a goal: it goes on in that "
-            f"session. New tries: mulligan goal resume, in {settings.get('folder')}"
+            f"Run {run} is the work of a session of {settings.get('coding_agent')} towards a goal, and continues in "
+            f"that session. For new tries: mulligan goal resume, in {settings.get('folder')}"
         )
     if led_by_function(episode):
         raise InvalidInput(
             f"Run {run} is a call of {settings.get('function')}, a function that your program retries: make the call "
-            f"again, and it goes on where it was cut off. See how far it came: mulligan runs show {run}"
+            f"again, and it continues where it stopped. To see how far it got: mulligan runs show {run}"
         )
     if bench := settings.get("bench"):
         raise InvalidInput(
-            f"Episode {episode.id} belongs to a benchmark run, which alone can resume it: mulligan bench "
+            f"Episode {episode.id} belongs to a benchmark run, and only that can resume it: mulligan bench "
             f"run --resume {bench}"
         )
     if not led_by_graph(episode):
@@ -108,4 +108,4 @@ def check_resumable(episode: Episode) -> None:
         way = f"compile it with the same checkpointer and call invoke(None, config) with the thread_id {thread!r}"
     else:
         way = "it had neither a thread nor a checkpointer, so ask again"
-    raise InvalidInput(f"Run {run} is driven by a LangGraph graph, which has to resume it itself: {way}.")
+    raise InvalidInput(f"Run {run} is controlled by a LangGraph graph, which has to resume it: {way}.")

@@ -70,8 +70,8 @@ class StoredJournal:
         where = path(name)
         if where in self._under_way:
             raise JournalError(
-                f"Two steps {where} at once would be numbered by who comes first, and mixed up on resuming. "
-                "Give each branch a name of its own: with scope(name)."
+                f"Two steps {where} at once would be numbered in random order, and mixed up on resuming. Give each "
+                "branch its own name: with scope(name)."
             )
         number = self._counts[where] = self._counts[where] + 1
         key = f"{where}#{number}"

@@ -57,8 +57,8 @@ def choose(wanted: str) -> Level:
     lowest = STRICT if wanted == "strict" else LEVELS[1]
     if not lowest.fits(sys.platform):
         raise SandboxError(
-            f"sandbox='strict' needs Linux. The strongest level on {sys.platform} is {usable()[-1].name!r}, which was "
-            "untested: sandbox='auto' uses it where a trial job shows that it works."
+            f"sandbox='strict' needs Linux. The strongest level on {sys.platform} is {usable()[-1].name!r}, which is "
+            "untested: sandbox='auto' uses it if a trial job shows that it works."
         )
     if wanted not in ("auto", "strict"):
         level = level_named(wanted)

@@ -65,7 +65,8 @@ async def move(source: Store, target: Store, done: Callable[[Moved], None] = lam
     here, there = _engine(source), _engine(target)
     if not (await here.knows_all() and await there.knows_all()):
         raise InvalidInput(
-            "A newer Mulligan has added to one of these stores, which a copy by this one would lack: use that one."
+            "A newer Mulligan has extended one of these stores, and this version would not copy all of it: use "
+            "the newer one."
         )
     for table in TABLES:
         await _refuse_strangers(here, there, table)
@@ -94,8 +95,8 @@ async def _refuse_strangers(here: Engine, there: Engine, table: str) -> None:
     last = await _last(there, table)
     if last is not None and (await _batch(there, table, last, at=True)) != (await _batch(here, table, last, at=True)):
         raise InvalidInput(
-            f"The store to copy to holds rows of its own (table {table}): name one that is empty, or the one that an "
-            "earlier copy of this store was cut off at."
+            f"The store to copy to already has rows (table {table}): name an empty one, or one with an interrupted "
+            "copy of this store."
         )
 
 

@@ -21,6 +21,6 @@ def split_line(line: str) -> tuple[str, ...]:
     words = tuple(shlex.split(line))
     if found := _SHELL.search(_QUOTED.sub("x", line)):
         raise ValueError(
-            f"`{found[0].strip()}` needs a shell, and commands are run without one. Write sh -c {shlex.quote(line)}"
+            f"`{found[0].strip()}` needs a shell, but commands run without one. Write sh -c {shlex.quote(line)}"
         )
     return words

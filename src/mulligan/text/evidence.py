@@ -100,10 +100,10 @@ def _finding(row: Mapping[str, Json]) -> Finding:
 # Short names for what went wrong, and when each is meant. An environment may use names of its own.
 ERROR_TYPES: Mapping[str, str] = {
     "timeout": "it did not end in time",
-    "not_found": "what the action names is not there",
+    "not_found": "the thing that the action names is not there",
     "wrong_element": "the action met something else than it had to",
-    "wrong_value": "the right place, and the wrong text or value",
-    "no_effect": "the action was done, and nothing changed",
+    "wrong_value": "the right place, but the wrong text or value",
+    "no_effect": "the action was done, but nothing changed",
     "refused": "the action was not allowed, such as for want of a right",
     "bad_action": "the action could not be read, or does not exist here",
     "wrong_state": "all was done, and the end is not the one that was asked for",

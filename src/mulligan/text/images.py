@@ -151,7 +151,7 @@ def _stripped(data: bytes) -> tuple[Format, bytes]:
         if data[:6] in (b"GIF87a", b"GIF89a"):
             return _gif(data)
     except (IndexError, _CutOff):
-        raise InvalidInput("An image is damaged or cut off: give the whole file.") from None
+        raise InvalidInput("An image is damaged or incomplete: give the whole file.") from None
     raise InvalidInput(
         f"An image is none of {', '.join(FORMATS.values())} by its content (it begins with {data[:8]!r}). Convert it."
     )

@@ -25,14 +25,16 @@ def located(folder: str, path: str) -> tuple[str, ...]:
     Raises `ToolError` for a path that leads out of the folder, or to what is git's or Mulligan's.
     """
     if os.path.isabs(path):
-        raise ToolError(f"{path!r} is an absolute path: give it from the workspace's folder on, such as src/main.py")
+        raise ToolError(
+            f"{path!r} is an absolute path: give it relative to the workspace's folder, such as src/main.py"
+        )
     root = os.path.realpath(folder)
     try:
         real = os.path.realpath(os.path.join(root, path))
     except ValueError:  # a zero byte, half a surrogate pair
         raise ToolError(f"{path!r} cannot be a path") from None
     except OSError:  # a part of it changed while it was looked at
-        raise ToolError(f"{path!r} changed meanwhile: try again") from None
+        raise ToolError(f"{path!r} changed in the meantime: try again") from None
     if os.path.commonpath((root, real)) != root:
         raise ToolError(f"{path!r} leads out of the workspace: only files in it can be reached")
     parts = tuple(part for part in os.path.relpath(real, root).split(os.sep) if part != ".")

@@ -74,7 +74,7 @@ class HttpGet(OneTool):
         *,
         hosts: Annotated[Sequence[str], "The hosts that the tool may ask, instead of `tools.http_hosts`."] = (),
         seconds: Annotated[float, "The time limit of one call with all its redirects, in seconds."] = 20,
-        size: Annotated[int, "The most bytes that are read of an answer."] = 500_000,
+        size: Annotated[int, "Maximum bytes read from an answer."] = 500_000,
     ) -> None:
         if not hosts:
             raise InvalidInput(f"http_get has no allowed hosts: name them under {WHERE}.")
@@ -119,9 +119,11 @@ class HttpGet(OneTool):
             # What is checked is what the client will do, so it reads the address, and nobody else.
             address = httpx2.URL(url)
         except (httpx2.InvalidURL, ValueError):
-            raise ToolError(f"{url!r} is not an address: give a whole one, such as https://example.org/page") from None
+            raise ToolError(
+                f"{url!r} is not a web address: give a full one, such as https://example.org/page"
+            ) from None
         if address.scheme not in _PORTS or not address.host:
-            raise ToolError(f"{url!r} is not an address of the web: give a whole one, such as https://example.org/page")
+            raise ToolError(f"{url!r} is not a web address: give a full one, such as https://example.org/page")
         if address.userinfo:
             raise ToolError("an address must not contain a user or a password")
         host = address.raw_host.decode("ascii").strip("[]").rstrip(".").lower()
@@ -132,7 +134,7 @@ class HttpGet(OneTool):
     async def _text(self, response: httpx2.Response) -> str:
         kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
         if response.is_success and not kind.startswith(_TEXTS) and not kind.endswith(("+json", "+xml")):
-            raise ToolError(f"{response.url} is {kind}, and only texts are read")
+            raise ToolError(f"{response.url} is {kind}, and only text can be read")
         data, cut = await self._read(response)
         try:
             text = data.decode(response.charset_encoding or "utf-8", "replace")
@@ -147,14 +149,14 @@ class HttpGet(OneTool):
         """The body, and whether it was cut. Decompresses in pieces, so that a small answer cannot become a huge one."""
         packed = response.headers.get("content-encoding", "identity").strip().lower()
         if packed not in ("identity", "gzip", "x-gzip", "deflate"):
-            raise ToolError(f"{response.url} is packed as {packed}, which cannot be read")
+            raise ToolError(f"{response.url} is compressed as {packed}, which cannot be read")
         unpack = None if packed == "identity" else zlib.decompressobj(zlib.MAX_WBITS | 32)
         data = bytearray()
         async for chunk in response.aiter_raw():
             try:
                 data += unpack.decompress(chunk, self._size + 1) if unpack else chunk
             except zlib.error:
-                raise ToolError(f"{response.url} is packed as {packed}, and broken") from None
+                raise ToolError(f"{response.url} is compressed as {packed}, and damaged") from None
             if len(data) > self._size:
                 return bytes(data[: self._size]), True
         return bytes(data), False

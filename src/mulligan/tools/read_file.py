@@ -21,7 +21,10 @@ class ReadFile(OneTool):
     """Reads a file of the workspace."""
 
     def __init__(
-        self, *, folder: str, size: Annotated[int, "The most bytes of a file; a larger one is refused."] = 2_000_000
+        self,
+        *,
+        folder: str,
+        size: Annotated[int, "Maximum size of a file in bytes; a larger one is refused."] = 2_000_000,
     ) -> None:
         self._folder, self._size = folder, size
         path = {"type": "string", "description": "From the workspace's folder on, such as src/main.py."}
@@ -57,7 +60,7 @@ class ReadFile(OneTool):
         except UnicodeDecodeError as error:
             raise ToolError(f"{path!r} is not valid UTF-8 (byte {error.start})") from None
         if "\0" in text:
-            raise ToolError(f"{path!r} is a binary file (it holds zero bytes)")
+            raise ToolError(f"{path!r} is a binary file (it contains zero bytes)")
         return text
 
 

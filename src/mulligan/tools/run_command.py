@@ -27,7 +27,7 @@ class RunCommand(OneTool):
         folder: str,
         sandbox: Sandbox,
         seconds: Annotated[float, "The time limit of one call, in seconds."] = 60,
-        memory: Annotated[int, "The most memory of a command, in megabytes."] = 1024,
+        memory: Annotated[int, "Maximum memory of a command, in megabytes."] = 1024,
         readable: Annotated[
             Sequence[str], "Folders outside the workspace that a command may read, such as a virtual environment."
         ] = (),

@@ -54,7 +54,7 @@ def read_tokens(agent_id: str | None = None) -> Sequence[Token]:
     seen: dict[str, str] = {}
     for token in tokens:
         if other := seen.get(token.secret):
-            raise InvalidInput(f"{VARIABLE}: {token.name} is the same as {other}: name each token once.")
+            raise InvalidInput(f"{VARIABLE}: {token.name} is the same as {other}: give each token once.")
         seen[token.secret] = token.name
     return tokens
 

@@ -163,7 +163,9 @@ class GitCheckout:
             os.unlink(self.root)
         os.makedirs(self.root, exist_ok=True)
         if os.path.realpath(self.root) != self.root:
-            raise WorkspaceError(f"{self.root} is no longer the folder that was created. Nothing more is done there.")
+            raise WorkspaceError(
+                f"{self.root} is no longer the folder that was created. Nothing more will be done there."
+            )
 
     def _show(self, state: str) -> None:
         """Make the agent's own view of git fit: a clean checkout of `state`, on no branch."""

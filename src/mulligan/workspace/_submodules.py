@@ -121,7 +121,7 @@ def send(git: Git, top: str, path: str, tree: str, known: str) -> Git:
     own = ask(folder, "rev-parse", "--absolute-git-dir") if os.path.exists(os.path.join(folder, ".git")) else None
     if own is None:
         raise InvalidInput(
-            f"The result changes the submodule {path}, which is not checked out in {top} any more. Run `git submodule "
+            f"The result changes the submodule {path}, which is no longer checked out in {top}. Run `git submodule "
             f"update --init {path}` there, or deliver a patch (workspace.deliver = patch)."
         )
     theirs = Git(own)

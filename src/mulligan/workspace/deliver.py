@@ -19,7 +19,7 @@ async def deliver(workspace: GitWorkspace, episode: Episode, as_: As = "branch",
 
     branch: `mulligan/<run>`: your commit, your uncommitted work if there was any, and one commit with the change.
     patch: `file`, or `mulligan-<run>.patch` in the current folder; it applies to the tree as it was found.
-    in_place: the change is applied to the user's files, all of it or nothing; they may have changed meanwhile.
+    in_place: the change is applied to the user's files, all of it or nothing; they may have changed in the meantime.
 
     Raises `InvalidInput` when there is no trial with a state, or the change does not fit any more.
     """
@@ -40,7 +40,7 @@ def _deliver(workspace: GitWorkspace, episode: Episode, as_: As, file: str | Non
     user, git = workspace.history(episode)
     start = workspace.start(episode, git)
     if start is None:
-        raise InvalidInput(f"The states of episode {episode.id} are not in {git.folder} any more.")
+        raise InvalidInput(f"The states of episode {episode.id} are no longer in {git.folder}.")
     name = episode.run or episode.id
     if as_ == "branch" and workspace.mode != "copy":
         title = (episode.task.prompt.strip().splitlines() or ["Change"])[0][:70]
@@ -65,7 +65,7 @@ def _best(episode: Episode) -> tuple[str, str]:
         if best and artifact.kind == "git":
             so = "" if episode.solved else " (the best, though not solved)" if episode.judged else " (not judged)"
             return artifact.ref, f"trial {best.number}{so}"
-    raise InvalidInput(f"Episode {episode.id} has no trial whose state could be delivered.")
+    raise InvalidInput(f"Episode {episode.id} has no trial with a state to deliver.")
 
 
 def _result(git: Git, start: str, state: str, name: str, said: str, top: str) -> tuple[str, str, str]:
@@ -131,7 +131,8 @@ def _apply(workspace: GitWorkspace, top: str, patch: bytes, name: str) -> None:
         inside(top, "apply", str(kept))
     except GitFailed as error:
         raise InvalidInput(
-            f"Your files in {top} changed meanwhile, and the result does not fit: {error}. It is kept in {kept}."
+            f"Your files in {top} changed in the meantime, and the result does not apply: {error}. It is kept "
+            f"in {kept}."
         ) from error
     kept.unlink()
 

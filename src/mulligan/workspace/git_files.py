@@ -360,7 +360,7 @@ def _value(text: str, at: int) -> tuple[str, int]:
         plain, space = plain + space, ""
         if char == "\\":
             if text[at : at + 1] not in _ESCAPES:
-                raise ValueError(f"{text[at - 1 : at + 1]!r} is no escape")
+                raise ValueError(f"{text[at - 1 : at + 1]!r} is not an escape")
             plain, at = plain + _ESCAPES[text[at]], at + 1
         elif char == '"':
             quoted = not quoted

@@ -131,7 +131,7 @@ class GitWorkspace:
             return user, Git(str(self._of(episode) / "history.git"))
         if user.common is None:
             what = "Mode copy works without one." if self.mode == "worktree" else "Run `git init` and commit first."
-            raise InvalidInput(f"{self.folder} is in no git repository, and mode {self.mode} needs one. {what}")
+            raise InvalidInput(f"{self.folder} is not in a git repository, and mode {self.mode} needs one. {what}")
         return user, Git(user.common)
 
     def start(self, episode: Episode, git: Git) -> str | None:
@@ -199,8 +199,8 @@ class GitWorkspace:
             and Git(user.own or "", user.top, None, user.own, user.unfiltered)("status", "--porcelain").strip()
         ):
             raise InvalidInput(
-                f"{user.top} has uncommitted work, and working in place resets the folder between trials. "
-                "Commit or stash it first, or leave out in place: a worktree begins with your uncommitted work."
+                f"{user.top} has uncommitted work, and in-place mode resets the folder between tries. Commit or stash "
+                "it first, or use a worktree, which starts with your uncommitted work."
             )
         index = own / "snapshot.index"
         inner = submodules(user.top, user.own) if self.mode == "worktree" else []
@@ -211,8 +211,8 @@ class GitWorkspace:
             index.unlink(missing_ok=True)
         if others:
             raise InvalidInput(
-                f"{user.top} holds repositories that are no submodules ({', '.join(others[:3])}), which a worktree "
-                "does not have. Use mode copy, which takes their files along."
+                f"{user.top} contains repositories that are not submodules ({', '.join(others[:3])}), which a worktree "
+                "does not have. Use mode copy, which includes their files."
             )
         return first_commit(git, user.own, tree, inner)
 
@@ -263,7 +263,9 @@ class GitWorkspace:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(lock)
-            raise InvalidInput(f"Another process works on {episode.id} in {own}: wait for it or end it.") from error
+            raise InvalidInput(
+                f"Another process is working on {episode.id} in {own}: wait for it or end it."
+            ) from error
         self._locks[episode.id] = lock
 
 

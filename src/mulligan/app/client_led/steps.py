@@ -49,7 +49,7 @@ class ClientStep:
             raise InvalidInput(f"A step is one of {', '.join(STEP_NAMES)}, not {self.kind!r}.")
         if not 1 <= self.trial <= self.trials <= MOST_TRIALS:
             raise InvalidInput(
-                f"Trial {self.trial} of {self.trials} cannot be: trials are numbered from 1, and there are at most "
+                f"Trial {self.trial} of {self.trials} is out of range: trials are numbered from 1 to at most "
                 f"{MOST_TRIALS}."
             )
         if self.reflection is not None:

@@ -48,7 +48,7 @@ def archives_from_json(data: Mapping[str, Json], path: Path | str = "The export"
     agents: set[str | None] = set()
     for n, archive in enumerate(archives):
         if archive.agent_id in agents:
-            raise InvalidInput(f"{path}: agents.{n}.agent_id: {archive.agent_id!r} is there twice.")
+            raise InvalidInput(f"{path}: agents.{n}.agent_id: {archive.agent_id!r} appears twice.")
         agents.add(archive.agent_id)
         if wrong := _wrong(archive):
             raise InvalidInput(f"{path}: agents.{n}.{wrong}")
@@ -56,14 +56,14 @@ def archives_from_json(data: Mapping[str, Json], path: Path | str = "The export"
 
 
 def _wrong(archive: Archive) -> str:
-    """What does not belong together: a lesson that is there twice, or something told of one that is not there."""
+    """What does not belong together: a lesson that appears twice, or something told of one that is not there."""
     ids: set[str] = set()
     for n, lesson in enumerate(archive.lessons):
         at = f"lessons.{n}"
         if lesson.agent_id != archive.agent_id:
             return f"{at}: it is of another agent, {lesson.agent_id!r}."
         if not lesson.id or lesson.id in ids:
-            return f"{at}: the id {lesson.id} is there twice." if lesson.id else f"{at}: it has no id."
+            return f"{at}: the id {lesson.id} appears twice." if lesson.id else f"{at}: it has no id."
         if not lesson.title.strip() or not lesson.content.strip():
             return f"{at}: a lesson needs a title and a content."
         if not 0 <= lesson.confidence <= 1 or lesson.uses < 0 or lesson.support < 1:
@@ -84,7 +84,7 @@ def _wrong(archive: Archive) -> str:
     episodes: set[str] = set()
     for n, account in enumerate(archive.accounts):
         if account.id in episodes:
-            return f"accounts.{n}: the account of the episode {account.id} is there twice."
+            return f"accounts.{n}: the account of the episode {account.id} appears twice."
         episodes.add(account.id)
     for n, worth in enumerate(archive.worth):
         if worth.agent_id != archive.agent_id or (worth.id and worth.id not in ids):
@@ -112,7 +112,7 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
     if archive != path and archive.is_file():
         beside = mask_json(parsed(archive, file_text(archive)))
         if not isinstance(beside, dict) or "memories" not in beside:
-            raise InvalidInput(f"{archive}: the file beside {path.name} is not an archive of {UPSTREAM}.")
+            raise InvalidInput(f"{archive}: the file next to {path.name} is not an archive of {UPSTREAM}.")
         found.append((f"{archive}: memories", cast(dict[str, Json], beside)))
         notes.append(f"{archive.name} beside it was read too.")
     lessons: dict[str, Lesson] = {}
@@ -269,12 +269,12 @@ def read_bank_file(path: Path) -> BankFile:
             own = (Archive(agent, tuple(one for one in lessons if one.agent_id == agent)) for agent in agents)
             return BankFile(UPSTREAM, tuple(own), notes)
         if "embeddings" in table:
-            raise InvalidInput(f"{path} holds vectors alone: name the memories.json beside it.")
+            raise InvalidInput(f"{path} contains only vectors: name the memories.json next to it.")
         if "episodes" in table:
             raise InvalidInput(f"{path} is an export of runs, not of lessons.")
     raise InvalidInput(
-        f"{path} is no file of lessons that Mulligan knows. It reads its own exports, Markdown notes, and the files of "
-        f"{UPSTREAM}, {MEMORY_SERVER}, mem0, Letta, Graphiti and mcp-memory-service: mulligan docs memory"
+        f"{path} is not a lesson file that Mulligan knows. It reads its own exports, Markdown notes, and the files of "
+        f"{UPSTREAM}, {MEMORY_SERVER}, mem0, Letta, Graphiti and mcp-memory-service: mulligan docs coming-from"
     )
 
 

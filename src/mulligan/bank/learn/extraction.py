@@ -216,7 +216,7 @@ def cited_places(lesson: Json, there: Sequence[StepPosition], where: str) -> tup
     listed = cast(list[Json], given) if isinstance(given, list) else [] if given is None else [given]
     known = f"s1 to s{len(there)}" if len(there) > 1 else "only s1"
     if not listed:
-        raise BadAnswer(f'{where} cites no step: name in "steps" those that it rests on ({known}).')
+        raise BadAnswer(f'{where} cites no step: list the steps that it rests on in "steps" ({known}).')
     numbers: set[int] = set()
     for one in listed:
         named = _NAMED.fullmatch(one) if isinstance(one, str) else None

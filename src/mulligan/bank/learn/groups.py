@@ -106,7 +106,7 @@ class Groups:
         Raises `InvalidInput` where the task is empty, or too many groups are open.
         """
         if not task.prompt.strip():
-            raise InvalidInput("The task is empty: say what the trajectories try to do.")
+            raise InvalidInput("The task is empty: describe what the trajectories try to do.")
         if len(task.prompt) > CHARACTERS:
             raise InvalidInput(f"The task has {len(task.prompt):,} characters; at most {CHARACTERS:,} are taken.")
         writes, there = self._ports.writes, 0
@@ -168,7 +168,7 @@ class Groups:
                 return given
         result = work.result
         if key not in result.get("keys", ()):
-            raise InvalidInput(f"The group {id!r} is closed, so it takes no further trajectory: open a new one.")
+            raise InvalidInput(f"The group {id!r} is closed and accepts no more trajectories: open a new one.")
         return Group(id, len(result["keys"]), result["expires"], result["keys"].index(key) + 1, True)
 
     async def close(self, id: str, *, best: int | None = None) -> Closed:
@@ -269,7 +269,7 @@ class Groups:
             work = await self._queue.look(self._ports.writes, id)
             there = work.payload if work.status != "done" else work.result
             if work.kind != GROUP or there["project"] != self._ports.project:
-                raise NotFound("It is no group of this project.")
+                raise NotFound("It is not a group of this project.")
         except NotFound:
             raise NotFound(
                 f"There is no group {id[:80]!r} here: pass the id that opening it gave, as the same agent and in the "
@@ -333,12 +333,12 @@ def _told(known: Episode, again: Episode, number: int) -> Json:
 
 def _check_room(episodes: Sequence[Mapping[str, Json]]) -> None:
     if len(episodes) > MOST:
-        raise InvalidInput(f"The group has {MOST} trajectories, and takes no more: close it.")
+        raise InvalidInput(f"The group has {MOST} trajectories, which is the maximum: close it.")
     size = len(json_text(list(episodes)))
     if size > CHARACTERS:
         raise InvalidInput(
-            f"The trajectories of the group would have {size:,} characters; at most {CHARACTERS:,} are taken together. "
-            "Shorten this one, or leave steps out."
+            f"The trajectories of the group would have {size:,} characters; at most {CHARACTERS:,} are accepted in "
+            "all. Shorten this one, or leave steps out."
         )
 
 

@@ -228,7 +228,7 @@ class LessonWriter:
             with suppress(LessonChanged):
                 await self._lessons.change(agent_id, after, change, entry=entry, detail=detail, before=before)
                 return (await self._lessons.get(agent_id, [id]))[0]
-        raise LessonChanged(f"Others change lesson {id} all the time. Try again.")
+        raise LessonChanged(f"Other processes keep changing lesson {id}. Try again.")
 
     async def doubt(self, fact: Lesson, why: str) -> None:
         """Marks an active fact as one that is to be checked."""

@@ -110,7 +110,7 @@ class Notekeeper:
         table = object_of(answer, "The answer")
         given = table.get("operations")
         if not isinstance(given, list):
-            raise BadAnswer('The answer needs "operations": a list, empty if the notebook says it all.')
+            raise BadAnswer('The answer needs "operations": a list, empty if the notebook is complete.')
         listed = cast(list[Json], given)
         if len(listed) > MOST:
             raise BadAnswer(f"There are {len(listed)} operations, and at most {MOST} are kept: give the best of them.")
@@ -134,7 +134,7 @@ class Notekeeper:
                 continue
             draft = self._draft(fields, where)
             if not _words(draft.content) & seen:
-                raise BadAnswer(f"{where}: nothing of its content stands in the record. Keep what the record shows.")
+                raise BadAnswer(f"{where}: none of its content is in the record. Keep to the record.")
             if draft.nature == "fact" and not facts:
                 continue
             origin, context = origin_of(episodes, at, self._reason)
@@ -160,7 +160,7 @@ class Notekeeper:
     def _changeable(self, id: Json, where: str) -> Lesson:
         entry = self._entry(id, where)
         if entry.pinned:
-            raise BadAnswer(f"{where}: entry {entry.id[:8]} was pinned by a person, who alone changes it.")
+            raise BadAnswer(f"{where}: entry {entry.id[:8]} was pinned by a person, and only a person may change it.")
         return entry
 
     def _draft(self, fields: Mapping[str, Json], where: str) -> Lesson:

@@ -217,7 +217,7 @@ def episode_of(trajectory: Json, query: str, success_signal: bool | None = None)
     `InvalidInput` for an empty trajectory or query, for what is too large, and for items of another shape, by number.
     """
     if not isinstance(query, str) or not query.strip():
-        raise InvalidInput("The query is empty: say in it what the task was.")
+        raise InvalidInput("The query is empty: describe the task in it.")
     if success_signal is not None and not isinstance(success_signal, bool):
         raise InvalidInput(f"success_signal must be true, false or null, not {success_signal!r}.")
     if not isinstance(trajectory, list) or not trajectory:

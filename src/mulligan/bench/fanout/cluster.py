@@ -70,7 +70,7 @@ async def on_ray(on: str, opener: Opener, cases: Cases) -> AsyncGenerator[Worker
         place = _place_of(ray, on, cases)
         if place.elsewhere and parse_address(job.store)[0] == "sqlite":
             raise InvalidInput(
-                f"{on} has other machines than this one ({', '.join(place.elsewhere)}), which cannot reach the store "
+                f"{on} includes other machines ({', '.join(place.elsewhere)}), which cannot reach the store "
                 f"{job.store}. Name one in PostgreSQL in MULLIGAN_STORE. See: mulligan docs stores"
             )
         job = replace(job, variables=variables_for(os.environ, elsewhere=bool(place.elsewhere)))
@@ -151,7 +151,7 @@ class _RayWorkers:
         except (errors.RayError, ConnectionError) as error:
             self._flying.clear()  # there may be nobody left to interrupt
             raise ClusterError(
-                f"Ray at {self._place.on} failed: {_in_short(error)}. What has ended is kept: resume run {run.id}."
+                f"Ray at {self._place.on} failed: {_in_short(error)}. Finished cases are kept: resume run {run.id}."
             ) from error
         self._flying.discard(flying)
         for notice in reply.notices:
@@ -186,7 +186,7 @@ def _address(on: str) -> str:
     kind, _, rest = on.partition(":")
     if kind != HERE or not rest.strip("/"):
         raise InvalidInput(
-            f"{on!r} is no place to run cases on. Write ray (a Ray on this machine, started for the run), "
+            f"{on!r} is not a place to run cases. Write ray (a Ray on this machine, started for the run), "
             "ray://HOST:10001 (a cluster, through Ray's client), or ray:HOST:6379 on a machine of the cluster."
         )
     return on if rest.startswith("//") else rest
@@ -202,14 +202,14 @@ def _store_of(opener: Opener) -> str:
     ]
     if given:
         raise InvalidInput(
-            f"{', '.join(given)}: given as an object, which stays in this process. Workers of Ray take what has a name "
-            "or an address: model='PROVIDER:NAME', a strategy in a file, MULLIGAN_STORE."
+            f"{', '.join(given)} cannot be an object, because objects stay in this process. Ray workers need a name or "
+            "an address: model='PROVIDER:NAME', a strategy in a file, MULLIGAN_STORE."
         )
     address = opener.config.store
     kind, _ = parse_address(address)
     if kind == "memory":
         raise InvalidInput(
-            f"The store {address} is in the memory of this process, and workers of Ray are others: name a file or a "
+            f"The store {address} is in the memory of this process, which Ray workers cannot reach: name a file or a "
             "database in MULLIGAN_STORE."
         )
     file = file_of(address)
@@ -226,13 +226,14 @@ def _place_of(ray: Any, on: str, cases: Cases) -> _Place:
         here = [node for node in nodes if node["NodeManagerHostname"] == socket.gethostname()]
         if not here:
             raise InvalidInput(
-                f"These cases work in folders of this machine, which is none of {on}. Run the command on a machine of "
+                f"These cases work in folders of this machine, which is not part of {on}. Run the command on a "
+                f"machine of "
                 "the cluster that has the folders, or leave --on out."
             )
         nodes, stay = here[:1], str(here[0]["NodeID"])
     cpus = sum(float(node["Resources"].get("CPU", 0)) for node in nodes)
     if not cpus:
-        raise ClusterError(f"{on} has no CPU that could work on a case.")
+        raise ClusterError(f"{on} has no CPU for a case.")
     return _Place(on, cpus, machines, elsewhere, stay)
 
 
@@ -253,7 +254,8 @@ async def _connected(ray: Any, address: str) -> AsyncGenerator[None]:
     if ray.is_initialized():
         if address != "local":
             raise InvalidInput(
-                f"This process is connected to a Ray already, and not to {address}: name that Ray by on='ray', or call "
+                f"This process is already connected to another Ray, not to {address}: name that Ray by "
+                f"on='ray', or call "
                 "ray.shutdown() first."
             )
         yield

@@ -119,7 +119,7 @@ class Opener:
             run = await store.benches.run(prefix)
         if run.benchmark.startswith(LOG):
             replayed = run.benchmark.removeprefix(LOG)
-            raise InvalidInput(f"Run {run.id} replays a log; begin that again: mulligan bench replay {replayed}")
+            raise InvalidInput(f"Run {run.id} replays a log; replay it again: mulligan bench replay {replayed}")
         no_stream(run)
         choice = choice_of(run.options)
         if (choice.strategy or "").startswith(OBJECT) and "strategy" not in self.objects:

@@ -38,7 +38,7 @@ def draft(folder: Path, file: Path) -> int:
     Raises `InvalidInput` if the file exists, or if there is no such lesson.
     """
     if file.exists():
-        raise InvalidInput(f"{file} exists already; choose another name.")
+        raise InvalidInput(f"{file} already exists; choose another name.")
     with Journal() as journal:
         bank_id = journal.bank_of(project_id(str(folder)))
         lessons = asyncio.run(_lessons(bank_id))

@@ -35,7 +35,7 @@ def fetch_benchmark(text: str, progress: Progress = silent) -> Sequence[Path]:
     config = load()
     name, benchmark, _ = open_benchmark(text, {}, Session(config, Models(config)).sandbox("auto"))
     if not benchmark.sources:
-        raise InvalidInput(f"{text} has nothing to fetch. {benchmark.where.rstrip('.')}.")
+        raise InvalidInput(f"{text} has nothing to download. {benchmark.where.rstrip('.')}.")
     return [fetch(source, cache() / name, progress) for source in benchmark.sources]
 
 
@@ -84,8 +84,8 @@ def _fetch(source: Source, target: Path, progress: Progress, seconds: float) -> 
         partial.unlink()
         if not began or again:  # a resumed file may have been damaged before: once more, from its beginning
             raise FetchError(
-                f"The file that came from {source.url} is not the pinned one and was removed: its sha256 begins "
-                f"{got[:12]}, the pinned one {source.sha256[:12]}. Nothing was put into {target.parent}."
+                f"The file from {source.url} is not the pinned one and was removed: its sha256 begins "
+                f"{got[:12]}, the pinned one {source.sha256[:12]}. Nothing was written to {target.parent}."
             )
 
 

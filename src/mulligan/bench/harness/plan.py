@@ -44,23 +44,23 @@ class BenchOptions(Course, Roles, Budget):
     """What the user chose for a benchmark run, as plain JSON: all that a resume needs but objects.
 
     Attributes:
-        method: One of the benchmark's bundles of roles: mulligan bench list.
-        strategy: Decides what the next try is shown, instead of the method's own: as in solve, or ./mine.py.
+        method: One of the benchmark's sets of roles; `mulligan bench list` lists them.
+        strategy: What the next try is shown, overriding the method: as in solve, or ./mine.py.
         model: PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.
         reflect_model: The model that reflects (default: --model).
         judge_model: The model that judges or writes tests (default: --model).
-        agent: An agent kept as files acts, instead of the method's actor.
-        data: The data: a file, or the folder that it is in.
-        restarts: The most episodes of a case; stops at the first solved one.
+        agent: An agent kept as files that acts instead of the method's actor.
+        data: The data: a file, or the folder that contains it.
+        restarts: Maximum number of episodes of a case; stops at the first solved one.
         samples: Run N episodes of each case, for pass@k.
         limit: Only the first N cases.
-        cases: Only this case; may be given again.
+        cases: Only this case. Repeatable.
         shuffle: Shuffle the cases by the seed, before --limit.
         parallel: Cases at once (default: 1).
-        reuse: Reuse answers that a model gave to the very same request, seed included; their tokens count again.
-        memory: Recall from the bank; online also teaches it.
+        reuse: Reuse a model's answers to exactly the same request, including the seed; their tokens count again.
+        memory: Recall from the bank; online also learns.
         agent_id: The agent whose bank --memory uses.
-        taught: An online bank learns from so many first cases. None: from all.
+        taught: The number of first cases that an online bank learns from. None: from all.
         sandbox: auto (default), strict, or a level that `mulligan doctor` names.
     """
 
@@ -94,11 +94,11 @@ class BenchOptions(Course, Roles, Budget):
         if self.memory not in (None, "online", "frozen"):
             raise InvalidInput(f"memory is online or frozen, not {self.memory!r}.")
         if self.agent_id and self.memory is None:
-            raise InvalidInput("agent_id names a bank, but memory is not set: set it to online or frozen.")
+            raise InvalidInput("agent_id names a bank, but memory is not set: set memory to online or frozen.")
         if self.memory == "online" and self.parallel > 1:
             raise InvalidInput(
-                "With an online bank what a case learns helps the next, so cases run in order and one at a time: "
-                "leave parallel at 1, or take a frozen bank."
+                "With an online bank, each case learns from those before it, so cases run in order, one at a time: "
+                "leave parallel at 1, or use a frozen bank."
             )
 
     @property

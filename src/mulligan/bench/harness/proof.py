@@ -159,7 +159,7 @@ def read_proof(file: Path) -> tuple[tuple[ProofTask, ...], Literal["", "worktree
         raise top.wrong("mode", f"mode is worktree or copy, not {mode!r}.")
     if not tables:
         raise InvalidInput(
-            f"{file} has no task: begin one with [[task]], then name, prompt and check; or let "
+            f"{file} has no task: start one with [[task]], then name, prompt and check; or let "
             "`mulligan bench prove --draft FILE` write some from the lessons of this project."
         )
     found = dict[str, ProofTask]()
@@ -167,7 +167,7 @@ def read_proof(file: Path) -> tuple[tuple[ProofTask, ...], Literal["", "worktree
     for table in tables:
         task = _task(table, banks)
         if task.name in found:
-            raise table.wrong("name", f"The task {task.name!r} is there already: {found[task.name].where}.")
+            raise table.wrong("name", f"The task {task.name!r} already exists: {found[task.name].where}.")
         found[task.name] = task
     return tuple(found.values()), mode
 
@@ -228,7 +228,7 @@ def check_banks(tasks: Sequence[ProofTask]) -> None:
         with closing(Reader(bank, wait=5.0)) as reader:
             if sum(reader.numbers()) == 0:
                 raise InvalidInput(
-                    f"The bank {bank} has no lessons that hooks could show, so there is nothing to prove. "
+                    f"The bank {bank} has no lessons for hooks to show, so there is nothing to prove. "
                     "`mulligan learn --since 30d` learns from old sessions of the project in this folder."
                 )
 
@@ -254,7 +254,7 @@ class Proof:
         try:
             given: dict[str, Any] = json.loads((into / PLAN).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise InvalidInput(f"{into} holds no proof: it has no {PLAN}.") from None
+            raise InvalidInput(f"{into} has no proof: {PLAN} is missing.") from None
         given["tasks"] = tuple(ProofTask(**task) for task in given["tasks"])
         return cls(Plan(**given), into, sandbox)
 
@@ -272,9 +272,9 @@ class Proof:
             raise InvalidInput("repeats and seconds must be above 0.")
         check_banks(plan.tasks)
         if inside := next((task for task in plan.tasks if into.is_relative_to(_top(task.folder))), None):
-            raise InvalidInput(f"{into} lies in the project of the task {inside.name!r}: choose another folder.")
+            raise InvalidInput(f"{into} is in the project of the task {inside.name!r}: choose another folder.")
         if (into / PLAN).exists():
-            raise InvalidInput(f"{into} holds a proof already. To go on with it: mulligan bench prove --resume {into}")
+            raise InvalidInput(f"{into} already has a proof. To continue it: mulligan bench prove --resume {into}")
         try:
             _freeze(store_file(), into)
             for task in plan.tasks:
@@ -315,8 +315,8 @@ class Proof:
             if not (hooked := hooked or row.hooked):
                 raise InvalidInput(
                     f"The agent called no hook of Mulligan's, so no lesson reaches it. {row.halted or 'It ended well'};"
-                    f" what it said: {self._output(run)}. Look with `mulligan hooks doctor` whether the hooks are "
-                    f"there for all projects of this user, then: mulligan bench prove --resume {self.into}"
+                    f" what it said: {self._output(run)}. Check with `mulligan hooks doctor` that the hooks are "
+                    f"installed for all projects of this user, then: mulligan bench prove --resume {self.into}"
                 )
             on_row(run, row)
 

@@ -65,7 +65,7 @@ class StreamChoice:
         names = [arm.name for arm in self.arms]
         for name in names:
             if names.count(name) > 1:
-                raise InvalidInput(f"The arm {name!r} is there twice: give each a name of its own.")
+                raise InvalidInput(f"The arm {name!r} appears twice: give each a name of its own.")
         if NONE not in names:
             raise InvalidInput(f"Gain is measured against an arm without memory: add {NONE!r} to the arms.")
 
@@ -267,9 +267,7 @@ class _Stream:
         id = f"s{secrets.token_hex(4)}"
         controls = {arm.control for arm in self.choice.arms}
         if "stale" in controls and self.first_phase == len(self.cases):
-            raise InvalidInput(
-                "The control 'stale' needs a change in the middle of the stream, and no case brings one."
-            )
+            raise InvalidInput("The control 'stale' needs a change in the middle of the stream, and no case has one.")
         if "unrelated" in controls:
             if self.choice.unrelated is None:
                 raise InvalidInput("The control 'unrelated' needs other tasks to learn from: name them.")

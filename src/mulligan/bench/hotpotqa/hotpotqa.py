@@ -64,7 +64,7 @@ class HotPotQA:
         for number, row in enumerate(_rows(file), 1):
             item = _Item.read(row, f"{file}, question {number}")
             if item.id in seen:
-                raise InvalidInput(f"{file}: the question {item.id!r} is there twice.")
+                raise InvalidInput(f"{file}: the question {item.id!r} appears twice.")
             seen.add(item.id)
             cases.append(Case(item.id, self._task(item), self._target(item, version)))
         return cases

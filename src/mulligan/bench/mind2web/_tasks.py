@@ -95,7 +95,7 @@ def _read(file: Path, changed: int, scores: Path | None) -> Mapping[str, WebTask
     for number, row in enumerate(cast(list[Any], rows), 1):
         task = _task(row, ranks, f"{file}, task {number}")
         if task.id in tasks:
-            raise InvalidInput(f"{file}: the task {task.id!r} is there twice.")
+            raise InvalidInput(f"{file}: the task {task.id!r} appears twice.")
         tasks[task.id] = task
     return tasks
 
@@ -152,7 +152,7 @@ def _text(row: Any, name: str, where: str) -> str:
 
 
 def tasks_of(files: Sequence[Path], scores: Path | None) -> Mapping[str, tuple[Path, WebTask]]:
-    """The tasks of several files, each with its file. Raises `InvalidInput`, also for a task that is there twice."""
+    """The tasks of several files, each with its file. Raises `InvalidInput`, also for a task that appears twice."""
     found = dict[str, tuple[Path, WebTask]]()
     for file in files:
         for id, task in read_tasks(file, scores).items():

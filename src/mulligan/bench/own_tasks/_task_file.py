@@ -63,7 +63,7 @@ class Table:
         """The one of these keys that the table has, or None. Raises `InvalidInput`, ending with `why`, for several."""
         there = self.has(*keys)
         if len(there) > 1:
-            raise self.wrong(there[1], f"{' and '.join(there[:2])} are both there: {why}.")
+            raise self.wrong(there[1], f"{' and '.join(there[:2])} are both given: {why}.")
         return there[0] if there else None
 
     def only(self, keys: Sequence[str]) -> None:
@@ -218,14 +218,14 @@ def read_tasks(file: Path, judge: Mapping[str, Json] | None = None) -> list[Entr
         top.text("name")
     if not tables:
         begin = '{"prompt": "…"}' if file.suffix == ".jsonl" else '[[task]], then prompt = "…"'
-        raise InvalidInput(f"{file} has no task: begin one with {begin}.")
+        raise InvalidInput(f"{file} has no task: start one with {begin}.")
     default = top.table("judge") if "judge" in top.values else Table(file, "the setting judge", judge or {}, {})
     default.only(JUDGE)
     found = dict[str, Entry]()
     for number, table in enumerate(tables, 1):
         entry = _Reader(table, default).entry(number)
         if entry.id in found:
-            raise table.wrong("id", f"The task {entry.id!r} is there already: {found[entry.id].where}.")
+            raise table.wrong("id", f"The task {entry.id!r} already exists: {found[entry.id].where}.")
         found[entry.id] = entry
     return list(found.values())
 
@@ -253,7 +253,7 @@ class _Reader:
             loop = Spec("exact_match", {**hidden["settings"], "oracle": True})
         if loop is None and hidden is None:
             raise InvalidInput(
-                f"{table.where()}: the task {id!r} does not say who judges: give it an answer, {', '.join(WAYS)}. "
+                f"{table.where()}: the task {id!r} has no judge: give it an answer, {', '.join(WAYS)}. "
                 "The evaluator model_judge lets the model judge itself; `fan-out --evaluator` judges all such tasks."
             )
         output = self._output(loop, hidden)
@@ -287,7 +287,7 @@ class _Reader:
         if key is None:
             for given in (self._table, self._default):
                 if "settings" in given.values:
-                    raise given.wrong("settings", "settings belong to an evaluator, but none is named beside them.")
+                    raise given.wrong("settings", "settings need an evaluator, and none is named with them.")
             return None
         spec = self._spec(table, key, kept=True)
         return spec if table is self._table else spec.with_settings(**self._settings(self._table, True))
@@ -305,7 +305,7 @@ class _Reader:
             key = table.one_of(*ANSWERS, *WAYS, why=why)
             if key is None:
                 raise InvalidInput(
-                    f"{table.where()}: hidden does not say who judges: give it one of {', '.join((*ANSWERS, *WAYS))}."
+                    f"{table.where()}: hidden has no judge: give it one of {', '.join((*ANSWERS, *WAYS))}."
                 )
         elif key is not None:
             table = Table(table.file, table.called, {key: table.values[key]}, table.lines)

@@ -75,7 +75,7 @@ def located(files: Sequence[Path]) -> Iterator[tuple[Path, int, Mapping[str, Any
             empty = False
             yield file, line, row
     if empty:
-        raise InvalidInput(f"{' and '.join(map(str, files))}: there is no row, so there is nothing to run.")
+        raise InvalidInput(f"{' and '.join(map(str, files))} has no rows, so there is nothing to run.")
 
 
 def head_of(file: Path, line: int, row: Mapping[str, Any], language: Language) -> tuple[str, str, str]:
@@ -98,7 +98,7 @@ def check_unique(files: Sequence[Path], ids: Sequence[str]) -> None:
     seen = set[str]()
     for id in ids:
         if id in seen:
-            raise InvalidInput(f"{' and '.join(map(str, files))}: the id {id!r} is there twice; ids must differ.")
+            raise InvalidInput(f"{' and '.join(map(str, files))}: the id {id!r} appears twice; ids must differ.")
         seen.add(id)
 
 

@@ -364,7 +364,7 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
     if changed := sorted(name for name in one.keys() & other.keys() if one[name] != other[name]):
         raise InvalidInput(f"{who}: they read different data ({', '.join(changed)}), so their cases are not the same.")
     if (one or other) and set(one.values()).isdisjoint(other.values()):
-        raise InvalidInput(f"{who}: they read different data, so no case is the same.")
+        raise InvalidInput(f"{who}: they read different data, so they have no case in common.")
     firsts, seconds = _verdict_of_each(a), _verdict_of_each(b)
     shared = [case for case in firsts if case in seconds]
     if not shared:
@@ -589,7 +589,7 @@ def make_report(recorded: Sequence[Recorded], *, every_pair: bool = False) -> Re
     """
     ids = [one.run.id for one in recorded]
     if len(set(ids)) < len(ids):
-        raise InvalidInput("A run is given twice: name each run once.")
+        raise InvalidInput("A run is named twice: name each run once.")
     runs = [RunReport(about(one.run, one.episodes.values()), figures(one), one) for one in recorded]
     pairs = [pair for pair in combinations(recorded, 2) if every_pair or pair[0] is recorded[0]]
     found = [compare(a, b) for a, b in pairs]

@@ -216,7 +216,7 @@ def read_shop(files: Mapping[str, str]) -> Shop:
     shop = _own(*ours[0]) if ours else _webshop(*lists[0], attributes, people)
     (name, _), *_ = (*lists, *ours)
     if (id := duplicate(goal.id for goal in shop.goals)) is not None:
-        raise InvalidInput(f"{name}: the goal {id!r} is there twice.")
+        raise InvalidInput(f"{name}: the goal {id!r} appears twice.")
     if not shop.goals:
         raise InvalidInput(
             f"{name} has no goal: put WebShop's items_human_ins.json into the folder of its products, and name that "
@@ -275,7 +275,7 @@ def _own(name: str, value: Any) -> Shop:
     top = _Row(name, value)
     products = tuple(_own_product(row) for row in top.rows("products"))
     if (id := duplicate(product.id for product in products)) is not None:
-        raise InvalidInput(f"{name}: the product {id!r} is there twice.")
+        raise InvalidInput(f"{name}: the product {id!r} appears twice.")
     by_id = {product.id: product for product in products}
     return Shop(products, tuple(_own_goal(row, by_id) for row in top.rows("goals")))
 

@@ -10,13 +10,13 @@ from mulligan.cli.examples import with_examples
 from mulligan.cli.groups import Group
 
 COMMANDS = {
-    "export": "Write the results of an ALFWorld RUN as the reference's files: one for each trial.",
-    "fetch": "Fetch the data of the benchmark NAME.",
+    "export": "Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try.",
+    "fetch": "Download the data of the benchmark NAME.",
     "list": "List the benchmarks, their cuts and methods, and whether their data is here.",
     "plan": "Say how many cases and samples show a difference.",
     "prove": "Compare a coding agent with this project's lessons and without.",
     "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",
-    "report": "Report the figures of one RUN or several, and compare each further run with the first.",
+    "report": "Report the figures of one or more runs, and compare each with the first.",
     "run": "Run the cases of the benchmark NAME, or of a file of tasks (mine.toml).",
     "runs": "List the benchmark runs, newest first.",
     "score": "Judge solutions made elsewhere by the hidden tests of the benchmark NAME.",
@@ -43,4 +43,4 @@ class LazyGroup(Group):
 
 @click.group(cls=LazyGroup)
 def bench() -> None:
-    """Benchmarks: cases with hidden targets, scored when the episode is over."""
+    """Run benchmarks: cases with hidden targets, scored when the episode ends."""

@@ -40,7 +40,7 @@ def listing(form: str) -> None:
 @click.argument("name")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
 def fetch(name: str, quiet: bool) -> None:
-    """Fetch the data of the benchmark NAME. An interrupted fetch resumes where it stopped."""
+    """Download the data of the benchmark NAME. An interrupted download continues where it stopped."""
     try:
         with Counting(quiet) as shown:
             files = fetch_benchmark(name, downloading(shown))

@@ -28,7 +28,7 @@ from mulligan.store import open_store
     "--start", type=click.IntRange(min=0), default=0, metavar="N", help="The number of the first file (default: 0)."
 )
 def command(run: str, folder: Path, start: int) -> None:
-    """Write the results of an ALFWorld RUN as the reference's files: one for each trial."""
+    """Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try."""
 
     async def work() -> Sequence[Sequence[EnvResult]]:
         config = load()

@@ -23,7 +23,9 @@ SAMPLES = (1, 2, 3, 5, 10)
     help="Number of arms; each is compared with the first.",
 )
 @click.option("--difference", type=float, metavar="D", help="The difference of two rates to show, such as 0.05.")
-@click.option("--cases", type=click.IntRange(2), metavar="N", help="Say what this number of cases can show.")
+@click.option(
+    "--cases", type=click.IntRange(2), metavar="N", help="Say which difference this number of cases can show."
+)
 @click.option("--rate", type=float, default=0.5, show_default=True, help="The rate of the first arm.")
 @click.option("--samples", type=click.IntRange(1), metavar="N", help="Episodes of each case in each arm.")
 @click.option(
@@ -45,14 +47,12 @@ def command(
 ) -> None:
     """Say how many cases and samples show a difference.
 
-    All arms take the same cases. Power 80 %, two-sided 5 %, shared out among the comparisons with the first arm.
+    All arms use the same cases. Power 80 %, two-sided 5 %, divided among the comparisons with the first arm.
     """
     if (difference is None) == (cases is None):
-        raise click.UsageError(
-            "Give --difference, to learn how many cases show it, or --cases, to learn what they show."
-        )
+        raise click.UsageError("Give --difference to see how many cases show it, or --cases to see what they show.")
     if not 0 < rate < 1 or not 0 <= correlation < 1:
-        raise InvalidInput("A rate lies between 0 and 1, and so does a correlation, which may be 0.")
+        raise InvalidInput("A rate must be between 0 and 1. A correlation may also be 0.")
     if difference is not None and not 0 < difference <= 1 - rate:
         raise InvalidInput(
             f"The difference must be more than 0 and at most {1 - rate:g}, what the rate {rate:g} leaves."

@@ -23,7 +23,11 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
 @click.command("replay")
 @click.argument("file")
 @click.option(
-    "--trials", "-n", type=int, metavar="N", help="The max_iters of the log (default: 5, or as its longest episode)."
+    "--trials",
+    "-n",
+    type=int,
+    metavar="N",
+    help="The max_iters of the log (default: 5, or the length of its longest episode).",
 )
 @click.option("--parallel", type=int, metavar="N", help="Episodes at once (default: one for each processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
@@ -35,7 +39,7 @@ def command(
 ) -> None:
     """Replay the published episodes in FILE, and show where the replay differs from the log.
 
-    Ends with 0 when all agree, 1 when some differ, 2 when FILE is not such a log.
+    Ends with 0 if everything agrees, 1 if something differs, 2 if FILE is not such a log.
     """
     many = os.cpu_count() or 1 if parallel is None else parallel
     try:

@@ -30,7 +30,7 @@ from mulligan.text.web_pages import html
 @click.option(
     "--gallery", metavar="PATH", help="Write each case that was not solved to a .md or .html file, or to a folder."
 )
-@click.option("--all", "every", is_flag=True, help="Put all cases into the gallery, solved ones too.")
+@click.option("--all", "every", is_flag=True, help="Put all cases into the gallery, including solved ones.")
 @click.option("--show-targets", is_flag=True, help="Show hidden targets in the gallery, and the texts of the scores.")
 def command(
     runs: tuple[str, ...],
@@ -42,7 +42,7 @@ def command(
     every: bool,
     show_targets: bool,
 ) -> None:
-    """Report the figures of one RUN or several, and compare each further run with the first."""
+    """Report the figures of one or more runs, and compare each with the first."""
     if (every or show_targets) and gallery is None:
         raise click.UsageError("--all and --show-targets need --gallery PATH.")
     if plot is not None:

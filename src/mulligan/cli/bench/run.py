@@ -22,10 +22,12 @@ from mulligan.store import open_store
 PAGES = ("split", "scores_pickle", "top_k", "prompt_template")
 """The options that stand for settings of the benchmark, by the names of the settings."""
 pages_options = together(
-    click.option("--split", metavar="NAME", help="Of Mind2Web: test_task (default), test_website or test_domain."),
-    click.option("--scores-pickle", metavar="FILE", help="Of Mind2Web: the scores of the candidates."),
-    click.option("--top-k", type=int, metavar="K", help="Of Mind2Web: the candidates of a step (default: 50)."),
-    click.option("--prompt-template", metavar="FILE", help="Of Mind2Web: your own messages with examples."),
+    click.option("--split", metavar="NAME", help="For Mind2Web: test_task (default), test_website or test_domain."),
+    click.option("--scores-pickle", metavar="FILE", help="For Mind2Web: the scores of the candidates."),
+    click.option(
+        "--top-k", type=int, metavar="K", help="For Mind2Web: the number of candidates in a step (default: 50)."
+    ),
+    click.option("--prompt-template", metavar="FILE", help="For Mind2Web: your own messages with examples."),
 )
 
 
@@ -59,7 +61,7 @@ def command(
     if resume is not None and (
         fixed := given_options(ctx, besides=("resume", "parallel", "on", "output_dir", "form", "quiet"))
     ):
-        raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or begin a new one.")
+        raise click.UsageError(f"A resumed run keeps its options: leave out {', '.join(fixed)}, or start a new one.")
     progress = Progress(quiet, form == "json")
     hooks = Hooks(on_case=progress.case, observers=(progress.saw,), notice=progress.notice)
 

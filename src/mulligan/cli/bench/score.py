@@ -25,7 +25,7 @@ from mulligan.cli.terminal import emit, say
     "--samples", required=True, metavar="FILE", help="A .jsonl or .jsonl.gz file of rows with task_id and completion."
 )
 @format_option("table", "json")
-@click.option("--data", metavar="PATH", help="The benchmark's data: a file, or the folder that it is in.")
+@click.option("--data", metavar="PATH", help="The benchmark's data: a file, or the folder that contains it.")
 @click.option("--parallel", type=int, metavar="N", help="Samples at once (default: one for each processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
 @click.option(

@@ -75,8 +75,8 @@ def command(
 ) -> None:
     """Run the cases of TASKS as a stream: the same for several arms, each with a growing memory.
 
-    TASKS is a benchmark or a file of tasks. The report says what each memory gained over none, what it cost, and how
-    sure that is.
+    TASKS is a benchmark or a file of tasks. The report says how much each memory gained over none, at what
+    cost, and how certain that is.
     """
     if (tasks is None) == (resume is None):
         raise click.UsageError("Name a benchmark or a file of tasks, or a stream to resume: --resume ID.")

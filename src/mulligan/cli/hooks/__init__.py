@@ -48,12 +48,12 @@ def journal_in_use() -> Generator[None]:
             raise
         busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
         do = "Try again later." if busy else "See that the folder can be written, or name another in MULLIGAN_HOME."
-        raise StoreError(f"What hooks note in {home_path()} cannot be used: {error}. {do}") from error
+        raise StoreError(f"The hooks' records in {home_path()} cannot be used: {error}. {do}") from error
 
 
 @click.group(cls=FolderGroup)
 def hooks() -> None:
-    """Coding agents learn: their hooks recall lessons when something fails, and learn from sessions.
+    """Install and inspect the hooks through which coding agents learn.
 
-    Begin with `mulligan hooks install`, which shows what it changes and asks, then `mulligan hooks doctor`.
+    Start with `mulligan hooks install`, which shows its changes and asks, then run `mulligan hooks doctor`.
     """

@@ -16,13 +16,13 @@ from mulligan.sessions.agents import NAMES, agent
 from mulligan.store import open_store
 
 
-@click.command("doctor", short_help="Try the hooks that are installed, and say what is wrong.")
+@click.command("doctor", short_help="Test the installed hooks, and say what is wrong.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 def command(agents: tuple[str, ...]) -> None:
-    """Try the hooks that are installed (default: of all agents), and say what prevents them from running.
+    """Test the installed hooks (default: of all agents), and say what prevents them from running.
 
-    Sends each hook a payload that its agent has sent, with a bank that knows one lesson, and says what the model would
-    read, and after how many milliseconds. Your own bank is not touched. Ends with 1 if something is wrong.
+    Sends each hook a recorded payload of its agent, with a bank of one lesson, and prints what the model would
+    read, and how many milliseconds it took. Your own bank is not touched. Ends with 1 if something is wrong.
     """
     folder, wrong = Path.cwd(), 0
     found = [

@@ -25,13 +25,13 @@ WAIT = 120.0
 """Seconds to wait for a process that learns."""
 
 
-@click.command("forget", short_help="Remove the notes on a session, and what only it taught.")
+@click.command("forget", short_help="Remove the records of a session, and the lessons that it alone taught.")
 @click.argument("session")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(session: str, yes: bool) -> None:
-    """Remove the notes on SESSION, and the lessons that only it taught. The beginning of its id is enough.
+    """Remove the records of SESSION, and the lessons that it alone taught. The beginning of its id is enough.
 
-    Nothing is learned from it again, unless you ask for it: `mulligan learn FILE --forgotten`. The agent's own
+    It is not learned from again, unless you run `mulligan learn FILE --forgotten`. The agent's own
     transcript stays. `mulligan hooks status --json` lists the ids.
     """
     with Journal() as journal:

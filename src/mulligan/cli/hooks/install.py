@@ -15,17 +15,17 @@ from mulligan.hooks.project import allow
 from mulligan.sessions.agents import NAMES, CodingAgent, Scope, agent
 
 
-@click.command(short_help="Put hooks into the settings of coding agents.")
+@click.command(short_help="Add hooks to the settings of coding agents.")
 @click.argument("agents", nargs=-1, metavar=f"[{'|'.join(NAMES)}]...", type=click.Choice(NAMES))
 @click.option("--user", is_flag=True, help="For all your projects. This is the default.")
 @click.option("--project", is_flag=True, help="Only for the project in this folder, in local settings.")
-@click.option("--shared", is_flag=True, help="With --project: in the settings that are shared in the repository.")
+@click.option("--shared", is_flag=True, help="With --project: in the settings that the repository shares.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @click.option(
-    "--trust", is_flag=True, help="Codex: trust the hooks without your review in Codex (with --yes: unasked)."
+    "--trust", is_flag=True, help="Codex: trust the hooks without a review in Codex (with --yes: without asking)."
 )
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
-    """Put hooks into the settings of coding agents (default: all that are here), after asking.
+    """Add hooks to the settings of coding agents (default: all installed ones), after asking.
 
     Says which files change, and shows how if you answer d, or if the output goes to a file. Existing settings are kept.
     Hooks of an older Mulligan are replaced. `mulligan hooks uninstall` restores each file.
@@ -90,7 +90,7 @@ def _agrees(changes: Sequence[install.Change], agents: tuple[str, ...]) -> bool:
             raise
         again = " ".join(["mulligan hooks install", *agents, "--yes"])
         raise InvalidInput(
-            f"Nothing was written: there is no terminal to ask at. To write without asking: {again}"
+            f"Nothing was written: there is no terminal to ask on. To write without asking: {again}"
         ) from None
 
 

@@ -14,7 +14,7 @@ from mulligan.hooks.project import PREFIX, allow, project_id
 from mulligan.hooks.recall import Reader
 
 
-@click.command("rebind", short_help="Let this project use another bank.")
+@click.command("rebind", short_help="Make this project use another bank.")
 @click.argument("bank", required=False)
 @click.option(
     "--folder",
@@ -24,10 +24,10 @@ from mulligan.hooks.recall import Reader
     help="A folder of the project (default: the working folder).",
 )
 def command(bank: str | None, folder: str) -> None:
-    """Let this project use the bank of the agent BANK, such as that of the project under its old address.
+    """Make this project use the bank of the agent BANK, such as the one under the project's old address.
 
     Without BANK, the project uses its own bank again, and the folder may use that bank, which other folders of the same
-    repository have filled. The lessons of the other bank stay where they are.
+    repository have filled. The other bank keeps its lessons.
     """
     there = Path(folder).absolute()
     if not bank:

@@ -14,9 +14,9 @@ from mulligan.sessions.agents import NAMES, agent
 
 @click.command(short_help="Remove the hooks, and restore each file.")
 @click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
-@click.option("--user", is_flag=True, help="Only those for all your projects.")
-@click.option("--project", is_flag=True, help="Only those in the local settings of this folder's project.")
-@click.option("--shared", is_flag=True, help="With --project: those shared in the repository.")
+@click.option("--user", is_flag=True, help="Only the hooks for all your projects.")
+@click.option("--project", is_flag=True, help="Only the hooks in the local settings of this folder's project.")
+@click.option("--shared", is_flag=True, help="With --project: the hooks that the repository shares.")
 @click.option("--yes", is_flag=True, help="Write without asking.")
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool) -> None:
     """Remove the hooks, and restore each file.

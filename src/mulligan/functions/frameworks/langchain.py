@@ -99,7 +99,7 @@ def _with(given: Any, notes: str) -> Any:
     if messages is not None:
         at = next((n for n in reversed(range(len(messages))) if _said(messages[n])[0] == "user"), None)
         if at is None:
-            raise InvalidInput("The input has no message of a user that notes could stand behind.")
+            raise InvalidInput("The input has no user message to append the notes to.")
         messages = [*messages[:at], _longer(messages[at], notes), *messages[at + 1 :]]
         return {**given, "messages": messages} if isinstance(given, Mapping) else messages
     if isinstance(given, Mapping):
@@ -107,8 +107,8 @@ def _with(given: Any, notes: str) -> Any:
         if len(texts) == 1:
             return {**given, texts[0]: f"{given[texts[0]]}\n\n{notes}"}
         raise InvalidInput(
-            f"The input has {len(texts)} texts, so it is unclear which one notes stand behind. Decorate a function "
-            "that puts them where they belong: mulligan.retry."
+            f"The input has {len(texts)} texts, so it is unclear where to append the notes. Decorate a function that "
+            "places them: mulligan.retry."
         )
     return f"{given}\n\n{notes}"
 

@@ -139,7 +139,7 @@ async def _commit(bank: Bank, learned: Learned, given: _Arguments) -> Learned:
     if learned.question is None or given.lessons is None:
         return learned
     if learned.success is None and "verdict" not in given.lessons:
-        raise BadAnswer("Whether the task succeeded has to be said first: give success_signal, true or false.")
+        raise BadAnswer("First say whether the task succeeded: give success_signal, true or false.")
     return await bank.commit(str(learned.work), given.lessons)
 
 

@@ -48,9 +48,11 @@ async def _trajectory(bank: Bank, arguments: Mapping[str, Json]) -> Episode:
     """The submitted trajectory with its outcome, and the recall that it was given lessons by."""
     given, signal, score = (arguments.get(name) for name in ("trajectory", "success_signal", "score"))
     if given is None:
-        raise InvalidInput("trajectory is missing: the list of the steps that were taken, or a text that tells them.")
+        raise InvalidInput(
+            "trajectory is missing: the list of the steps that were taken, or a text that describes them."
+        )
     if signal is not None and not isinstance(signal, bool):
-        raise InvalidInput(f"success_signal must be true, false, or left out where nobody knows, not {signal!r:.80}.")
+        raise InvalidInput(f"success_signal must be true, false, or left out if unknown, not {signal!r:.80}.")
     if score is not None and (isinstance(score, bool) or not isinstance(score, int | float) or not _finite(score)):
         raise InvalidInput(f"score must be a number, higher is better, not {score!r:.80}.")
     if isinstance(given, str):

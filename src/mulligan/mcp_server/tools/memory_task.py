@@ -99,7 +99,7 @@ async def find_task(call: Call, task: str, agent: str | None) -> tuple[Bank, str
     """
     try:
         if not task.startswith(PREFIX):
-            raise NotFound("No task has an id like this.")
+            raise NotFound("No task has such an id.")
         queued = await call.service.store.memory.queue.look(agent, task.removeprefix(PREFIX))
         if queued.kind != "extract":
             raise NotFound("The work is not an extraction.")

@@ -73,7 +73,7 @@ def parse(arguments: Mapping[str, Json] | None) -> StepRequest:
     task = arguments.get("actorInputText")
     episode, reset = _episode_id(arguments.get("episodeId")), bool(_boolean(arguments, "reset"))
     if reset and episode is not None:
-        raise InvalidInput("'reset' begins a new episode: leave 'episodeId' out, or go on with it without 'reset'.")
+        raise InvalidInput("'reset' starts a new episode: leave 'episodeId' out, or continue it without 'reset'.")
     learn = bool(_boolean(arguments, "learn"))
     recall = arguments.get("retrievalId")
     if recall is not None and not isinstance(recall, str):
@@ -266,7 +266,7 @@ async def _in_episode(request: StepRequest, episode: str, agent: str | None, cal
     """A call with an episodeId."""
     try:
         if len(episode) > MAX_ID or not episode.isascii():
-            raise NotFound("No id is like this.")
+            raise NotFound("No episode has such an id.")
         taken = await call.service.client_led.take(episode, request.step, agent)
     except NotFound:
         raise InvalidInput(

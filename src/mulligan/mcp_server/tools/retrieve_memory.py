@@ -47,7 +47,7 @@ def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
 def query_of(given: Json) -> str:
     """The text of a task. Raises `InvalidInput`."""
     if not isinstance(given, str) or not given.strip():
-        raise InvalidInput("query must be a text that says what the task is.")
+        raise InvalidInput("query must be a text that describes the task.")
     if len(given) > MAX_QUERY:
         raise InvalidInput(f"query has {len(given):,} characters; at most {MAX_QUERY:,} are taken. Shorten it.")
     return given

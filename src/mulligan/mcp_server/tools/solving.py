@@ -60,7 +60,7 @@ def parse(arguments: Mapping[str, Json], call: Call) -> SolveRequest:
         if name in given and not (isinstance(given[name], str) and given[name].strip()):
             raise InvalidInput(f"{name!r} must be a string that is not empty.")
     if "task" not in given:
-        raise InvalidInput("'task' is missing: say what is to be done.")
+        raise InvalidInput("'task' is missing: describe what to do.")
     trials, remember = given.get("trials"), given.get("remember", False)
     if isinstance(trials, float) and trials.is_integer():
         trials = int(trials)

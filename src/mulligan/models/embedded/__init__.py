@@ -114,11 +114,11 @@ class EmbeddedModel:
         except ValueError as error:
             raise InvalidInput(f"llama.cpp cannot process this question: {error}") from error
         if abandoned.is_set():
-            raise ModelError("The question was abandoned.")
+            raise ModelError("The question was cancelled.")
         if reply.error:
             raise ModelError(self._explained(reply.error))
         if not reply.finish:
-            raise ModelError(f"{self._label} broke off in the middle of its answer. MULLIGAN_DEBUG=1 shows why.")
+            raise ModelError(f"{self._label} stopped in the middle of its answer. MULLIGAN_DEBUG=1 shows why.")
         return reply
 
     def _explained(self, error: Json) -> str:
@@ -169,7 +169,7 @@ def pull_unless_abandoned(name: str, progress: bool | Progress, abandoned: Event
 
     def tell(line: str, done: int, total: int) -> None:
         if abandoned.is_set():
-            raise ModelError("The pull was abandoned; what came is kept.")
+            raise ModelError("The download was cancelled; the part so far is kept.")
         report(line, done, total)
 
     pull(name, tell, known=known)

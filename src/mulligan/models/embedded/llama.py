@@ -97,8 +97,8 @@ def _start(load: Load) -> Server:
         return cast(Server, xllamacpp.Server(params))
     except RuntimeError as error:
         raise ModelError(
-            f"llama.cpp could not load {load.path} with a context of {load.context} tokens. Is it a whole GGUF file "
-            "of a kind that this version knows, and is there memory for it? MULLIGAN_DEBUG=1 shows what it says."
+            f"llama.cpp could not load {load.path} with a context of {load.context} tokens. Is the file complete, "
+            "does this version support its kind, and is there enough memory? MULLIGAN_DEBUG=1 shows its messages."
         ) from error
 
 

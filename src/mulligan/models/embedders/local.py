@@ -89,7 +89,7 @@ class _Reader:
         found: Any = np.empty((len(texts), LocalEmbedder.dim), np.float32)
         for batch in batches([len(pieces) for pieces in cut]):
             if abandoned.is_set():
-                raise ModelError("The embedding was abandoned.")
+                raise ModelError("The embedding was cancelled.")
             longest = len(cut[batch[-1]])
             pieces, mask = np.zeros((2, len(batch), longest), np.int32)
             for row, number in enumerate(batch):

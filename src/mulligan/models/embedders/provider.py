@@ -88,7 +88,7 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
         except (ValueError, TypeError):
             found = np.empty(0)
         if found.ndim != 2 or len(found) != wanted or not np.isfinite(found).all():
-            raise ModelError(f"{self._where} was asked for {wanted} vectors and returned something else.")
+            raise ModelError(f"{self._where} returned something other than {wanted} vectors.")
         if found.shape[1] != (self.dim or found.shape[1]):
             raise ModelError(
                 f"{self._where} gave {found.shape[1]} dimensions, not {self.dim}: "

@@ -129,7 +129,7 @@ def pull(
             if not is_whole(target, weights):
                 Pull(weights, target, progress, installer).run()
     except OSError as error:
-        raise ModelError(f"{name} could not be written to {target.parent}: {error}. Pull again to go on.") from error
+        raise ModelError(f"{name} could not be written to {target.parent}: {error}. Pull again to continue.") from error
     return target
 
 
@@ -192,7 +192,8 @@ class Pull:
         free = shutil.disk_usage(self.target.parent).free
         if free < need:
             raise ModelError(
-                f"{self.weights.name} needs {megabytes(need)} of disk while it is pulled and {self.target.parent} has "
+                f"{self.weights.name} needs {megabytes(need)} of disk space during the download, and "
+                f"{self.target.parent} has "
                 f"{megabytes(free)} free. Make room, or set MULLIGAN_MODELS to a folder on another disk."
             )
 

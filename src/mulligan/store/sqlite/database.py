@@ -561,8 +561,8 @@ class _OpenFile:
     def _lose(self, why: str) -> None:
         self._lost = self._lost or why
         raise RecordLost(
-            f"{self._path}: {self._lost}, so what was stored there since this process opened it may be lost. Put the "
-            "file back if you have it, and start again whatever uses it."
+            f"{self._path}: {self._lost}, so what was stored there since this process opened it may be lost. Restore "
+            "the file if you have it, and restart the programs that use it."
         )
 
     def _log_free(self, log: Identity | None, index: Identity | None) -> bool:

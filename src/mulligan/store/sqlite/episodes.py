@@ -36,7 +36,7 @@ def insert(db: Connection, episode: Episode, record: str, files: Mapping[str, st
         (episode.id, episode.run, SCHEMA, record, agent_column(episode)),
     )
     if not added.rowcount:
-        raise StoreError(f"An episode {episode.id!r} exists already: each id is used once.")
+        raise StoreError(f"An episode {episode.id!r} already exists; an id can be used only once.")
     n = row(db, episode.id)
     keep(db, n, images)
     for name, text in files.items():
@@ -213,7 +213,7 @@ def resolve(db: Connection, prefix: str) -> Sequence[str]:
     runs = list(dict.fromkeys(run or id for id, run in found))
     if len(runs) > 1:
         more = f" and {len(runs) - 5} more" if len(runs) > 5 else ""
-        raise NotFound(f"{prefix!r} begins several runs: {', '.join(runs[:5])}{more}. Give more of the id.")
+        raise NotFound(f"{prefix!r} matches several runs: {', '.join(runs[:5])}{more}. Give more of the id.")
     return tuple(id for id, _ in found)
 
 

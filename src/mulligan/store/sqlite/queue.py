@@ -81,8 +81,8 @@ class SqliteQueue:
                 pending = "agent = ? AND status IN ('queued', 'running') AND status <> 'done'"
                 if db.execute(f"SELECT count(*) FROM work WHERE {pending}", (agent,)).fetchone()[0] >= self.capacity:
                     raise StoreError(
-                        f"The queue of agent {agent_id!r} is full: {self.capacity} pieces of work are pending. "
-                        "Finish them first: mulligan memory work."
+                        f"The queue of agent {agent_id!r} is full: {self.capacity} jobs are pending. Run them first: "
+                        "mulligan memory work."
                     )
                 status, holder, until = "waiting" if waiting else "queued", "", 0.0
                 (n,) = db.execute(
@@ -112,7 +112,7 @@ class SqliteQueue:
             if status == "running" and not _gone(self._db.watch, n, holder, until, CLAIM_SECONDS):
                 raise _busy(id, holder)
             if status in ("done", "failed"):
-                raise StoreError(f"Work {id} is {status}: nothing is left of it to do.")
+                raise StoreError(f"Work {id} is {status}: there is nothing left to do.")
             release(db, n, "waiting" if waiting else "queued", borrowed=waiting, due=0)
 
         await self._db.write(work, agent=agent_id)
@@ -214,7 +214,7 @@ def settle(db: Connection, agent: int | None, claim: Claim | None, result: Json)
         return
     n = held(db, claim)
     if agent is not None and db.execute("SELECT agent FROM work WHERE n = ?", (n,)).fetchone()[0] != agent:
-        raise LeaseLost(f"Work {claim.id} is another agent's: it cannot be settled by a write to this one.")
+        raise LeaseLost(f"Work {claim.id} belongs to another agent and cannot be finished here.")
     release(db, n, "done", finished=time.time(), result=_text(result, f"The result of work {claim.id}"))
     db.execute("DELETE FROM payloads WHERE n = ?", (n,))
     followed(db, n)

@@ -63,7 +63,7 @@ def expands(script: Path) -> bool:
         return False
     for statement in statements(script):
         if not _ADDS.match(statement):
-            raise ValueError(f"{script.name} says that it expands, and does more: {statement}")
+            raise ValueError(f"{script.name} claims to only expand, but does more: {statement}")
     return True
 
 

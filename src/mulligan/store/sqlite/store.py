@@ -43,7 +43,7 @@ class SqliteBenches:
 
         def work(db: Connection) -> None:
             if not db.execute(insert, row).rowcount:
-                raise StoreError(f"A run {run.id!r} exists already: each id is used once.")
+                raise StoreError(f"A run {run.id!r} already exists; an id can be used only once.")
 
         await self._db.write(work, alone=_bench(run.id))
 
@@ -56,7 +56,7 @@ class SqliteBenches:
                 raise NotFound(f"No benchmark run begins with {prefix!r}. To list them: mulligan bench runs")
             if len(found) > 1:
                 ids = ", ".join(id for id, _, _ in found[:5])
-                raise NotFound(f"{prefix!r} begins several benchmark runs: {ids}. Give more of the id.")
+                raise NotFound(f"{prefix!r} matches several benchmark runs: {ids}. Give more of the id.")
             return _run(found[0])
 
         return await self._db.read(work)

@@ -117,7 +117,7 @@ async def plot(request: Request) -> Response:
     counted = {one.id: one.tally for one in await bank.worth(of=[found.id])}
     drawn = intervals(_bars(counted, found))
     if not drawn.bars:
-        raise NotFound(f"What lesson {found.id} is worth is not measured, so there is no figure of it.")
+        raise NotFound(f"What lesson {found.id} is worth is not measured, so there is no chart of it.")
     svg = environment().get_template("intervals.svg").render(plot=drawn, title=f"What lesson {found.id} is worth")
     return Response(svg, media_type="image/svg+xml")
 
@@ -205,7 +205,9 @@ async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> str:
         past = [one.lesson for one in await bank.history(before.id) if one.lesson is not None]
         read = next((one for one in reversed(past) if version_of(one) == form["version"]), None)
         if read is None:
-            raise LessonChanged(f"Lesson {before.id} is not as this form was made from. Open it again, and edit that.")
+            raise LessonChanged(
+                f"Lesson {before.id} has changed since this form was opened. Open it again, and edit that."
+            )
         before = read
     given = {name: text_of(form, name) for name in TEXTS if name in form}
     changes: dict[str, Any] = {

@@ -374,7 +374,9 @@ class Rule:
         except ValueError:
             limit = math.nan
         if not found or not math.isfinite(limit):
-            raise InvalidInput(f"{text!r} names no evaluation. Write correctness, or correctness>=0.8, for example.")
+            raise InvalidInput(
+                f"{text!r} does not name an evaluation. Write correctness, or correctness>=0.8, for example."
+            )
         return cls(found["name"], found["sign"] or "", limit)
 
     def passes(self, one: Evaluation) -> bool | None:

@@ -220,7 +220,9 @@ def _plain(opened: IO[bytes], name: str) -> IO[bytes]:
     """What is in the file once it is unpacked."""
     head = cast(Any, opened).peek(4)[:4] if hasattr(opened, "peek") else b""
     if head.startswith(_ZSTD):
-        raise InvalidInput(f"{name} is packed with zstd, which is not read here. Unpack it first: zstd -d {name}")
+        raise InvalidInput(
+            f"{name} is compressed with zstd, which cannot be read here. Decompress it first: zstd -d {name}"
+        )
     return cast(IO[bytes], gzip.open(opened)) if head.startswith(_GZIP) else opened
 
 
@@ -400,11 +402,11 @@ def _value(value: Json, at: str) -> Json:
             if key == "kvlistValue":
                 pairs = [_table(each, at) for each in _list(_table(one, at), "values", at)]
                 return {_text(pair, "key", at): _value(pair.get("value"), at) for pair in pairs}
-            raise InvalidInput(f"{at}: {key!r:.40} with {one!r:.40} is no value of OTLP.")
+            raise InvalidInput(f"{at}: {key!r:.40} with {one!r:.40} is not a value of OTLP.")
     except InvalidInput:
         raise
     except (ValueError, OverflowError):
-        raise InvalidInput(f"{at}: {table!s:.60} is no number.") from None
+        raise InvalidInput(f"{at}: {table!s:.60} is not a number.") from None
     except RecursionError:
         raise InvalidInput(f"{at}: it is nested too deeply.") from None
     return None

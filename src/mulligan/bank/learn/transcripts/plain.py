@@ -38,7 +38,7 @@ class Plain:
         starts = _speakers(lines)
         if not starts:
             raise InvalidInput(
-                f"{name}: no line begins with who speaks. Begin each turn with User:, Assistant: or Tool: at the "
+                f"{name}: no line names a speaker. Begin each turn with User:, Assistant: or Tool: at the "
                 "beginning of a line."
             )
         turns = [Turn("system", "\n".join(lines[: min(starts)]).strip())]

@@ -40,7 +40,7 @@ class Mind2Web:
 
     async def step(self, action: str) -> Step:
         if self._walk is None:
-            raise RuntimeError("reset comes before the first step")
+            raise RuntimeError("call reset before the first step")
         if self._walk.question:
             self._walk.answer(action)
         observation = self._walk.question or OVER

@@ -176,7 +176,7 @@ class Database:
         return f"Right, with {queries}." if right else f"Wrong: expected {expected:g}, got {given}."
 
     def _result(self, sql: str) -> str:
-        assert self._connection is not None, "reset comes before the first step"
+        assert self._connection is not None, "call reset before the first step"
         self._queries += 1
         ticks = iter(range(_WORK // 1000))
         self._connection.set_progress_handler(lambda: next(ticks, None) is None, 1000)

@@ -76,7 +76,7 @@ class WebShop:
     @property
     def _shop(self) -> OpenShop:
         if self._opened is None:
-            raise RuntimeError("reset comes before the first step")
+            raise RuntimeError("call reset before the first step")
         return self._opened
 
     @property

@@ -168,7 +168,7 @@ def as_added(agent_id: str, entry: Addition) -> tuple[Addition, str]:
         raise StoreError("A lesson without an id cannot be stored: give it one.")
     vectors: Mapping[Part, bytes] = {} if lesson.state == "superseded" else entry.vectors
     if vectors and not lesson.embedder:
-        raise StoreError(f"Lesson {lesson.id} comes with vectors: name their embedder.")
+        raise StoreError(f"Lesson {lesson.id} has vectors: name their embedder.")
     lesson = replace(lesson, embedder=lesson.embedder if vectors else None)
     return replace(entry, lesson=lesson, vectors=vectors), encoded(lesson, f"Lesson {lesson.id}")
 
@@ -178,7 +178,7 @@ def insert(db: Connection, agent: int, entry: Addition, text: str, detail: Json 
     lesson = entry.lesson
     n = add_row(db, lesson, agent, 0, n=None, fingerprint=entry.fingerprint, terms=entry.terms)
     if n is None:
-        raise StoreError(f"A lesson {lesson.id!r} exists already: each id is used once.")
+        raise StoreError(f"A lesson {lesson.id!r} already exists; an id can be used only once.")
     set_row(db, n, version=append(db, agent, n, "added", text, detail))
     if entry.keys:
         set_keys(db, n, entry.keys)
@@ -353,7 +353,7 @@ def resolve(db: Connection, agent: int | None, prefix: str) -> str:
     if prefix in ids or len(ids) == 1:
         return ids[0]
     more = ", ..." if len(ids) > 5 else ""
-    raise AmbiguousId(f"{prefix!r} begins several lessons: {', '.join(ids[:5])}{more}. Give more of the id.")
+    raise AmbiguousId(f"{prefix!r} matches several lessons: {', '.join(ids[:5])}{more}. Give more of the id.")
 
 
 _PLAIN = re.compile(r"[ !#-\[\]-~]+")

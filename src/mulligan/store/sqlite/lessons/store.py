@@ -342,7 +342,7 @@ def _check_unchanged(db: Connection, agent: int | None, before: Sequence[Lesson]
     """Raises `LessonChanged` unless each of these lessons is as it was read."""
     for lesson in before:
         if _uncounted(rows.read(db, rows.number(db, agent, lesson.id))) != _uncounted(lesson):
-            raise LessonChanged(f"Lesson {lesson.id} was changed meanwhile. Look at it, and try again.")
+            raise LessonChanged(f"Lesson {lesson.id} was changed in the meantime. Look at it, and try again.")
 
 
 def _uncounted(lesson: Lesson) -> Lesson:
@@ -391,11 +391,11 @@ def _unmerge(db: Connection, agent: int | None, id: str, by: Mapping[str, str]) 
     if merged.state == "quarantined":
         raise StoreError(
             f"Lesson {id} is quarantined, so the lessons that it was merged from are active: there is nothing to bring "
-            "back. Release it, and it takes their place; purge it to be rid of it."
+            "back. Release it, and it replaces them; or purge it."
         )
     ids = rows.reactivate_parents(db, agent, id, by)
     if not ids:
-        raise StoreError(f"Lesson {id} is not a merged lesson, or its merge was undone already.")
+        raise StoreError(f"Lesson {id} is not a merged lesson, or its merge was already undone.")
     rows.update(db, agent, n, replace(merged, state="retired"), "unmerged", {"parents": list(ids), **by})
     return ids
 
