@@ -52,9 +52,8 @@ COMMANDS = {
 """The commands, each a file of this folder with a click command of the same name (ask_graph for ask-graph). The first
 line of its help is repeated here, so that `mulligan --help` imports none of them."""
 
-_FILES = {"init": "scaffold", "add": "scaffold", "help": "main", "memory": "memory_review"}
-"""The files of commands that are not in one of their own name; memory_review adds to the group
-`memory`."""
+_FILES = {"init": "scaffold", "add": "scaffold", "help": "main"}
+"""The files of commands that are not in one of their own name."""
 
 
 class LazyGroup(Group):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
 
@@ -22,6 +23,7 @@ from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.examples import with_examples
 from mulligan.cli.groups import Group
 from mulligan.cli.memory_banks import (
     EVERY,
@@ -116,11 +118,20 @@ _kind = click.option("--kind", metavar="KIND", help=annotations_of(Selection)["k
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+_IN_REVIEW = ("audit", "export", "rate", "review")
+"""The commands of `memory_review`, which loads what coding agents' sessions need: it is imported for them alone."""
+
+
 class _MemoryGroup(Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*self.commands, *_IN_REVIEW})
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in REMOVED["command of mulligan memory"]:
-            raise UnknownName("command of mulligan memory", cmd_name, self.commands)
-        return super().get_command(ctx, cmd_name)
+            raise UnknownName("command of mulligan memory", cmd_name, self.list_commands(ctx))
+        if cmd_name in _IN_REVIEW:
+            import_module("mulligan.cli.memory_review")  # adds its commands to this group
+        return with_examples(super().get_command(ctx, cmd_name), f"memory {cmd_name}")
 
 
 @click.group(cls=_MemoryGroup)

@@ -49,8 +49,6 @@ from mulligan.hooks.recall import DENY, store_file
 from mulligan.sessions.pairs import TAG
 from mulligan.store import open_store
 
-__all__ = ["memory"]
-
 T = TypeVar("T")
 
 
