@@ -70,3 +70,9 @@ def test_an_agent_file_may_say_tries_and_judge(tmp_path: Path) -> None:
     assert not problems
     assert agent is not None
     assert (agent.limits, agent.evaluate) == ({"trials": 2}, {"evaluator": "human"})
+
+
+def test_the_signature_of_run_benchmark_shows_each_option() -> None:
+    shown = inspect.signature(mulligan.run_benchmark).parameters
+    assert {it.name for it in options_in(BenchOptions)} <= set(shown)
+    assert (shown["parallel"].default, shown["model"].annotation) == (1, "str | Model | None")

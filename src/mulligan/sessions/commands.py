@@ -77,20 +77,20 @@ def plain(command: str) -> str:
 def chained(command: str) -> list[str]:
     """The commands, plain, that have worked where a line of them does: those joined by `&&`. Of one before a pipe the
     line does not say it, one after a later `cd` is another folder's; a line with other joints says nothing of any."""
-    found, start, piped = list[str](), 0, False
-    for end in (token for token in _TOKEN.finditer(command[:_LONGEST]) if token["end"]):
-        if end["end"] == "&&":
-            one = command[start : end.start()].strip()
-            if found and re.match(r"(?:cd|pushd)\b", one):
-                return found
-            found += [] if piped else [plain(one)]
-            start, piped = end.end(), False
-        elif end["end"] == "|":
-            piped = True
-        else:
-            return []
-    last = command[start:_LONGEST].strip()
-    return [*found, *([] if piped or (found and re.match(r"(?:cd|pushd)\b", last)) else [plain(last)])]
+    text = command[:_LONGEST]
+    joints = [token for token in _TOKEN.finditer(text) if token["end"]]
+    if any(joint["end"] not in ("&&", "|") for joint in joints):
+        return []
+    edges = [0, *(at for joint in joints if joint["end"] == "&&" for at in joint.span()), len(text)]
+    pipes = [joint.start() for joint in joints if joint["end"] == "|"]
+    found: list[str] = []
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        one = text[start:end].strip()
+        if start and re.match(r"(?:cd|pushd)\b", one):
+            break
+        if not any(start < pipe < end for pipe in pipes):
+            found.append(plain(one))
+    return found
 
 
 def variables(command: str) -> list[str]:

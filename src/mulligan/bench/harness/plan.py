@@ -40,8 +40,8 @@ SETTING = "setting "
 
 
 @options
-class BenchOptions(Course, Roles, Budget):
-    """What the user chose for a benchmark run, as plain JSON: all that a resume needs but objects.
+class CaseOptions(Course, Roles, Budget):
+    """Which cases of a benchmark are worked on, and how.
 
     Attributes:
         method: One of the benchmark's sets of roles; `mulligan bench list` lists them.
@@ -66,10 +66,6 @@ class BenchOptions(Course, Roles, Budget):
 
     benchmark: str = place(kw_only=False)
     method: str | None = option("NAME", default=None)
-    strategy: str | None = option("NAME", "-s", default=None)
-    model: str | None = option("MODEL", "-m", default=None)
-    reflect_model: str | None = option("MODEL", default=None)
-    judge_model: str | None = option("MODEL", default=None)
     agent: str | None = option("NAME", default=None)
     data: str | os.PathLike[str] | None = option("PATH", "--data", "--data-root", default=None)
     restarts: int = option("K", default=1, least=1)
@@ -100,6 +96,16 @@ class BenchOptions(Course, Roles, Budget):
                 "With an online bank, each case learns from those before it, so cases run in order, one at a time: "
                 "leave parallel at 1, or use a frozen bank."
             )
+
+
+@options
+class BenchOptions(CaseOptions):
+    """What the user chose for a benchmark run, as plain JSON: all that a resume needs but objects."""
+
+    strategy: str | None = option("NAME", "-s", default=None)
+    model: str | None = option("MODEL", "-m", default=None)
+    reflect_model: str | None = option("MODEL", default=None)
+    judge_model: str | None = option("MODEL", default=None)
 
     @property
     def episodes(self) -> int:

@@ -13,10 +13,11 @@ from typing import Any
 from mulligan.app.compose import object_name
 from mulligan.app.config import Config, load
 from mulligan.app.model_roles import Models
+from mulligan.app.options import fields, options, taken_by
 from mulligan.app.runner import log
 from mulligan.bench.fanout.cluster import on_ray
 from mulligan.bench.harness.cases import Cases, Hooks, Opener, Workers
-from mulligan.bench.harness.plan import BenchOptions, BenchPlan, choice_json
+from mulligan.bench.harness.plan import BenchOptions, BenchPlan, CaseOptions, choice_json
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Bank, Model, Store, Strategy
@@ -31,33 +32,34 @@ class Finished:
     results: Sequence[CaseResult]
 
 
-async def run_benchmark(
-    benchmark: str,
-    *,
-    model: str | Model | None = None,
-    strategy: str | Strategy | type[Strategy] | None = None,
-    store: Store | None = None,
-    bank: Bank | None = None,
-    hooks: Hooks = Hooks(),
-    on: str | None = None,
-    **options: Any,
-) -> Finished:
-    """Run the cases of a benchmark and score each by its hidden target once its episode is over.
+@options
+class RunBenchmarkOptions(CaseOptions):
+    """The options of `mulligan.run_benchmark`.
 
-    One failing case never ends the run. `resume_benchmark` resumes a run that was cancelled or killed.
-
-    Args:
-        benchmark: a name (`mulligan bench list`), `name:argument`, or a file of tasks.
-        model: a name or an object.
-        strategy: a name, an object, or a class that is instantiated afresh for each episode. None: the method's own.
-        store: used instead of the configured one.
-        bank: used instead of the one that `agent_id` names.
-        hooks: observers.
-        on: where the cases are worked on, if not in this process: `ray` (a Ray on this machine, for the time of the
+    Attributes:
+        model: A name or an object.
+        strategy: A name, an object, or a class that is instantiated afresh for each episode. None: the method's own.
+        store: Used instead of the configured one.
+        bank: Used instead of the one that `agent_id` names.
+        hooks: Observers.
+        on: Where the cases are worked on, if not in this process: `ray` (a Ray on this machine, for the time of the
             run), `ray://HOST:PORT` (a cluster, through Ray's client), or `ray:ADDRESS` (a cluster that this machine
             belongs to). Objects stay in their process, so everything has to be named then, and hooks are not told of
             single events and steps.
-        options: the fields of `BenchOptions`, such as method, trials, limit and parallel.
+    """
+
+    store: Store | None = None
+    bank: Bank | None = None
+    hooks: Hooks = Hooks()
+    on: str | None = None
+
+
+@taken_by(RunBenchmarkOptions)
+async def run_benchmark(*args: Any, **named: Any) -> Finished:
+    """Run the cases of a benchmark and score each by its hidden target once its episode is over.
+
+    One failing case never ends the run. `resume_benchmark` resumes a run that was cancelled or killed.
+    benchmark: a name (`mulligan bench list`), `name:argument`, or a file of tasks.
 
     Returns:
         The run and the results of all its cases.
@@ -67,11 +69,13 @@ async def run_benchmark(
         StoreError: the store cannot be written.
         ClusterError: Ray could not be reached, or failed. What has ended is kept.
     """
+    call: RunBenchmarkOptions = RunBenchmarkOptions.from_call("run_benchmark", args, named)
     config = load()
     models = Models(config)
-    bench = _Bench(Opener(config, models, store, bank, hooks), on)
-    named = bench.name_of(strategy)
-    return await bench.begin(BenchOptions(benchmark, model=models.name(model), strategy=named, **options))
+    bench = _Bench(Opener(config, models, call.store, call.bank, call.hooks), call.on)
+    plain: dict[str, Any] = {name: getattr(call, name) for name, (_, one) in fields(BenchOptions).items() if one.init}
+    plain |= {"model": models.name(call.model), "strategy": bench.name_of(call.strategy)}
+    return await bench.begin(BenchOptions(**plain))
 
 
 async def resume_benchmark(
