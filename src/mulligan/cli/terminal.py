@@ -48,8 +48,8 @@ def prepare() -> None:
 
 
 def emit(text: str) -> None:
-    """Write text to stdout. On a terminal it is cleaned, as a model's text may contain control sequences, and a sentence
-    is wrapped at words."""
+    """Write text to stdout. On a terminal it is cleaned, as a model's text may contain control sequences, and wrapped
+    at words if it is one sentence."""
     plain = on_terminal() and not isinstance(text, Drawn)
     _write(sys.stdout, sentence(clean(_COLOUR.sub("", text)), sys.stdout) if plain else text)
 
@@ -155,8 +155,8 @@ def columns(
     """Rows of cells in columns.
 
     In a pipe they are as wide as they need. On a terminal the table keeps to its width: the columns of `shorten` are
-    shortened as far as needed, and the last one is wrapped at words or, without `fold`, shortened. A table with a heading
-    that is too wide nevertheless has each row as a paragraph.
+    shortened as far as needed, and the last one is wrapped at words or, without `fold`, shortened. If that is too
+    wide and has a heading, it has each row as a paragraph.
 
     Args:
         heading: whether the first row has the names of the columns.
