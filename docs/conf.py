@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 PAGE = re.compile(r"\[([^\]\n]+)\]\(([\w/.-]+)\.md\)")
 CARD = re.compile(r"^- \[([^\]]+)\]\(([\w/.-]+)\.md\): (.*)$", re.MULTILINE)
-WAYS, START = "Four ways in", "Start"
+WAYS, START = "Five ways in", "Start"
 """The heading of the cards, and the group of the navigation that their pages are in."""
 
 project = html_title = "Mulligan"

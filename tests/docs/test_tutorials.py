@@ -12,7 +12,7 @@ from tutorials import FOLDER, LONGEST, Walk, prints
 
 pytestmark = pytest.mark.slow
 
-ALONE = ("benchmark.md", "mcp-client.md", "python.md")
+ALONE = ("benchmark.md", "goal.md", "mcp-client.md", "python.md")
 WITH_CLAUDE = "coding-agent.md"
 REPORT, GENERATE = "python3 tasks.py report", "python3 tasks.py generate"
 

@@ -55,12 +55,13 @@ def in_words(goals: Goals, goal: Row) -> str:
     """Where a goal stands: tries, what still fails, what somebody wanted to do with it."""
     lines = [f"{goal.label}  in {goal.folder}: {goal.state}"]
     if goal.first:
-        lines.append(f"when it was set: {'passes' if goal.first['passed'] else 'fails'}")
+        lines.append(f"when it was set: {'passed' if goal.first['passed'] else 'failed'}")
     for work in goals.works(goal.id):
         tries = goals.tries(goal.id, work.agent, work.session)
         state = work.why if work.state != OPEN else "goes on"
         used = f"{len(tries)} of {goal.settings['trials']} tries"
-        lines.append(f"{work.agent} {work.session[:8]}, run {work.episode}: {used}, {state}")
+        who = "started by --run" if work.agent == "run" else f"{work.agent} {work.session[:8]}"
+        lines.append(f"run {work.episode} ({who}): {used}, {state}")
         lines += [f"  {one.n}. {message.in_short(one)}" for one in tries]
         if tries and tries[-1].feedback:
             lines += [f"     {note}" for note in tries[-1].feedback.get("notes", ())]

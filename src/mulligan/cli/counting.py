@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mulligan.cli.terminal import has_screen, say
@@ -79,8 +80,9 @@ class Counting:
         self.show(Entry("note", line))
 
     def show(self, entry: Entry) -> None:
+        """Show an event as lines that stay. What is more stands in the last line, where there is one."""
         if self._screen is not None:
-            self._screen.show(entry)
+            self._screen.show(replace(entry, more=""))
         elif not self._quiet:
             say(entry.line)
 

@@ -10,11 +10,18 @@ from typing import Any
 
 import click
 
-from mulligan.cli.terminal import emit, say
+from mulligan.cli.terminal import drawn, emit, say
 from mulligan.core.errors import InvalidInput, StoreError
 from mulligan.core.home import home_path
 
 ACTIONS = ("pause", "resume", "clear", "check")
+STYLES = (
+    (r".*: passed$", "green"),
+    (r"  \d+\. passed", "green"),
+    (r"  \d+\. failed", "red"),
+    (r"when it was set", "dim"),
+)
+"""How lines of the status look on a terminal."""
 
 
 class GoalCommand(click.Command):
@@ -227,7 +234,7 @@ def _status(as_json: bool) -> int:
             emit("{}\n" if as_json else 'There is no goal here. Set one: mulligan goal "pytest -q"\n')
             return 1
         sync(goals, there.id)
-        emit(in_json(goals, there) if as_json else in_words(goals, there))
+        emit(in_json(goals, there) if as_json else drawn(in_words(goals, there).splitlines(), STYLES))
         return 0
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping
 
 import click
+
+from mulligan.cli.terminal import sentence
 
 _REMOVE = ("rm", "remove", "purge", "retire", "forget", "uninstall", "clear", "runs rm", "memory purge")
 _SHOW = ("show", "status", "stats")
 _CREATE = ("add", "init", "install", "load")
 MEANT = {
     **dict.fromkeys(("delete", "del", "erase", "drop", "rm", "remove", "purge"), _REMOVE),
-    **dict.fromkeys(("get", "view", "cat", "info", "inspect", "open", "display", "print"), _SHOW),
+    **dict.fromkeys(("get", "view", "cat", "info", "inspect", "open", "display", "print", "show"), _SHOW),
     **dict.fromkeys(("create", "new", "insert", "make", "store", "enable", "setup"), _CREATE),
     **dict.fromkeys(("disable", "stop", "off"), ("pause", "uninstall", "retire")),
     **dict.fromkeys(("continue", "restart", "start", "on"), ("resume", "run", "restore")),
@@ -46,7 +49,8 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if not args[0].startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
             near = " or ".join(map(repr, self.suggestions(ctx, args[0])))
-            ctx.fail(f"No such command {args[0]!r}.{f' Did you mean {near}?' if near else ''}")
+            text = f"Error: No such command {args[0]!r}.{f' Did you mean {near}?' if near else ''}"
+            ctx.fail(sentence(text, sys.stderr).removeprefix("Error: "))
         return super().resolve_command(ctx, args)
 
     def suggestions(self, ctx: click.Context, typed: str) -> list[str]:

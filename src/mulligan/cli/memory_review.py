@@ -34,7 +34,7 @@ from mulligan.cli.memory_banks import (
 )
 from mulligan.cli.memory_words import audit_rows
 from mulligan.cli.options import export_options, rating_options, score_of
-from mulligan.cli.terminal import clean, emit, one_line, put, say
+from mulligan.cli.terminal import clean, drawn, emit, one_line, put, say
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
@@ -42,8 +42,7 @@ from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
 from mulligan.hooks.guards import is_path, words_of
 from mulligan.hooks.journal import Journal
-from mulligan.hooks.judging import PERSON
-from mulligan.hooks.learning import add, is_strangers
+from mulligan.hooks.learning import add, confirm, confirmable, is_strangers, reject
 from mulligan.hooks.project import USER
 from mulligan.hooks.recall import DENY, store_file
 from mulligan.sessions.pairs import TAG
@@ -158,23 +157,11 @@ def _page(lesson: Lesson, trial: Trial | None = None) -> str:
         )
     elif pattern := pattern_of(lesson):
         lines.append(f"    a guard would stop: {one_line(pattern, 80)}")
-    return "\n".join(lines)
+    return drawn(lines, [(r"\S", "bold"), (r"    (a|proposed) guard", "dim")])
 
 
 async def _keep(bank: Bank, id: str) -> None:
-    lesson = await _active(bank, id)
-    await bank.edit(lesson.id, lambda now: {"confirmed": True, "context": {**now.context, "judged": {"by": PERSON}}})
-    await bank.pin(lesson.id)
-    say(f"{lesson.id} kept")
-
-
-async def _active(bank: Bank, id: str) -> Lesson:
-    lesson = await bank.get(id)
-    if is_strangers(lesson):
-        return await bank.release(id)
-    if lesson.state != "active":
-        raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be kept.")
-    return lesson
+    say(f"{(await confirm(bank, id)).id} kept")
 
 
 async def _guard(bank: Bank, id: str) -> None:
@@ -184,7 +171,7 @@ async def _guard(bank: Bank, id: str) -> None:
         raise InvalidInput(
             f"Lesson {lesson.id} was not learned here, so it cannot become a guard: add a lesson of your own."
         )
-    lesson = await _active(bank, id)
+    lesson = await confirmable(bank, id)
     if not (pattern := pattern_of(lesson)):
         raise InvalidInput(f"Lesson {lesson.id} names no command: edit it, and put the command into backticks.")
     await _keep(bank, lesson.id)
@@ -199,7 +186,7 @@ async def _guard(bank: Bank, id: str) -> None:
 
 async def _everywhere(bank: Bank, id: str) -> None:
     """Moves a lesson to the user's bank: this project reads that one, too, so its own would be shown twice."""
-    lesson = await _active(bank, id)
+    lesson = await confirmable(bank, id)
     if bank.agent_id == USER:
         raise InvalidInput(f"Lesson {lesson.id} is already kept for all your projects.")
     async with project_bank(USER) as users:
@@ -216,14 +203,13 @@ async def _everywhere(bank: Bank, id: str) -> None:
 
 
 async def _drop(bank: Bank, id: str) -> None:
-    if is_strangers(await bank.get(id)):
-        await bank.release(id)  # what is held back has no other way out
-    say(f"{(await bank.retire(id, 'dropped in a review')).id} dropped")
+    say(f"{(await reject(bank, id)).id} dropped")
 
 
 async def _ask(bank: Bank, waiting: Sequence[tuple[Lesson, Trial | None]]) -> None:
     for n, (lesson, trial) in enumerate(waiting, 1):
-        emit(f"{n} of {len(waiting)}: {_page(lesson, trial)}")
+        emit(f"{n} of {len(waiting)}:")
+        emit(_page(lesson, trial))
         while True:
             say("k keep, r reject, w reword, g guard, a keep in all projects, s skip, q quit")
             key = click.getchar().lower()

@@ -44,7 +44,12 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
         yield f"led by a client, {tries(int(episode.head.settings['trials']))} planned"
     elif led_by_goal(episode):
         settings = episode.head.settings
-        yield _line(f"a session of {settings['coding_agent']} towards a goal in {settings['folder']}", 300, tokens)
+        who = (
+            "an agent that was started"
+            if settings["coding_agent"] == "run"
+            else f"a session of {settings['coding_agent']}"
+        )
+        yield _line(f"{who} towards a goal in {settings['folder']}", 300, tokens)
         if role(episode, "evaluator") == "model_judge":
             yield "judged by a model, the weakest judge: nothing was run"
     elif led_by_function(episode):

@@ -14,8 +14,8 @@ from mulligan.core.records import Episode, Json
 COLUMNS = ("run", "when", "state", "tries", "model", "task")
 WIDTHS = {"model": 24, "task": 60}
 """The most characters of columns with free text."""
-NARROW, SHORT = 96, 110
-"""The widths of a terminal below which the table has no models, and no years."""
+NARROWEST, NARROW, SHORT = 72, 96, 110
+"""The widths of a terminal below which the table has no times, no models, and no years."""
 
 
 def facts(episode: Episode, running: bool) -> dict[str, Json]:
@@ -46,6 +46,8 @@ def rows(episodes: Sequence[Episode], running: Container[str]) -> str:
     model = COLUMNS.index("model")
     if on_terminal() and width() < NARROW:
         cells = [[*row[:model], *row[model + 1 :]] for row in cells]
+    if on_terminal() and width() < NARROWEST:
+        cells = [[row[0], *row[2:]] for row in cells]
     return columns(cells, fold=False, shorten=(model,) if len(cells[0]) == len(COLUMNS) else ())
 
 

@@ -18,6 +18,10 @@ from mulligan.text.plain import one_line as one_line
 
 LEAST, INDENT = 20, 4
 """The least width of the last column beside the others; if there is less, it follows below, indented."""
+LINES = 2
+"""How many more lines a cell may take beside the others than below them."""
+_HANGING = re.compile(r"\s*(?:\S[^:]{0,20}:\s{2,}|[-\u2022] |\d+\. )")
+"""What the further lines of a wrapped line stand to the right of: a name with its colon, or a list's mark."""
 NARROW = 10
 """The least width that another column is shortened to."""
 _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
@@ -44,8 +48,10 @@ def prepare() -> None:
 
 
 def emit(text: str) -> None:
-    """Write a line to stdout. On a terminal it is cleaned, as a model's text may contain control sequences."""
-    _write(sys.stdout, clean(_COLOUR.sub("", text)) if on_terminal() and not isinstance(text, Drawn) else text)
+    """Write text to stdout. On a terminal it is cleaned, as a model's text may contain control sequences, and wrapped
+    at words if it is one sentence."""
+    plain = on_terminal() and not isinstance(text, Drawn)
+    _write(sys.stdout, sentence(clean(_COLOUR.sub("", text)), sys.stdout) if plain else text)
 
 
 def on_terminal() -> bool:
@@ -103,12 +109,18 @@ def wrapped(line: str, columns: int) -> list[str]:
     """The line in parts of at most this width, cut at words and, where a word is longer, within it."""
     import textwrap
 
-    indent = min(len(line) - len(line.lstrip()), columns // 2)
     if len(line) <= columns:
         return [line]
-    begin, rest = line[:indent], line[indent:]
+    indent = len(line) - len(line.lstrip())
+    hanging = len(mark[0]) if (mark := _HANGING.match(line)) else indent
+    begin, after = line[: min(indent, columns // 2)], " " * min(hanging, columns // 2)
     return textwrap.wrap(
-        rest, columns, initial_indent=begin, subsequent_indent=begin, replace_whitespace=False, break_on_hyphens=False
+        line[len(begin) :],
+        columns,
+        initial_indent=begin,
+        subsequent_indent=after,
+        replace_whitespace=False,
+        break_on_hyphens=False,
     ) or [line]
 
 
@@ -116,10 +128,15 @@ def say(line: str) -> None:
     """Write a line to stderr, on a terminal wrapped at words; a command that stands in a line of its own stays whole.
     Where that fails (a full disk, a closed descriptor), it and all later lines are discarded, also what Python would
     flush as it ends."""
-    if sys.stderr and sys.stderr.isatty() and not line.startswith((" ", "\x1b")) and "\n" not in line:
-        line = "\n".join(wrapped(line, width()))
     with suppress(OSError):
-        _write(sys.stderr, line)
+        _write(sys.stderr, sentence(line, sys.stderr))
+
+
+def sentence(line: str, stream: TextIO | None) -> str:
+    """The line, wrapped at words where the stream is a terminal: not a command, which stands to the right, JSON, or
+    several lines."""
+    whole = line.startswith((" ", "\x1b", "{", "[")) or "\n" in line.rstrip("\n")
+    return line if whole or not stream or not stream.isatty() else "\n".join(wrapped(line.rstrip("\n"), width()))
 
 
 def has_screen() -> bool:
@@ -138,7 +155,8 @@ def columns(
     """Rows of cells in columns.
 
     In a pipe they are as wide as they need. On a terminal the table keeps to its width: the columns of `shorten` are
-    shortened as far as needed, and the last one is wrapped at words or, without `fold`, shortened.
+    shortened as far as needed, and the last one is wrapped at words or, without `fold`, shortened. If that is too
+    wide and has a heading, it has each row as a paragraph.
 
     Args:
         heading: whether the first row has the names of the columns.
@@ -148,32 +166,60 @@ def columns(
     if not on_terminal():
         lines = ("  ".join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=True)) for row in rows)
         return "\n".join(f"{margin}{line}".rstrip() for line in lines)
-    last = 0 if fold else min(widths[-1], 2 * LEAST)  # a last column that is wrapped can follow below
+    last = 0 if fold and widths[-1] > 2 * LEAST else min(widths[-1], 2 * LEAST)  # a longer one may follow below
     for n in shorten:
         excess = inset + sum(widths[:-1]) + 2 * (len(widths) - 1) + last - width()
         if excess > 0:
             widths[n] = max(min(widths[n], NARROW), widths[n] - excess)
     before = inset + sum(widths[:-1]) + 2 * (len(widths) - 1)
+    if heading and before > width():
+        return _paragraphs(rows, inset)
     beside = width() - before >= min(LEAST if fold else LEAST // 2, widths[-1])
-    room = width() - (before if beside else INDENT)
     page: list[str] = []
     for n, row in enumerate(rows):
         cells = [
-            _cell(one_line(cell, max(wide, 3)), wide, "dim" if heading and n == 0 else None)
+            _cell(one_line(cell, max(wide, 3)), wide, "dim" if heading and n == 0 else None if heading else "mark")
             for cell, wide in zip(row[:-1], widths[:-1], strict=True)
         ]
         text = clean(row[-1])
-        parts = wrapped(text, room) if fold else [one_line(text, room)]
         style = "dim" if heading and n == 0 else _STYLE_OF.get(text, "")
-        head, *rest = parts if beside else ["", *parts]
-        page.append(margin + "  ".join([*cells, styled(head, style)]).rstrip())
-        page += [" " * (before if beside else INDENT) + styled(part, style) for part in rest]
+        parts = _parts(text, width() - before, fold) if beside else []
+        head, *rest = parts or [""]
+        at = before
+        if not parts:
+            at, rest = inset + INDENT, wrapped(text, width() - inset - INDENT)
+        if first := (margin + "  ".join([*cells, styled(head, style)])).rstrip():
+            page.append(first)
+        page += [" " * at + styled(part, style) for part in rest]
+    return Drawn("\n".join(page))
+
+
+def _parts(text: str, room: int, fold: bool) -> list[str]:
+    """The lines of a last cell beside the others; none if they are better below: a word would be cut, or the lines
+    would be many more."""
+    if not fold:
+        return [one_line(text, room)]
+    lines, below = wrapped(text, room), width() - INDENT
+    longest = max(map(len, text.split()), default=0)
+    return [] if room < longest <= below or len(lines) > len(wrapped(text, below)) + LINES else lines
+
+
+def _paragraphs(rows: Sequence[Sequence[str]], inset: int) -> str:
+    """Each row below its first cell, with the names of its columns."""
+    (_, *names), *others = rows
+    page: list[str] = []
+    for first, *rest in others:
+        text = ", ".join(f"{name} {clean(cell)}" for name, cell in zip(names, rest, strict=True))
+        page += [f"{' ' * inset}{clean(first)}", *wrapped(f"{' ' * (inset + INDENT)}{text}", width())]
     return Drawn("\n".join(page))
 
 
 def _cell(text: str, wide: int, style: str | None) -> str:
-    """The text in its style, filled up to its width."""
-    return styled(text, _STYLE_OF.get(text, "") if style is None else style) + " " * max(wide - len(text), 0)
+    """The text, filled up to its width. style: one of `_STYLES`; None: by its word; "mark": by its word if it is a
+    mark, as the first column of a table without a heading may have any word as a name."""
+    if style is None or style == "mark":
+        style = _STYLE_OF.get(text, "") if style is None or len(text) == 1 else ""
+    return styled(text, style) + " " * max(wide - len(text), 0)
 
 
 def standard_input(what: str) -> str:

@@ -19,6 +19,7 @@ LESSONS = 1_100
 _CAUSES, _CAUSE = 8, 200
 """Failures that are named, and characters of each."""
 _FENCES = re.compile(r"(?:<|&lt;)(?=\s*(?:/\s*)?(?:mulligan-\w+|system-reminder|hook_context)\b)", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"<(?:version|hash|id|ip|time|user|url)\b")
 _NOT_RUN = "Nothing has changed since the last check, so it was not run again."
 
 
@@ -106,12 +107,12 @@ def in_short(one: Row) -> str:
 def _compared(one: Row, before: Row | None) -> list[str]:
     """The failures that are new, still there and gone, and the files that the check rests on and that changed."""
     keys: list[str] = one.keys
-    now = [key for key in keys if not re.fullmatch("[0-9a-f]{64}", key)]
+    now = _readable(keys)
     then: list[str] = [] if before is None else before.keys
     groups: dict[str, list[str]] = {
         "Fails now and did not before" if before else "Fails": [key for key in now if key not in then],
         "Still fails": [key for key in now if key in then],
-        "No longer fails": [key for key in then if key not in keys and not re.fullmatch("[0-9a-f]{64}", key)],
+        "No longer fails": [key for key in _readable(then) if key not in keys],
     }
     lines: list[str] = []
     for title, group in groups.items():
@@ -119,6 +120,12 @@ def _compared(one: Row, before: Row | None) -> list[str]:
         more = [f"- and {len(group) - _CAUSES} more"] if len(group) > _CAUSES else []
         lines += [f"{title}:", *shown, *more] if group else []
     return [*lines, *(f"Note: {_plain(note)[:1000]}" for note in one.feedback.get("notes", ())[:3])]
+
+
+def _readable(keys: Sequence[str]) -> list[str]:
+    """Failures as words: no checksums and, where others are named, no errors with a placeholder for a value."""
+    named = [key for key in keys if not re.fullmatch("[0-9a-f]{64}", key)]
+    return [key for key in named if not _PLACEHOLDER.search(key)] or named
 
 
 def _with_output(parts: Sequence[str], one: Row) -> str:

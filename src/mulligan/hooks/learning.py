@@ -16,10 +16,12 @@ from mulligan.bank.bank import Bank
 from mulligan.bank.learn.facts import ERROR
 from mulligan.bank.learn.screening import flags_of
 from mulligan.core.codec import to_json
+from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
 from mulligan.core.turns import Turn
 from mulligan.hooks.journal import SETTINGS
+from mulligan.hooks.judging import PERSON
 from mulligan.sessions.agents import agent as coding_agent
 from mulligan.sessions.pairs import TAG, Found, State, find, happened
 from mulligan.sessions.remedies import lines_of
@@ -184,6 +186,34 @@ async def keep(bank: Bank, found: Sequence[Found], needed: int = NEEDED, *, auth
 def is_strangers(lesson: Lesson) -> bool:
     """Whether a lesson was learned from a stranger's session, and no person has kept it."""
     return lesson.state == "quarantined" and "author" in lesson.context
+
+
+async def confirmable(bank: Bank, id: str) -> Lesson:
+    """The lesson, ready to be kept: one of a stranger's session is released.
+
+    Raises:
+        InvalidInput: it is not active.
+    """
+    lesson = await bank.get(id)
+    if is_strangers(lesson):
+        return await bank.release(id)
+    if lesson.state != "active":
+        raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be kept.")
+    return lesson
+
+
+async def confirm(bank: Bank, id: str) -> Lesson:
+    """Keep a candidate, and note that a person judged it. Raises `InvalidInput` if it is not active."""
+    lesson = await confirmable(bank, id)
+    await bank.edit(lesson.id, lambda now: {"confirmed": True, "context": {**now.context, "judged": {"by": PERSON}}})
+    return await bank.pin(lesson.id)
+
+
+async def reject(bank: Bank, id: str) -> Lesson:
+    """Retire a candidate that a person rejected."""
+    if is_strangers(await bank.get(id)):
+        await bank.release(id)  # what is held back has no other way out
+    return await bank.retire(id, "dropped in a review")
 
 
 async def _added(bank: Bank, one: Found, needed: int, author: str) -> Lesson:

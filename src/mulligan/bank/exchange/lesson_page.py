@@ -171,7 +171,11 @@ def _text(value: Any) -> str:
     """The value of a field in words; "" for an empty one."""
     if isinstance(value, tuple):
         return ", ".join(map(str, cast(tuple[Any, ...], value)))
-    return json.dumps(value, ensure_ascii=False) if value and not isinstance(value, str) else value or ""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_text(one)}" for name, one in cast(Mapping[str, Any], value).items())
+    if isinstance(value, list):
+        return "; ".join(map(_text, cast(list[Any], value)))
+    return json.dumps(value) if value is not None and not isinstance(value, str) else value or ""
 
 
 def _support(lesson: Lesson) -> str:

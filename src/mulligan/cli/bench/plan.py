@@ -72,9 +72,9 @@ def command(
     rows = [
         [f"{one['samples']}", f"{one['cases']:,}", _shown(one["difference"]), f"{one['episodes']:,}"] for one in found
     ]
-    emit(columns([head, *rows]))
+    emit(columns([head, *rows]) + "\n")
     emit(
-        f"\n{arms} arms on the same cases, from a rate of {rate:g}; two verdicts on one case correlate by "
+        f"{arms} arms on the same cases, from a rate of {rate:g}; two verdicts on one case correlate by "
         f"{correlation:g}. Power 80 %, two-sided 5 %"
         + (f", shared out among {arms - 1} comparisons with the first arm." if arms > 2 else ".")
     )

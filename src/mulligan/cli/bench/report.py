@@ -14,11 +14,14 @@ from mulligan.bench.report.page import page, summary
 from mulligan.bench.report.plot import MEDIA, check_installed, curves, draw, ending
 from mulligan.cli.options import format_option
 from mulligan.cli.stores import with_store
-from mulligan.cli.terminal import put, say
+from mulligan.cli.terminal import drawn, put, say
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.text.pages import Picture, markdown, plain
 from mulligan.text.web_pages import html
+
+STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED", "yellow"))
+"""How lines of the summary look on a terminal."""
 
 
 @click.command("report")
@@ -57,7 +60,7 @@ def command(
     targets = [targets_of(one.run) for one in recorded] if show_targets else []
     picture = _draw(report, plot, output) if plot else None
     brief = form == "table" and not full and output is None
-    put(plain(summary(report)) if brief else _rendered(report, form, picture), output)
+    put(drawn(plain(summary(report)).splitlines(), STYLES) if brief else _rendered(report, form, picture), output)
     if brief:
         say(f"All tables: mulligan bench report {' '.join(runs)} --full")
     if gallery is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from mulligan.app.memory import open_bank
-from mulligan.cli.terminal import emit, one_line, say
+from mulligan.cli.terminal import columns, emit, one_line, say
 from mulligan.hooks import doctor, install
 from mulligan.hooks.project import project_id
 from mulligan.sessions.agents import NAMES, agent
@@ -44,14 +44,16 @@ def command(agents: tuple[str, ...]) -> None:
     for name, path, text in found:
         of = agent(name)
         emit(f"{of.title}: {path}, tried with a made-up error and a made-up lesson, which your bank does not have")
-        given = doctor.commands(of, path, text)
+        given, rows = doctor.commands(of, path, text), list[tuple[str, str, str]]()
         with tempfile.TemporaryDirectory(prefix="mulligan-doctor-", ignore_cleanup_errors=True) as home:
             asyncio.run(_seeded(Path(home)))
             for fired in doctor.fire(of, given, Path(home)):
                 said = f"the model would read: {one_line(fired.text, 200)}" if fired.text else "nothing for the model"
-                took = f"{fired.milliseconds:5.0f} ms  {fired.wrong or said}"
-                emit(f"  {fired.event:20} {took if fired.tried else 'not tried: no payload of it is recorded'}")
+                text = fired.wrong or said if fired.tried else "not tried: no payload of it is recorded"
+                rows.append((fired.event, f"{fired.milliseconds:.0f} ms" if fired.tried else "", text))
                 wrong += bool(fired.wrong)
+        if rows:
+            emit(columns(rows, heading=False, inset=2))
         if name not in doctor.recorded():
             emit("  No payloads of it are recorded, so its hooks were not tried.")
         others = [str(other) for also, other, _ in found if also == name and other != path]

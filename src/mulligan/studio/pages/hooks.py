@@ -14,14 +14,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.bank.bank import Bank
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home_path
 from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson
 from mulligan.hooks.journal import FILE, Failure, Journal, Session, Shown
-from mulligan.hooks.learning import STATES, evidence_of, sessions_of
+from mulligan.hooks.learning import STATES, confirm, evidence_of, reject, sessions_of
 from mulligan.hooks.status import Status, status_of
 from mulligan.sessions.pairs import TAG
 from mulligan.studio.rendering import Studio, bank_name, render, studio_of
@@ -184,19 +183,7 @@ async def review(request: Request) -> Response:
     return RedirectResponse("/hooks#candidates", 303)
 
 
-async def _keep(bank: Bank, id: str) -> None:
-    lesson = await bank.get(id)
-    if lesson.state != "active":
-        raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, so it cannot be kept.")
-    await bank.edit(lesson.id, confirmed=True)
-    await bank.pin(lesson.id)
-
-
-async def _drop(bank: Bank, id: str) -> None:
-    await bank.retire(id, "dropped in a review")
-
-
-REVIEW = {"keep": _keep, "drop": _drop}
+REVIEW = {"keep": confirm, "drop": reject}
 """What a person decides of a candidate, by the names that forms have for it."""
 
 routes = [Route("/hooks", hooks), Route("/hooks", review, methods=["POST"])]
