@@ -45,7 +45,7 @@ class Self:
             task=task_text(episode.task),
             attempt=attempt_text(trial.attempt, tokens=self._tokens),
             feedback=feedback_text(trial.feedback, tokens=self._tokens),
-            reflections=reflections_text(r.text for r in newest(episode.reflections, self._window)),
+            reflections=reflections_text(r.text for r in newest(episode.newest_reflections(self._window), self._window)),
         )
         reply = await self._agent.ask(episode, prompt)
         notes: list[str] = []
