@@ -1,6 +1,6 @@
 """What `compare.py` measures: each row prints figures, one a line, as `name value`. It uses only what both trees have.
 
-    python perf/rows.py ROW
+python perf/rows.py ROW
 """
 
 from __future__ import annotations

@@ -153,9 +153,9 @@ def advance(episode: Episode, event: Event) -> Episode:
             return _grown(episode, attempt.usage, seconds=seconds, trials=(*episode.trials, trial))
         case Evaluated(_, feedback):
             used, trial = feedback.usage, _changed(episode.trials[-1], feedback=feedback)
-        case Reflected(_, None):
-            return _changed(episode, seconds=seconds, stop=Stop("gave_up", "the reflector saw no way on"))
         case Reflected(number, reflection):
+            if reflection is None:
+                return _changed(episode, seconds=seconds, stop=Stop("gave_up", "the reflector saw no way on"))
             used, trial = reflection.usage, _changed(episode.trials[number - 1], reflection=reflection)
     return _grown(episode, used, seconds=seconds, trials=_with_trial(episode, trial))
 

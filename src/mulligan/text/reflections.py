@@ -45,7 +45,7 @@ ALIKE = (0.4, 0.8)
 LOW = 0.5
 """A part below this is missing."""
 COMPARED = 20
-"""Reflections of an episode, the newest, that a new one is compared with: a try costs the same however many there were."""
+"""The newest reflections, with which a new one is compared: a try costs the same however many there were."""
 
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`|[“„‘«]([^”“’»\n]{1,80})[”“’»]")
 _LETTER = re.compile(r"(?<![\w.'’-])[b-hj-zB-HJ-Z](?!\w|[.'’-]\w)")
