@@ -297,7 +297,7 @@ class Work:
             known = None
             assert self.recording, "what was kept came from a store"
             await self.recording.fork(to_json(replace(event, seconds=0.0)))
-        happened = known or with_quality(event, self.episode)
+        happened = known or (event if self.entry is None else with_quality(event, self.episode))
         self.episode = advance(self.episode, happened)
         if known is None:
             await self.write(happened)
