@@ -300,8 +300,8 @@ def _json(value: Any) -> Json:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether the value is JSON of the plain types. What is not may still be JSON, and `_check` says where it is not."""
-    kind = cast(type, type(value))
+    """Whether the value is JSON of the plain types. Of other values, `_check` says where they are not JSON."""
+    kind = cast("type[Any]", type(value))
     if kind is str or kind is int or kind is bool or value is None:
         return True
     if kind is dict:

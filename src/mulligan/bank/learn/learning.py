@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
@@ -112,13 +112,21 @@ class LessonWriter:
         """
         quarantine = self._ports.settings.quarantine and not by_a_person
         entries = [addition_of(lesson, quarantine=quarantine, named=named) for lesson in lessons]
-        parts = await self._ports.vectors.parts([entry.lesson for entry in entries]) if embed else None
+        return await self._embedded(entries) if embed else entries
+
+    async def _embedded(self, entries: Sequence[Addition], known: Container[str] = ()) -> list[Addition]:
+        """The entries with vectors, if the embedder answers. known: fingerprints of lessons that have theirs."""
+        new = [entry for entry in entries if entry.fingerprint not in known]
+        parts = await self._ports.vectors.parts([entry.lesson for entry in new]) if new else None
         if parts is None:
-            return entries
+            return list(entries)
+        made = {entry.lesson.id: vectors for entry, vectors in zip(new, parts, strict=True)}
         embedder = self._ports.vectors.id
         return [
-            replace(entry, lesson=replace(entry.lesson, embedder=embedder), vectors=vectors)
-            for entry, vectors in zip(entries, parts, strict=True)
+            replace(entry, lesson=replace(entry.lesson, embedder=embedder), vectors=made[entry.lesson.id])
+            if entry.lesson.id in made
+            else entry
+            for entry in entries
         ]
 
     async def add(
@@ -143,9 +151,9 @@ class LessonWriter:
             by_a_person: See `entries`.
             fold: False keeps each as a lesson apart, whatever the settings say.
         """
-        entries = await self.entries(lessons, named=named, by_a_person=by_a_person)
-        facts = any(entry.lesson.nature == "fact" for entry in entries)
-        entries = await self._replacing(agent_id, entries) if facts else entries
+        entries = await self.entries(lessons, named=named, by_a_person=by_a_person, embed=False)
+        entries, known = await self._replacing(agent_id, entries)
+        entries = await self._embedded(entries, known if fold and self._ports.settings.fold else ())
         skipped: Sequence[str] = ()
         if fold and self._ports.settings.near_duplicates == "skip":
             entries, skipped = await self._without_near_duplicates(agent_id, entries)
@@ -238,18 +246,19 @@ class LessonWriter:
 
         await self.change(fact.agent_id, fact.id, "doubted", doubted, detail=detail_of(why))
 
-    async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> list[Addition]:
-        """The entries; a fact names as its parents the known facts that it contradicts, or to which it adds an attempt
-        that passes: it supersedes them.
+    async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> tuple[list[Addition], set[str]]:
+        """The entries, and the fingerprints of active facts that say what one of these says. A fact names as its
+        parents the known facts that it contradicts, or to which it adds an attempt that passes: it supersedes them.
 
         Facts that rest on one of these, by its id or by a name that has gone, are marked as to be checked.
         """
-        entries = list(entries)
+        entries, twins = list(entries), set[str]()
         for n, entry in enumerate(entries):
             fact = entry.lesson
             if fact.nature == "fact" and not fact.origin.parents:
                 new = claims(fact)
                 known = await self.facts(agent_id, fact.project, about=new)
+                twins.update({entry.fingerprint}.intersection(map(fingerprint, known)))
                 old = [one.id for one in known if contradicts(new, claims(one)) or shows_more(fact, one)]
                 parents = tuple(dict.fromkeys(old))
                 entries[n] = replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=parents)))
@@ -262,8 +271,7 @@ class LessonWriter:
                 rests = set(other.rests_on).intersection(fact.origin.parents) or names_in(other) & gone
                 if rests and other.id not in fact.origin.parents:
                     await self.doubt(other, f"it rests on {replaced[0].id[:8]}, which was replaced")
-
-        return entries
+        return entries, twins
 
     async def _without_near_duplicates(
         self, agent_id: str, entries: Sequence[Addition]
