@@ -119,6 +119,8 @@ class Masks:
 
     def learn(self, text: str, key: str = "") -> str:
         """Remember the secrets in this text. Returns it unchanged."""
+        if not key and _is_word(text):
+            return text
         self._last = max(self._last, *(int(number or 1) for number in _MASKS.findall(text)), 0)
         if key and _says_secret(key, text):
             self._name(text)
@@ -149,6 +151,8 @@ class Masks:
     def _masked(self, text: str) -> str:
         if text in self._names:
             return self._names[text]
+        if not self._names and _is_word(text):
+            return text
         for _ in range(3):  # a second secret may be seen only once the first is gone
             spans = list(self._secrets(text))
             known = sorted((value for value in self._names if len(value) >= _REPEATED), key=len, reverse=True)
@@ -170,13 +174,18 @@ def find_secrets(text: str) -> Sequence[Span]:
 
 
 def _secrets_of(text: str) -> Sequence[Span]:
-    if len(text) < 16 and text.isascii() and text.isalpha():  # a word, as most keys of records are
+    if _is_word(text):
         return []
     low = text.lower()
     if len(low) != len(text):  # a few letters have lower forms of two characters
         low = "".join(char.lower() if char.isascii() else char for char in text)
     spans = [span for words, rule in _RULES if any(word in low for word in words) for span in rule(text)]
     return _joined(_whole_word(text, span) for span in spans if not _MASKS.search(text, *span))
+
+
+def _is_word(text: str) -> bool:
+    """Whether it is a short word, as most keys of records are, which by itself is no secret."""
+    return len(text) < 16 and text.isascii() and text.isalpha()
 
 
 _secrets_of_short = lru_cache(maxsize=1000)(_secrets_of)
