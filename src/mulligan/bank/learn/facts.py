@@ -84,6 +84,12 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
     return (*of_checks, *_of_steps(episode, project), *_of_words(episode, project))
 
 
+def success_of(episodes: Sequence[Episode]) -> bool | None:
+    """Whether the task succeeded according to the episodes' evaluators; None if none gave a verdict."""
+    judged = [episode for episode in episodes if episode.judged]
+    return any(episode.solved for episode in judged) if judged else None
+
+
 def checks_say_what_they_expect(episodes: Iterable[Episode]) -> bool:
     """Whether a failed check of these episodes says what it expects. The rules keep that word for word; what a model
     says of the failure beside it is a guess, and a weak model's is mostly the attempt's own mistake."""

@@ -44,7 +44,6 @@ from mulligan.store.sqlite.schema import (
     read_with_missing_tables,
     version_of,
 )
-from mulligan.store.sqlite.verify import Damaged, verify
 
 LEAST = 1 << 16
 """Bytes that must be free, or the disk counts as full: SQLite's index of the log alone takes half of it."""
@@ -299,6 +298,8 @@ class Database:
         """SQLite does this by itself."""
 
     async def verify(self, mend: bool) -> Sequence[Fault]:
+        from mulligan.store.sqlite.verify import Damaged, verify
+
         do = self.write if mend else self.read
         try:
             return await do(lambda db: verify(db, mend))
@@ -312,6 +313,8 @@ class Database:
 
         def removing(db: sqlite3.Connection) -> T:
             if any(one.kind == "table" for one in missing(db)):
+                from mulligan.store.sqlite.verify import verify
+
                 verify(db, mend=True)
             return work(db)
 
