@@ -1,6 +1,6 @@
 """What `compare.py` measures: each row prints figures, one a line, as `name value`. It uses only what both trees have.
 
-python perf/rows.py ROW
+python perf/rows.py [ROW ...]
 """
 
 from __future__ import annotations
@@ -54,6 +54,12 @@ def of_process(command: Sequence[str], feed: str = "", **env: str) -> float:
     return 1000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
 
 
+def used(process: int) -> float:
+    """CPU milliseconds of a process that lives."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") * 1000
+
+
 def start(home: str) -> None:
     """The import and the help."""
     commands = {"import": ["-c", "import mulligan"], "help": ["-m", "mulligan", "--help"]}
@@ -65,7 +71,8 @@ def first_request(home: str) -> None:
     """`mulligan solve` until its request reaches a provider."""
     from provider_server import ProviderServer
 
-    solve = "-m mulligan solve f --evaluator contains:x --trials 1 --quiet --model openai:gpt-4o".split()
+    options = ("--evaluator", "contains:x", "--trials", "1", "--quiet", "--model", "openai:gpt-4o")
+    solve = ("-m", "mulligan", "solve", "f", *options)
 
     async def once() -> float:
         async with ProviderServer([{"hang": True}]) as server:
@@ -75,10 +82,10 @@ def first_request(home: str) -> None:
                 while not server.script.received:
                     assert process.returncode is None, "it ended without a request"
                     await asyncio.sleep(0.005)
-            fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            spent = used(process.pid)
             process.kill()
             await process.wait()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") * 1000
+            return spent
 
     show("solve to its first request", [asyncio.run(once()) for _ in range(3)])
 
@@ -120,7 +127,7 @@ def loop(home: str) -> None:
             async def reflect(self, episode: Episode) -> Reflection:
                 number = episode.trials[-1].number
                 asked = {"messages": [{"role": "user", "text": f"{TASK}{episode.trials[-1].attempt.output}"}]}
-                text = f"In try {number} I subtracted item{number} from value{number * 7}; next time add them in place {number}."
+                text = f"In try {number} I subtracted item{number} from value{number * 7}; next time add them."
                 return Reflection(await journal.step("model", asked, said(text)), Usage(900, 30, 1, 0.001))
 
         def said(answer: str) -> Callable[[], Awaitable[Any]]:
@@ -246,8 +253,7 @@ def mcp(home: str) -> None:
             while (answer := json.loads(server.stdout.readline())).get("id") != 2:
                 pass
             size = len(json.dumps(answer["result"]["tools"], separators=(",", ":")))
-            fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
-            spent.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") * 1000)
+            spent.append(used(server.pid))
             server.stdin.close()
             server.terminate()
     show("mcp to tools/list", spent)
@@ -261,5 +267,6 @@ if __name__ == "__main__":
         os.environ["MULLIGAN_HOME"] = home
         os.environ["HOME"] = home
         os.chdir(home)
-        ROWS[sys.argv[1]](home)
+        for row in sys.argv[1:] or ROWS:
+            ROWS[row](home)
         os.chdir("/")
