@@ -183,7 +183,7 @@ RULE = "rule"
 """What `Origin.by` says of a fact that was drawn without a model."""
 
 
-def said(lesson: Lesson) -> tuple[str, ...]:
+def compared_text(lesson: Lesson) -> tuple[str, ...]:
     """What a lesson says, for finding its duplicates. The description of a fact by rule only names its task, of which
     the kind counts."""
     by_rule = lesson.nature == "fact" and lesson.origin.by == RULE

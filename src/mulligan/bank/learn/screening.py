@@ -26,7 +26,7 @@ from typing import Any, cast
 from mulligan.bank.learn.facts import keys_of, subject_of
 from mulligan.bank.recall.terms import searched, terms_of
 from mulligan.core.codec import digest
-from mulligan.core.lessons import Addition, said
+from mulligan.core.lessons import Addition, compared_text
 from mulligan.core.records import Json, Lesson
 from mulligan.text.safeguards import LOOK_ALIKES, Patterns, compiled, folded, patterns
 from mulligan.text.secrets import mask
@@ -256,6 +256,6 @@ def fingerprint(lesson: Lesson) -> str:
     same graph."""
     kind = f"fact {lesson.project}" if lesson.nature == "fact" else lesson.outcome
     kind = f"query_pair {lesson.context.get('graph')}" if lesson.nature == "query_pair" else kind
-    parts = (kind, *said(lesson))
+    parts = (kind, *compared_text(lesson))
     plain = "\0".join(" ".join(unicodedata.normalize("NFC", part).casefold().split()) for part in parts)
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()

@@ -24,12 +24,12 @@ from mulligan.text.truncate import estimate
 
 log = logging.getLogger("mulligan")
 
-REMEMBERED = 128
+MAX_VECTORS = 128
 """Texts whose vectors are remembered."""
 
 
 @dataclass
-class _Queue:
+class _Batch:
     """Texts that wait for the next run of the embedder in one event loop, and that run."""
 
     texts: dict[str, None] = field(default_factory=dict[str, None])
@@ -49,7 +49,7 @@ class Vectors:
         self.embedder = embedder
         self.why_not = why_not or ("" if embedder else "no embedder is set up")
         self._made: OrderedDict[str, Any] = OrderedDict()
-        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
+        self._batches: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch] = WeakKeyDictionary()
 
     @property
     def id(self) -> str | None:
@@ -74,7 +74,7 @@ class Vectors:
         missing = [text for text in texts if text not in known]
         if missing:
             loop = asyncio.get_running_loop()
-            queue = self._queues.setdefault(loop, _Queue())
+            queue = self._batches.setdefault(loop, _Batch())
             if queue.made is None:
                 queue.made = loop.create_task(self._run(embedder, queue))
                 queue.made.add_done_callback(lambda made: made.cancelled() or made.exception())
@@ -82,12 +82,12 @@ class Vectors:
             known |= await asyncio.shield(queue.made)
         return [known[text] for text in texts]
 
-    async def _run(self, embedder: Embedder, queue: _Queue) -> Mapping[str, Any]:
+    async def _run(self, embedder: Embedder, queue: _Batch) -> Mapping[str, Any]:
         async with queue.turn:
             texts, queue.texts, queue.made = list(queue.texts), {}, None
             made = dict(zip(texts, await embed(embedder, texts), strict=True))
         self._made.update(made)
-        while len(self._made) > REMEMBERED:
+        while len(self._made) > MAX_VECTORS:
             self._made.popitem(last=False)
         return made
 
