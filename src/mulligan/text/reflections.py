@@ -44,7 +44,7 @@ ALIKE = (0.4, 0.8)
 """From where on likeness to an earlier reflection counts against a reflection, and where nothing is left of it."""
 LOW = 0.5
 """A part below this is missing."""
-EARLIER_COMPARED = 20
+MAX_EARLIER = 20
 """The newest reflections, with which a new one is compared: a try costs the same however many there were."""
 
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`|[“„‘«]([^”“’»\n]{1,80})[”“’»]")
@@ -112,9 +112,7 @@ def quality_in(episode: Episode, number: int, text: str, *, examples: Iterable[s
     seen = descent(episode, number, number)
     trial = episode.trials[number - 1]
     before = [
-        each.text
-        for each in seen.newest_reflections(EARLIER_COMPARED + 1)
-        if each.text and each is not trial.reflection
+        each.text for each in seen.newest_reflections(MAX_EARLIER + 1) if each.text and each is not trial.reflection
     ]
     return quality_of(text, trial=trial_texts(seen), earlier=before, examples=examples)
 
