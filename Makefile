@@ -23,5 +23,5 @@ docs:  ## the pages of docs/formats and the list of the public API, from the cod
 site:  ## docs/ and design/ as a site in build/site, which needs no network: build/site/index.html (extra docs)
 	sphinx-build -W --keep-going -q -c docs -d build/doctrees . build/site
 
-perf:  ## timings, never a verdict
-	for script in perf/*.py; do echo "== $$script"; python $$script; done
+perf:  ## timings beside an older commit, never a verdict: make perf BASE=origin/main
+	python perf/compare.py $(or $(BASE),origin/main)

@@ -34,6 +34,8 @@ def main(log: str, where: str) -> None:
 
     @mulligan.retry(judge=judge, tries=5, key="mortal")
     def act(notes: Notes) -> int:
+        if notes.trial == 4:
+            third.clear()
         with open(log, "a", encoding="utf-8") as file:
             file.write(f"{notes.trial}\n")
         if notes.trial == 3 and where == "function":
@@ -42,8 +44,6 @@ def main(log: str, where: str) -> None:
             third.set()
             threading.Thread(target=die_later, daemon=True).start()
             time.sleep(0.005)
-        if notes.trial == 4:
-            third.clear()
         return notes.trial
 
     result = act.run()

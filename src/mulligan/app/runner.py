@@ -14,8 +14,6 @@ from typing import TypeAlias
 from mulligan.app.compose import OBJECT, Composition, Drive, Parts, asks_model, changed, compose
 from mulligan.app.plugins import find
 from mulligan.app.recipe import Recipe
-from mulligan.app.scaling import best_of
-from mulligan.app.teaching import teach, teach_group, tell_outcome
 from mulligan.app.workspaces import DELIVERED, Notice, deliverable, working_in
 from mulligan.core.arms import settings_with
 from mulligan.core.episode import RESUMABLE, Forked, advance, due
@@ -120,7 +118,11 @@ class Runner:
         if len(over) < scale.k:  # a group of tasks passes over one that was cancelled by its own model or tool
             raise asyncio.CancelledError
         episodes = [over[number] for number in sorted(over)]
+        from mulligan.app.scaling import best_of
+
         if self.recipe.learns and self.parts.bank is not None:
+            from mulligan.app.teaching import teach_group
+
             await teach_group(self.parts.bank, episodes, self.notice, contrast=scale.kind == "parallel")
         best = await best_of(self.recipe, self.parts, self._ledger(), episodes, self.notice)
         return [best, *(episode for episode in episodes if episode.id != best.id)]
@@ -201,6 +203,8 @@ class Runner:
         left = self.recipe.restarts - len(run)
         if not paused and (left <= 0 or any(e.solved for e in over)):
             if self.parts.bank is not None:  # the process may have been killed before it told the outcome
+                from mulligan.app.teaching import tell_outcome
+
                 for episode in over:
                     await tell_outcome(self.parts.bank, episode, self.notice)
             if await self._deliver_missed(over[-1]):
@@ -259,6 +263,8 @@ class Runner:
                     episode = await drive(episode, roles, limits, entry.append, ready.meter)
                     await workspace.deliver(episode, journal)
                 if self.parts.bank is not None and not (self.recipe.learns and self.recipe.grouped):
+                    from mulligan.app.teaching import teach, tell_outcome
+
                     await (teach if self.recipe.learns else tell_outcome)(self.parts.bank, episode, self.notice)
             except BaseException as error:
                 if isinstance(error, RecordLost):

@@ -23,7 +23,7 @@ from mulligan.app.memory import Bank, open_bank
 from mulligan.app.session_judge import Judge, ask_about, decide
 from mulligan.core.errors import BadAnswer, MulliganError
 from mulligan.core.home import home
-from mulligan.core.lessons import Receipt, Selection
+from mulligan.core.lessons import RULE, Receipt, Selection
 from mulligan.core.records import Json
 from mulligan.core.turns import Turn
 from mulligan.goals.record import checks_of
@@ -47,7 +47,7 @@ from mulligan.sessions.agents import Old as Old
 from mulligan.sessions.agents import agent, is_shell, readable
 from mulligan.sessions.commands import plain
 from mulligan.sessions.events import Notice
-from mulligan.sessions.pairs import CORRECTION, RULE, RULES, TAG, mend_key, signature_of, stands, words_of
+from mulligan.sessions.pairs import CORRECTION, RULES, TAG, mend_key, signature_of, stands, words_of
 from mulligan.sessions.records import Record, as_record, sample
 from mulligan.sessions.signature import digest, keys
 from mulligan.store import open_store

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from mulligan.app.workspaces import Notice
-from mulligan.bank.learn.learning import success_of
+from mulligan.bank.learn.facts import success_of
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import MulliganError, NotFound, RecordLost
 from mulligan.core.optional import MeasuringBank, with_defaults

@@ -13,8 +13,7 @@ from mulligan.app.memory import open_bank
 from mulligan.app.plugins import build, names, parse_spec, short_name
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.records import file_text
-from mulligan.bank.learn.facts import facts_of
-from mulligan.bank.learn.learning import success_of
+from mulligan.bank.learn.facts import facts_of, success_of
 from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, episode_of
 from mulligan.core.codec import digest, json_text
 from mulligan.core.errors import InvalidInput, MulliganError

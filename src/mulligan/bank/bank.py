@@ -17,8 +17,9 @@ from typing import Any, Literal, Self, Unpack
 from mulligan.bank import changes
 from mulligan.bank.exchange.audit import Decided, decided
 from mulligan.bank.learn.groups import Groups, question_work
-from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, LessonWriter, key_of, new_lesson
+from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, key_of
 from mulligan.bank.learn.validation import checked_fields
+from mulligan.bank.learn.writing import LessonWriter, new_lesson
 from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import PRESETS, Ranking, rank_with_kind
 from mulligan.bank.recall.choosing import HABITS, Chosen, nearest_held, scores_of, surest_first, together, with_habits

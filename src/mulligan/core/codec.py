@@ -299,7 +299,19 @@ def _json(value: Any) -> Json:
     return value
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether the value is JSON of the plain types. Of other values, `_check` says where they are not JSON."""
+    kind = cast("type[Any]", type(value))
+    if kind is str or kind is int or kind is bool or value is None:
+        return True
+    if kind is dict:
+        return all(type(key) is str and _is_plain(one) for key, one in value.items())
+    return all(map(_is_plain, value)) if kind is list else kind is float and math.isfinite(value)
+
+
 def _check(value: Any) -> None:
+    if _is_plain(value):
+        return
     if isinstance(value, float):
         _number(value)
     elif isinstance(value, list):

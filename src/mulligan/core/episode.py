@@ -141,7 +141,7 @@ def advance(episode: Episode, event: Event) -> Episode:
     if isinstance(event, Stopped):
         if event.stop.reason == "solved" and not isinstance(expected, Stop):
             raise OutOfOrder(_described(expected), _described(event))
-        return _changed(episode, seconds=seconds, stop=event.stop, lost=episode.lost + event.usage)
+        return _grown(episode, event.usage, seconds=seconds, stop=event.stop, lost=episode.lost + event.usage)
     if isinstance(expected, Stop) or not _answers(event, expected, episode.plan.expansion is not None):
         raise OutOfOrder(_described(expected), _described(event))
     match event:
@@ -150,14 +150,14 @@ def advance(episode: Episode, event: Event) -> Episode:
         case Acted(number, attempt, parent):
             before = expected.parent or (episode.trials[-1].number if episode.trials else None)
             trial = Trial(number, attempt, parent=before if parent is None else parent)
-            return _changed(episode, seconds=seconds, trials=(*episode.trials, trial))
+            return _grown(episode, attempt.usage, seconds=seconds, trials=(*episode.trials, trial))
         case Evaluated(_, feedback):
-            trial = _changed(episode.trials[-1], feedback=feedback)
-        case Reflected(_, None):
-            return _changed(episode, seconds=seconds, stop=Stop("gave_up", "the reflector saw no way on"))
+            used, trial = feedback.usage, _changed(episode.trials[-1], feedback=feedback)
         case Reflected(number, reflection):
-            trial = _changed(episode.trials[number - 1], reflection=reflection)
-    return _changed(episode, seconds=seconds, trials=_with_trial(episode, trial))
+            if reflection is None:
+                return _changed(episode, seconds=seconds, stop=Stop("gave_up", "the reflector saw no way on"))
+            used, trial = reflection.usage, _changed(episode.trials[number - 1], reflection=reflection)
+    return _grown(episode, used, seconds=seconds, trials=_with_trial(episode, trial))
 
 
 def _with_trial(episode: Episode, trial: Trial) -> tuple[Trial, ...]:
@@ -232,7 +232,16 @@ def _limit_reached(episode: Episode, limits: Limits) -> Stop | None:
 
 def _changed(record: R, **changes: Any) -> R:
     """As `dataclasses.replace`, at a third of its price: an episode has many fields."""
-    return type(record)(**{**vars(record), **changes})
+    fields = {**vars(record), **changes}
+    fields.pop("usage", None)  # which an episode counts once
+    return type(record)(**fields)
+
+
+def _grown(episode: Episode, used: Usage, **changes: Any) -> Episode:
+    """The episode with these changes, which add what was used: no trial is counted again for each event."""
+    grown = _changed(episode, **changes)
+    vars(grown)["usage"] = episode.usage + used
+    return grown
 
 
 def _answers(event: Recalled | Acted | Evaluated | Reflected, expected: Move, search: bool) -> bool:

@@ -179,6 +179,17 @@ Change: TypeAlias = Literal[
 ]
 
 
+RULE = "rule"
+"""What `Origin.by` says of a fact that was drawn without a model."""
+
+
+def compared_text(lesson: Lesson) -> tuple[str, ...]:
+    """What a lesson says, for finding its duplicates. The description of a fact by rule only names its task, of which
+    the kind counts."""
+    by_rule = lesson.nature == "fact" and lesson.origin.by == RULE
+    return lesson.title, lesson.kind if by_rule else lesson.description, lesson.content
+
+
 @dataclass(frozen=True)
 class Addition:
     """A lesson to add. `fingerprint` is equal for lessons that may fold; `terms` are the words that it is found by.

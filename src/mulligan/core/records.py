@@ -10,6 +10,8 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from mulligan.core.errors import InvalidInput
@@ -564,14 +566,19 @@ class Episode:
         unconfirmed = self.stop is not None and self.stop.reason == "unconfirmed"
         return not unconfirmed and any(t.feedback is not None and t.feedback.passed is not None for t in self.trials)
 
-    @property
+    @cached_property
     def usage(self) -> Usage:
         return sum((trial.usage for trial in self.trials), self.lost)
 
     @property
     def reflections(self) -> tuple[Reflection, ...]:
         """All reflections that were asked for so far, oldest first."""
-        return tuple(t.reflection for t in self.trials if t.reflection and t.reflection != NO_REFLECTION)
+        return self.newest_reflections(None)
+
+    def newest_reflections(self, count: int | None) -> tuple[Reflection, ...]:
+        """The newest reflections that were asked for, oldest first. count: how many at most; None: all."""
+        asked = (t.reflection for t in reversed(self.trials) if t.reflection and t.reflection != NO_REFLECTION)
+        return tuple(islice(asked, count))[::-1]
 
     @property
     def passed(self) -> Trial | None:

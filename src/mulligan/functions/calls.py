@@ -58,7 +58,7 @@ from mulligan.functions.record import CallRecord
 from mulligan.functions.results import UNREADABLE, attempt_of, plain, value_of
 from mulligan.functions.shared import Placed, shared_bank, shared_store
 from mulligan.functions.streams import Inputs, going_back, twice
-from mulligan.recording.bridge import blocking, settled
+from mulligan.recording.bridge import pause, settled
 from mulligan.recording.outages import tolerated, warn_once
 from mulligan.strategies.evidence import Evidence
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
@@ -238,10 +238,7 @@ class Call:
             raise OverBudget(f"the next try has to wait {seconds:.3g} seconds, and {left:.3g} are left")
         if seconds:
             log.info("%s waits %.3g seconds before its next try", self._manner.name, seconds)
-            if blocking.get():
-                time.sleep(seconds)  # noqa: ASYNC251 - synchronous code runs this coroutine
-            else:
-                await asyncio.sleep(seconds)
+            await pause(seconds)
 
     async def evaluate(self, episode: Episode) -> Feedback:
         """The judge's verdict on the newest try."""

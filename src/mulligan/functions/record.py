@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
@@ -13,7 +12,7 @@ from mulligan.core.episode import Event, advance
 from mulligan.core.errors import LeaseLost, StoreError
 from mulligan.core.protocols import Journal, Store
 from mulligan.core.records import Episode
-from mulligan.recording.bridge import keeper, settled
+from mulligan.recording.bridge import kept_both_ways
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry, Ledger, with_quality
 from mulligan.recording.outages import UnharmedJournal, tolerated, warn_once
@@ -52,7 +51,7 @@ class CallRecord:
         run = f"f{key or secrets.token_hex(6)}"
         if self._open is not None:
             try:
-                await self._tolerated(lambda: settled(self._take(run, key, begun, resumes), keeper))
+                await self._tolerated(lambda: self._take(run, key, begun, resumes))
             except StoreError as error:
                 raise StoreError(f"{error} Without record='required', the call would continue unrecorded.") from error
         self.episode = begun(run) if self._entry is None else self._entry.episode
@@ -61,7 +60,7 @@ class CallRecord:
         self, run: str, key: str | None, begun: Callable[[str], Episode], resumes: Callable[[Episode], bool]
     ) -> None:
         assert self._open is not None
-        store = self._open()
+        store = kept_both_ways(self._open())
         ledger = Ledger(store)
         for candidate in await store.list(run=run, limit=NEWEST) if key else ():
             if resumes(candidate):
@@ -79,8 +78,7 @@ class CallRecord:
         self._entry = await self._hold(ledger, episode.id)
 
     async def _hold(self, ledger: Ledger, id: str) -> Entry:
-        # With the loop named, a lease that is lost does not cancel the function: the next write is refused.
-        held = ledger.hold(id, loop=asyncio.get_running_loop())
+        held = ledger.hold(id, cancels=False)  # a lease that is lost ends the record, not the function
         entry = await held.__aenter__()
         self._held = held
         return entry
@@ -90,7 +88,7 @@ class CallRecord:
         assert self.episode is not None
         after = None
         if (entry := self._entry) is not None:
-            after = await self._tolerated(lambda: settled(entry.append(event), keeper))
+            after = await self._tolerated(lambda: entry.append(event))
         self.episode = after or advance(self.episode, with_quality(event, self.episode))
         return self.episode
 
@@ -100,7 +98,7 @@ class CallRecord:
         if held is None:
             return
         try:
-            await settled(held.__aexit__(type(error) if error else None, error, error and error.__traceback__), keeper)
+            await held.__aexit__(type(error) if error else None, error, error and error.__traceback__)
         except Exception:
             if self._required and error is None:
                 raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import is_dataclass
+from functools import lru_cache
 from typing import Any, get_type_hints
 
 from mulligan.core.codec import json_text
@@ -108,6 +109,14 @@ def _has_json_form(value: Any) -> bool:
 
 
 def _adapter(of: Any) -> Any:
+    try:
+        return _cached_adapter(of)
+    except TypeError:  # a type that is not hashable, such as one with a default that is a list
+        return _cached_adapter.__wrapped__(of)
+
+
+@lru_cache(maxsize=100)
+def _cached_adapter(of: Any) -> Any:
     from pydantic import TypeAdapter
 
     return TypeAdapter(of)

@@ -34,7 +34,7 @@ from mulligan.core.errors import InvalidInput, JournalError, LeaseLost, NotFound
 from mulligan.core.loop import Meter, scope
 from mulligan.core.protocols import Journal, Store
 from mulligan.core.records import Episode, Json, Stop, StopReason, Trial, Usage
-from mulligan.recording.bridge import Settling, blocking, keeper, portal
+from mulligan.recording.bridge import blocking, kept_both_ways, portal
 from mulligan.recording.journal import NoJournal, StoredJournal
 from mulligan.recording.ledger import Entry, Ledger, is_pause, with_quality
 from mulligan.recording.outages import UnharmedJournal, is_resting, rest, warn_once
@@ -297,7 +297,7 @@ class Work:
             known = None
             assert self.recording, "what was kept came from a store"
             await self.recording.fork(to_json(replace(event, seconds=0.0)))
-        happened = known or with_quality(event, self.episode)
+        happened = known or (event if self.entry is None else with_quality(event, self.episode))
         self.episode = advance(self.episode, happened)
         if known is None:
             await self.write(happened)
@@ -329,8 +329,7 @@ class Recorder:
     """Keeps episodes in a store; without one nothing is recorded, and the same rules hold."""
 
     def __init__(self, store: Store | None) -> None:
-        settling = cast(Store, Settling(store, keeper))
-        self._ledger = None if store is None else Ledger(settling)
+        self._ledger = None if store is None else Ledger(kept_both_ways(store))
         self._known: dict[str, tuple[Record, Episode]] = {}
         """By id, the newest record of an episode that this process has made, and what it stands for."""
         self._lock = threading.Lock()
@@ -447,12 +446,11 @@ class Recording:
     async def _hold(self) -> Entry:
         """Hold the work's episode, and give the store what it lacks of the graph's state."""
         work, ledger = self._work, self._ledger
-        options: dict[str, Any] = {"seconds": LEASE_SECONDS, "loop": keeper.loop if blocking.get() else None}
         try:
-            entry = await self._stack.enter_async_context(_Held(ledger.hold(work.episode.id, **options)))
+            entry = await self._stack.enter_async_context(_Held(ledger.hold(work.episode.id, seconds=LEASE_SECONDS)))
         except NotFound:  # the checkpoint came from another machine, or the store was emptied
             await ledger.begin(from_json(Episode, work.begun))
-            entry = await self._stack.enter_async_context(_Held(ledger.hold(work.episode.id, **options)))
+            entry = await self._stack.enter_async_context(_Held(ledger.hold(work.episode.id, seconds=LEASE_SECONDS)))
         work.entry, work.kept = (
             entry,
             [event for event in entry.events if not is_pause(event) and not isinstance(event, Revised | Rated)],

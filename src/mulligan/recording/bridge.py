@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import os
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, wait
 from contextlib import suppress
@@ -156,9 +157,22 @@ class Settling:
 
 
 def both_ways(function: F) -> F:
-    """Mark a coroutine function that `finish` can run."""
+    """Mark a coroutine function, or a class with such methods, that `finish` can run."""
     cast(Any, function).both_ways = True
     return function
+
+
+def kept_both_ways(store: T) -> T:
+    """The store for callers of both kinds. One that is not marked runs on the keeper where it has to."""
+    return store if getattr(store, "both_ways", False) else cast(T, Settling(store, keeper))
+
+
+async def pause(seconds: float) -> None:
+    """Wait, in code of both kinds."""
+    if blocking.get():
+        time.sleep(seconds)  # noqa: ASYNC251 - synchronous code runs this coroutine
+    else:
+        await asyncio.sleep(seconds)
 
 
 async def called(function: Callable[..., Any], *given: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -12,11 +13,14 @@ from typing import Protocol
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
 from mulligan.core.protocols import Lease
+from mulligan.recording.bridge import blocking, keeper, pause
 from mulligan.recording.holders import owner as new_owner
 
 LEASE_SECONDS = 30.0
 POLL, WATCH = 0.01, 0.5
 """Seconds between two tries: for a lease that is held for moments, and of one whose holder may be dead."""
+LOOK = 0.5
+"""Seconds between two looks at the leases that are renewed together."""
 
 log = logging.getLogger("mulligan")
 
@@ -37,7 +41,7 @@ async def leased(
     owner: str | None = None,
     seconds: float = LEASE_SECONDS,
     wait: float = 0.0,
-    loop: asyncio.AbstractEventLoop | None = None,
+    cancels: bool = True,
     removing: bool = False,
 ) -> AsyncGenerator[Lease]:
     """Hold the lease of the episode, or of a benchmark run, while the block runs. It is renewed meanwhile.
@@ -46,16 +50,15 @@ async def leased(
         owner: who holds it; None: a new owner.
         seconds: how long the lease outlives its holder. Another's, if that process may be dead, is watched as long.
         wait: seconds to wait for somebody else's lease.
-        loop: the event loop that renews it, where the block runs in none. Losing the lease then cancels nothing, and
-            the next write is refused.
+        cancels: losing the lease cancels the block, if that runs in an event loop; else the next write is refused.
         removing: the block only removes what it holds, which works on a full disk.
 
     Raises:
-        LeaseLost: somebody else holds it. Losing it within the block cancels the work there, and raises this.
+        LeaseLost: somebody else holds it, or the block was cancelled because it was lost.
         NotFound: there is no such episode.
     """
     lease = await _acquired(store, episode, owner or new_owner(), seconds, wait, removing)
-    worker = asyncio.current_task() if loop is None else None
+    worker = asyncio.current_task() if cancels and not blocking.get() else None
     lost: list[LeaseLost] = []
 
     def on_lost(error: LeaseLost) -> None:
@@ -63,7 +66,8 @@ async def leased(
         if worker:
             worker.cancel()
 
-    renewal = _Renewal(store, lease, seconds, on_lost, loop or asyncio.get_running_loop())
+    renewal = _Renewal(store, lease, seconds, on_lost)
+    _beat(renewal) if blocking.get() else renewal.begin()
     try:
         yield lease
     except asyncio.CancelledError:
@@ -84,7 +88,7 @@ async def _acquired(
     until, watched = time.monotonic() + wait, None
     how = {"removing": True} if removing else {}
     while True:
-        pause = POLL
+        rest = POLL
         try:
             return await store.acquire(episode, owner, seconds, **how)
         except LeaseLost as error:
@@ -94,66 +98,74 @@ async def _acquired(
             if doubtful and watched is None:
                 log.warning("%s Waiting to see whether it still lives (%g s at most).", error, seconds)
             watched = watched or error.heartbeat
-            pause = POLL if time.monotonic() < until else WATCH
+            rest = POLL if time.monotonic() < until else WATCH
         except asyncio.CancelledError:  # the store may have been at it already
             with suppress(StoreError):
                 await store.release(await store.acquire(episode, owner, seconds))
             raise
-        await asyncio.sleep(pause)
+        await pause(rest)
 
 
 class _Renewal:
-    """Renews a lease every third of its time, in this loop; a task is made only when that is due."""
+    """Renews a lease every third of its time, in the running loop; a task is made only when that is due."""
 
-    def __init__(
-        self,
-        store: Leases,
-        lease: Lease,
-        seconds: float,
-        on_lost: Callable[[LeaseLost], None],
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        self._store, self._lease, self._seconds, self._on_lost, self._loop = store, lease, seconds, on_lost, loop
+    def __init__(self, store: Leases, lease: Lease, seconds: float, on_lost: Callable[[LeaseLost], None]) -> None:
+        self._store, self._lease, self._seconds, self._on_lost = store, lease, seconds, on_lost
+        self.due = time.monotonic() + seconds / 3
+        self.stopped = False
         self._timer: asyncio.TimerHandle | None = None
-        self._beat: asyncio.Task[None] | None = None
-        self._stopped = False
-        self._do(self._rest)
+        self._task: asyncio.Task[None] | None = None
 
-    def stop(self) -> None:
-        self._stopped = True
-        self._do(self._cancel)
+    def begin(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._seconds / 3, self.renew)
 
-    def _do(self, what: Callable[[], None]) -> None:
-        """Here, if the heart beats in this thread's loop, else over there."""
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here:
-            what()
-        else:
-            self._loop.call_soon_threadsafe(what, context=Context())  # what this thread is at is not its matter
-
-    def _rest(self) -> None:
-        if not self._stopped:
-            self._timer = self._loop.call_later(self._seconds / 3, self._start)
-
-    def _start(self) -> None:
-        self._beat = self._loop.create_task(self._renew())
+    def renew(self) -> None:
+        self.due = time.monotonic() + self._seconds / 3
+        self._task = asyncio.get_running_loop().create_task(self._renew())
 
     async def _renew(self) -> None:
         try:
             await self._store.renew(self._lease, self._seconds)
         except LeaseLost as error:
-            if not self._stopped:
+            if not self.stopped:
+                self.stopped = True
                 self._on_lost(error)
             return
         except StoreError as error:  # busy, perhaps; there is time for another beat or two
             log.warning("the lease of %s was not renewed: %s", self._lease.episode, error)
-        self._rest()
+        if self._timer and not self.stopped:
+            self.begin()
 
-    def _cancel(self) -> None:
+    def stop(self) -> None:
+        self.stopped = True
         if self._timer:
             self._timer.cancel()
-        if self._beat:
-            self._beat.cancel()
+            if self._task:
+                self._task.cancel()
+
+
+_beating: dict[asyncio.AbstractEventLoop, set[_Renewal]] = {}
+"""The leases that synchronous code holds, by the loop that renews them while there are any."""
+_changing = threading.Lock()
+
+
+def _beat(renewal: _Renewal) -> None:
+    """Have the keeper renew the lease. It looks at all of them at once, so that taking a lease wakes no thread."""
+    loop = keeper.loop
+    with _changing:
+        begun = loop in _beating
+        _beating.setdefault(loop, set()).add(renewal)
+    if not begun:
+        loop.call_soon_threadsafe(_look, loop, context=Context())  # what this thread is at is not its matter
+
+
+def _look(loop: asyncio.AbstractEventLoop) -> None:
+    with _changing:
+        held = _beating[loop] = {one for one in _beating[loop] if not one.stopped}
+        if not held:
+            del _beating[loop]
+            return
+    for one in held:
+        if time.monotonic() >= one.due:
+            one.renew()
+    loop.call_later(LOOK, _look, loop)

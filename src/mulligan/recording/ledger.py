@@ -10,7 +10,6 @@ async with ledger.hold(episode.id) as entry:
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 import threading
@@ -185,17 +184,17 @@ class Ledger:
         *,
         seconds: float = LEASE_SECONDS,
         wait: float = 0.0,
-        loop: asyncio.AbstractEventLoop | None = None,
+        cancels: bool = True,
     ) -> AsyncGenerator[Entry]:
         """Hold the episode while the block runs. What this process knows of it counts if nobody else has held it since.
 
-        seconds, wait and loop are those of `leased`.
+        seconds, wait and cancels are those of `leased`.
 
         Raises:
             NotFound: there is no such episode.
             LeaseLost: somebody else holds it, or has taken it over meanwhile.
         """
-        async with leased(self.store, id, owner=self._owner, seconds=seconds, wait=wait, loop=loop) as lease:
+        async with leased(self.store, id, owner=self._owner, seconds=seconds, wait=wait, cancels=cancels) as lease:
             entry = self._forget(id)
             if entry is None or entry.lease.fence + 1 != lease.fence:
                 entry = await Entry.read(self.store, lease, **self._options)

@@ -17,7 +17,7 @@ from mulligan.core.protocols import Model
 from mulligan.core.questions import Question, Sampling, asked_again, object_schema
 from mulligan.core.records import Episode, Json, Reflection
 from mulligan.text.plain import one_line
-from mulligan.text.reflections import fault, quality_of, scored, trial_texts
+from mulligan.text.reflections import MAX_EARLIER, fault, quality_of, scored, trial_texts
 
 LEAST = 0.25
 """The score below which a reflection is asked for once more: design/074."""
@@ -41,7 +41,10 @@ def checked(
         examples: worked examples that the model was shown.
         earlier: reflections from before this episode.
     """
-    texts, before = trial_texts(episode), (*earlier, *(each.text for each in episode.reflections))
+    texts, before = (
+        trial_texts(episode),
+        (*earlier, *(each.text for each in episode.newest_reflections(MAX_EARLIER))),
+    )
     said = {"trial": texts, "earlier": [text for text in before if text], "examples": examples}
     return replace(reflection, withheld=fault(reflection.text, **said), quality=quality_of(reflection.text, **said))
 

@@ -40,12 +40,12 @@ class Self:
         self._tokens, self._length, self._window = tokens, length, window
 
     async def reflect(self, episode: Episode) -> Reflection | None:
-        trial = episode.trials[-1]
+        trial, earlier = episode.trials[-1], episode.newest_reflections(self._window)
         prompt = self._prompt.text(
             task=task_text(episode.task),
             attempt=attempt_text(trial.attempt, tokens=self._tokens),
             feedback=feedback_text(trial.feedback, tokens=self._tokens),
-            reflections=reflections_text(r.text for r in newest(episode.reflections, self._window)),
+            reflections=reflections_text(r.text for r in newest(earlier, self._window)),
         )
         reply = await self._agent.ask(episode, prompt)
         notes: list[str] = []

@@ -134,7 +134,7 @@ def seen(episode: Episode, earlier: Sequence[Reflection], window: int | None, to
         tokens: what the attempt may take.
     """
     trial = episode.trials[-1]
-    past = newest((*earlier, *episode.reflections), window)
+    past = newest((*earlier, *episode.newest_reflections(window)), window)
     return {
         "task": task_text(episode.task),
         "attempt": attempt_text(trial.attempt, tokens=tokens),

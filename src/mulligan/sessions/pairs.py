@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput
+from mulligan.core.lessons import RULE
 from mulligan.core.records import Json, Lesson, Origin
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import is_shell
@@ -53,7 +54,7 @@ from mulligan.text.secrets import MASK, Masks, one_mask
 
 TAG, CORRECTION = "hook", "correction"
 """Tags of lessons that were learned from coding agents, and of those that quote a user."""
-RULE, RULES = "rule", 2
+RULES = 2
 """By what these lessons are drawn, and the version of it: lessons of an earlier one are judged anew."""
 OPEN, STEPS = 30, 12
 """Failures of a session that are kept in mind; steps between a failure and its end."""

@@ -14,6 +14,8 @@ from mulligan.core.records import Episode, Feedback, Finding, Image, Json, Recal
 from mulligan.text.images import image_text
 from mulligan.text.python_code import parsed
 
+LOOKED_AT = 100
+"""Trials, the newest, whose findings are gathered: a try costs the same however many there were."""
 CHECKS = "checks"
 TASK = "task"
 _IMAGE: Json = {"image": "of the feedback, in the order before, after"}
@@ -43,13 +45,13 @@ def findings_of(feedback: Feedback | None) -> tuple[Finding, ...]:
 
 
 def gathered(episode: Episode) -> tuple[Finding, ...]:
-    """Everything that failed in the episode so far: the newest judged trial's findings, then those of earlier trials.
+    """What failed in the newest trials of the episode: the newest judged trial's findings, then those of earlier ones.
 
     Each check, by where it stands and what it asks, is there once, with what came back the last time that it failed. A
     check that a later trial passed stays: what it expects still holds.
     """
     kept: dict[tuple[str, str], Finding] = {}
-    for trial in reversed(episode.trials):
+    for trial in reversed(episode.trials[-LOOKED_AT:]):
         for finding in findings_of(trial.feedback):
             if not finding.passed:
                 kept.setdefault((finding.where, finding.asked or finding.got), finding)

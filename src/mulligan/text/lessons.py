@@ -63,7 +63,8 @@ class LessonBudget:
     def chosen(self, episode: Episode) -> tuple[Reflection, ...]:
         """The lessons that the next trial is shown, oldest first. They never take more than the budget of tokens."""
         if self.overflow == "newest":
-            found = newest((*map(Reflection, self.earlier), *episode.reflections), self.window)
+            drawn = episode.newest_reflections(self.window)
+            found = newest((*map(Reflection, self.earlier), *drawn), self.window)
             return found if self.tokens is None else self._fitting(found[::-1])
         found = self.candidates(episode)
         if not self.is_exceeded(found):

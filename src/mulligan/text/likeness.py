@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 """Characters of scripts without spaces, as a part of a pattern: each of them counts as a word."""
@@ -23,8 +24,15 @@ def runs_of(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
 
 def likeness(one: str, other: str) -> float:
     """The share of three-word runs that both have, of those that either has; 1 where both have the same words."""
-    mine, theirs = words_of(one), words_of(other)
+    (mine, ours), (theirs, its) = _compared(one), _compared(other)
     if mine == theirs:
         return 1.0
-    ours, its = runs_of(mine, 3), runs_of(theirs, 3)
-    return len(ours & its) / len(ours | its) if ours | its else 0.0
+    both = len(ours & its)
+    return both / (len(ours) + len(its) - both) if both else 0.0
+
+
+@lru_cache(maxsize=64)
+def _compared(text: str) -> tuple[list[str], set[tuple[str, ...]]]:
+    """The words of a text and its runs of three; lessons are compared again and again."""
+    words = words_of(text)
+    return words, runs_of(words, 3)

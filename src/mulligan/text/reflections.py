@@ -15,6 +15,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -43,6 +44,8 @@ ALIKE = (0.4, 0.8)
 """From where on likeness to an earlier reflection counts against a reflection, and where nothing is left of it."""
 LOW = 0.5
 """A part below this is missing."""
+MAX_EARLIER = 20
+"""The newest reflections, with which a new one is compared: a try costs the same however many there were."""
 
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`|[“„‘«]([^”“’»\n]{1,80})[”“’»]")
 _LETTER = re.compile(r"(?<![\w.'’-])[b-hj-zB-HJ-Z](?!\w|[.'’-]\w)")
@@ -52,6 +55,7 @@ _IN_NAMES = re.compile(r"[a-z][A-Z]|[^\W\d_]\d|[^\W_]_[^\W_]")
 _NUMBER = re.compile(r"(?<![\w.])-?\d(?:[\d.,:]*\d)?(?!\w)")
 _POINT = re.compile(r"^[ \t]*\d+[.)][ \t]", re.MULTILINE)
 """The number of a point in a list, which says nothing of a trial."""
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _STEM = 5
 """Characters by which words are compared, so that `rounds` and `rounded` are one."""
 
@@ -107,7 +111,9 @@ def quality_in(episode: Episode, number: int, text: str, *, examples: Iterable[s
     """Scores a reflection on this trial of the episode. examples: those that its writer was shown."""
     seen = descent(episode, number, number)
     trial = episode.trials[number - 1]
-    before = [each.text for each in seen.reflections if each.text and each is not trial.reflection]
+    before = [
+        each.text for each in seen.newest_reflections(MAX_EARLIER + 1) if each.text and each is not trial.reflection
+    ]
     return quality_of(text, trial=trial_texts(seen), earlier=before, examples=examples)
 
 
@@ -222,13 +228,11 @@ def _stem(word: str) -> str:
 def _stems(text: str) -> set[str]:
     """The words that are not common ones, by their beginnings; of scripts without spaces, pairs of characters."""
     words = words_of(text)
-    spaced = {_stem(word) for word in words if len(word) > 2 and not word.isdigit()}
-    pairs = {a + b for a, b in pairwise(words) if _unspaced(a) and _unspaced(b)}
+    different = {*words}
+    spaced = {_stem(word) for word in different if len(word) > 2 and not word.isdigit()}
+    characters = {word for word in different if len(word) == 1 and _UNSPACED.match(word)}
+    pairs = {a + b for a, b in pairwise(words) if a in characters and b in characters} if characters else set[str]()
     return (spaced - _COMMON_STEMS) | pairs
-
-
-def _unspaced(word: str) -> bool:
-    return len(word) == 1 and re.match(rf"[{UNSPACED}]", word) is not None
 
 
 _COMMON_STEMS = frozenset(map(_stem, Path(__file__).with_name("common_words.txt").read_text(encoding="utf-8").split()))
@@ -303,13 +307,13 @@ _ENGLISH = re.compile(
 
 
 def _specific(reflection: str, about: str) -> float | None:
-    if not (_stems(about) or specifics(about)):
+    theirs = _stems(about)
+    if not (theirs or specifics(about)):
         return None
-    if not _is_grounded(reflection, about):
-        return 0.0
     lowered = unicodedata.normalize("NFKC", about).casefold()
-    named = {each for each in specifics(reflection) if _stands_in(each, lowered)}
-    things = 2 * len(named) + len(_stems(reflection) & _stems(about))
+    ours, values = _compared(reflection)
+    named = {each for each in values if _stands_in(each, lowered)}
+    things = 2 * len(named) + len(ours & theirs)
     return min(1.0, things / min(max(len(words_of(reflection)) / EVERY, FEWEST), MOST))
 
 
@@ -331,11 +335,15 @@ def _newness(reflection: str, earlier: str) -> float:
     """1 for what has nothing of the earlier one; what names other values than that one is as new as these."""
     if _is_repeated(reflection, earlier):
         return 0.0
-    mine, theirs = _stems(reflection), _stems(earlier)
+    (mine, values), (theirs, known) = _compared(reflection), _compared(earlier)
     words = len(mine & theirs) / len(mine | theirs) if mine | theirs else 0.0
     fresh = 1.0 - _rise((likeness(reflection, earlier) + words) / 2, *ALIKE)
-    values = specifics(reflection)
-    return max(fresh, len(values - specifics(earlier)) / len(values) if values else 0.0)
+    return max(fresh, len(values - known) / len(values) if values else 0.0)
+
+
+@lru_cache(maxsize=64)
+def _compared(reflection: str) -> tuple[set[str], set[str]]:
+    return _stems(reflection), specifics(reflection)
 
 
 def _original(reflection: str, examples: Sequence[str], about: str) -> float | None:
@@ -348,12 +356,12 @@ def _original(reflection: str, examples: Sequence[str], about: str) -> float | N
 
 def _no_leak(reflection: str, answers: Sequence[str], about: str) -> float | None:
     """0 if an answer stands in the reflection and not in the trial. None if no answer can be recognised."""
-    words, known = words_of(reflection), words_of(about)
     telling = [
         run for answer in answers if (run := words_of(answer)) and (len(run) > 1 or _stems(answer) or len(run[0]) > 1)
     ]
     if not telling:
         return None
+    words, known = words_of(reflection), words_of(about)
     leaks = (_holds(words, run) and not _holds(known, run) for run in telling if " ".join(run) not in _COMMON)
     return 0.0 if any(leaks) else 1.0
 

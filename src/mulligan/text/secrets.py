@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -33,6 +33,9 @@ _CODED = 6
 _LONG = 300
 # A value with so many characters is masked wherever it stands again; so many values at most, to bound the time.
 _REPEATED, _MOST = 8, 200
+
+# The longest text of which it is remembered where its secrets stand.
+_REMEMBERED = 2000
 
 # The line below the names of a table's columns.
 _BREAKS = re.compile(r"\\{1,8}[nrt]")
@@ -116,6 +119,8 @@ class Masks:
 
     def learn(self, text: str, key: str = "") -> str:
         """Remember the secrets in this text. Returns it unchanged."""
+        if not key and _is_word(text):
+            return text
         self._last = max(self._last, *(int(number or 1) for number in _MASKS.findall(text)), 0)
         if key and _says_secret(key, text):
             self._name(text)
@@ -146,6 +151,8 @@ class Masks:
     def _masked(self, text: str) -> str:
         if text in self._names:
             return self._names[text]
+        if not self._names and _is_word(text):
+            return text
         for _ in range(3):  # a second secret may be seen only once the first is gone
             spans = list(self._secrets(text))
             known = sorted((value for value in self._names if len(value) >= _REPEATED), key=len, reverse=True)
@@ -161,15 +168,28 @@ class Masks:
         return text
 
 
-def find_secrets(text: str) -> list[Span]:
+def find_secrets(text: str) -> Sequence[Span]:
     """Where secrets stand, in order, none within another. What is masked already is passed over."""
-    if len(text) < 16 and text.isascii() and text.isalpha():  # a word, as most keys of records are
+    return _secrets_of_short(text) if len(text) <= _REMEMBERED else _secrets_of(text)
+
+
+def _secrets_of(text: str) -> Sequence[Span]:
+    if _is_word(text):
         return []
     low = text.lower()
     if len(low) != len(text):  # a few letters have lower forms of two characters
         low = "".join(char.lower() if char.isascii() else char for char in text)
     spans = [span for words, rule in _RULES if any(word in low for word in words) for span in rule(text)]
     return _joined(_whole_word(text, span) for span in spans if not _MASKS.search(text, *span))
+
+
+def _is_word(text: str) -> bool:
+    """Whether it is a short word, as most keys of records are, which by itself is no secret."""
+    return len(text) < 16 and text.isascii() and text.isalpha()
+
+
+_secrets_of_short = lru_cache(maxsize=1000)(_secrets_of)
+"""The same texts come again and again: in the record, in the question to the bank, in what is learned."""
 
 
 def _whole_word(text: str, span: Span) -> Span:

@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from typing import cast
 
 from mulligan.core.codec import digest
+from mulligan.core.lessons import RULE
 from mulligan.core.records import Episode, Finding, Json, Lesson, Origin, Step, Trial
 from mulligan.text.actions import observed_line, refused
 from mulligan.text.evidence import expected_by, findings_of
@@ -34,8 +35,6 @@ ERROR = "error:"
 """Begins the key by which a fact about an error is found; `context["errors"]` lists the signatures' digests."""
 SAID = "said"
 """In evidence: what a judge said in words of its own, which is kept word for word."""
-RULE = "rule"
-"""What `Origin.by` says of a fact that was drawn without a model."""
 
 _CALLED = re.compile(r"[A-Za-z_][\w.]*(?=\()")
 _WORDS = re.compile(r"\w+|[^\w\s]")
@@ -83,6 +82,12 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
         for subject, several in list(by_subject.items())[:MOST]
     )
     return (*of_checks, *_of_steps(episode, project), *_of_words(episode, project))
+
+
+def success_of(episodes: Sequence[Episode]) -> bool | None:
+    """Whether the task succeeded according to the episodes' evaluators; None if none gave a verdict."""
+    judged = [episode for episode in episodes if episode.judged]
+    return any(episode.solved for episode in judged) if judged else None
 
 
 def checks_say_what_they_expect(episodes: Iterable[Episode]) -> bool:

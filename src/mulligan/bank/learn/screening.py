@@ -24,7 +24,7 @@ from mulligan.bank.learn.effects import effects_of
 from mulligan.bank.learn.facts import keys_of, subject_of
 from mulligan.bank.recall.terms import searched, terms_of
 from mulligan.core.codec import digest
-from mulligan.core.lessons import Addition
+from mulligan.core.lessons import Addition, compared_text
 from mulligan.core.records import Json, Lesson
 from mulligan.sessions.effects import FORBIDS
 from mulligan.text.safeguards import LOOK_ALIKES, Patterns, compiled, folded, patterns
@@ -251,9 +251,10 @@ def pair_key(agent_id: str, graph: str, shape: str = "") -> str:
 
 def fingerprint(lesson: Lesson) -> str:
     """Equal for lessons that may be duplicates: those that say the same but for white space and capitals; of facts, in
-    the same project, whatever became of the task; of query pairs, over the same graph."""
+    the same project, whatever became of the task, and of facts by rule, whichever task it was; of query pairs, over the
+    same graph."""
     kind = f"fact {lesson.project}" if lesson.nature == "fact" else lesson.outcome
     kind = f"query_pair {lesson.context.get('graph')}" if lesson.nature == "query_pair" else kind
-    parts = (kind, lesson.title, lesson.description, lesson.content)
+    parts = (kind, *compared_text(lesson))
     plain = "\0".join(" ".join(unicodedata.normalize("NFC", part).casefold().split()) for part in parts)
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mulligan.bank.learn.facts import RULE
 from mulligan.bank.recall.candidates import DIGITS, Ranking
+from mulligan.core.lessons import RULE
 from mulligan.core.ranking import Ranked
 from mulligan.core.records import Lesson
 

@@ -6,9 +6,13 @@ see docs/retrieval.md. If the embedder does not answer, lessons are found by the
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from mulligan.bank.recall.terms import embedded
 from mulligan.core.errors import InvalidInput, ModelError
@@ -20,14 +24,32 @@ from mulligan.text.truncate import estimate
 
 log = logging.getLogger("mulligan")
 
+MAX_VECTORS = 128
+"""Texts whose vectors are remembered."""
+
+
+@dataclass
+class _Batch:
+    """Texts that wait for the next run of the embedder in one event loop, and that run."""
+
+    texts: dict[str, None] = field(default_factory=dict[str, None])
+    made: asyncio.Task[Mapping[str, Any]] | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
 
 class Vectors:
     """The bank's way to an embedder, if there is one. `why_not` says why the last call gave nothing, or the next one
-    will."""
+    will.
+
+    The task of a recall is often the task of what is learned next, so vectors of texts are remembered. Texts that
+    are asked for while the embedder works go into its next run together.
+    """
 
     def __init__(self, embedder: Embedder | None, why_not: str = "") -> None:
         self.embedder = embedder
         self.why_not = why_not or ("" if embedder else "no embedder is set up")
+        self._made: OrderedDict[str, Any] = OrderedDict()
+        self._batches: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch] = WeakKeyDictionary()
 
     @property
     def id(self) -> str | None:
@@ -40,12 +62,34 @@ class Vectors:
         import numpy as np
 
         try:
-            made = await embed(self.embedder, list(texts))
+            made = await self._vectors(self.embedder, texts)
         except (ModelError, InvalidInput) as error:
             self.why_not = str(error)
             log.info("no vectors: %s", error)
             return None
         return np.asarray(made, dtype=np.float32)
+
+    async def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> Sequence[Any]:
+        known = {text: self._made[text] for text in texts if text in self._made}
+        missing = [text for text in texts if text not in known]
+        if missing:
+            loop = asyncio.get_running_loop()
+            queue = self._batches.setdefault(loop, _Batch())
+            if queue.made is None:
+                queue.made = loop.create_task(self._run(embedder, queue))
+                queue.made.add_done_callback(lambda made: made.cancelled() or made.exception())
+            queue.texts.update(dict.fromkeys(missing))
+            known |= await asyncio.shield(queue.made)
+        return [known[text] for text in texts]
+
+    async def _run(self, embedder: Embedder, queue: _Batch) -> Mapping[str, Any]:
+        async with queue.turn:
+            texts, queue.texts, queue.made = list(queue.texts), {}, None
+            made = dict(zip(texts, await embed(embedder, texts), strict=True))
+        self._made.update(made)
+        while len(self._made) > MAX_VECTORS:
+            self._made.popitem(last=False)
+        return made
 
     async def parts(self, lessons: Sequence[Lesson]) -> list[Mapping[Part, bytes]] | None:
         """The vectors of each lesson and of the task that it was learned from, each text embedded once."""

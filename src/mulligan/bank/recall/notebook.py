@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mulligan.bank.learn.facts import RULE, checks_of
+from mulligan.bank.learn.facts import checks_of
 from mulligan.bank.recall.prompt_text import FACTS, UNCONFIRMED, fact_text, formatted_prompt, page
-from mulligan.core.lessons import Account
+from mulligan.core.lessons import RULE, Account
 from mulligan.core.records import Lesson
 
 HISTORY = (

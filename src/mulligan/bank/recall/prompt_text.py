@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from mulligan.bank.learn.facts import RULE
+from mulligan.core.lessons import RULE
 from mulligan.core.records import Lesson, Recall
 from mulligan.text.formatting import labelled
 from mulligan.text.truncate import estimate

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import get_args
 
-from mulligan.bank.learn.learning import LessonWriter, new_lesson
 from mulligan.bank.learn.screening import CONTENT, pair_key, visible
+from mulligan.bank.learn.writing import LessonWriter, new_lesson
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.choosing import scores_of
 from mulligan.bank.recall.index import Indexes

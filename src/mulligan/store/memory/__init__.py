@@ -36,7 +36,7 @@ class MemoryDatabase(Database):
         super().__init__(Path(f"memory:{name}"))
 
     def connect(self, lock_wait: LockWait) -> sqlite3.Connection:
-        db = sqlite3.connect(":memory:", isolation_level=None)
+        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         db.text_factory = LENIENT
         migrate(db, self.path)
         return db

@@ -22,6 +22,8 @@ _PUT = (
     f"INSERT INTO arms ({_COLUMNS}, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (model, kind, arm) DO UPDATE SET"
     " tried = excluded.tried, passed = excluded.passed, won = excluded.won, lost = excluded.lost, at = excluded.at"
 )
+_CHOSE = "SELECT 1 FROM events WHERE episode = (SELECT n FROM episodes WHERE id = ?) AND event LIKE ? LIMIT 1"
+"""Whether an episode may have a choice, without reading its record."""
 _OLD = (
     "DELETE FROM arms WHERE model = :model AND kind <> '' AND kind NOT IN (SELECT kind FROM arms"
     " WHERE model = :model AND kind <> '' GROUP BY kind ORDER BY max(at) DESC, kind LIMIT :most)"
@@ -47,9 +49,11 @@ def _which(model: str | None, kind: str | None, also: str = "") -> tuple[str, di
 
 def count(db: Connection, id: str) -> None:
     """Counts the choices of an episode that is over. A record that cannot be read counts for nothing."""
+    if db.execute(_CHOSE, (id, '%"choice":{%')).fetchone() is None:
+        return
     try:
         episode = episodes.load(db, id, None)
-        tried = outcomes(episode, episodes.events(db, id)) if any(t.attempt.choice for t in episode.trials) else []
+        tried = outcomes(episode, episodes.events(db, id))
     except StoreError as error:
         log.warning("the choices of episode %s are not counted: %s", id, error)
         return

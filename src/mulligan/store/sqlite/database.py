@@ -1,4 +1,4 @@
-"""Runs transactions on one SQLite file for async code: one writer thread and a few reader threads.
+"""Runs transactions on one SQLite file: for async code on one writer thread and a few reader threads.
 
 Work is a function of a connection, and runs as one transaction in one call, so no transaction is open across an await.
 The first work opens the file and brings it up to date. Write-ahead logging lets readers and one writer work at the
@@ -32,6 +32,7 @@ from urllib.parse import quote
 from mulligan.core import trusted
 from mulligan.core.errors import RecordLost, StoreError
 from mulligan.core.lessons import Fault
+from mulligan.recording.bridge import blocking
 from mulligan.recording.holders import Watch
 from mulligan.store.sqlite.schema import (
     MIGRATIONS,
@@ -43,7 +44,6 @@ from mulligan.store.sqlite.schema import (
     read_with_missing_tables,
     version_of,
 )
-from mulligan.store.sqlite.verify import Damaged, verify
 
 LEAST = 1 << 16
 """Bytes that must be free, or the disk counts as full: SQLite's index of the log alone takes half of it."""
@@ -298,6 +298,8 @@ class Database:
         """SQLite does this by itself."""
 
     async def verify(self, mend: bool) -> Sequence[Fault]:
+        from mulligan.store.sqlite.verify import Damaged, verify
+
         do = self.write if mend else self.read
         try:
             return await do(lambda db: verify(db, mend))
@@ -311,6 +313,8 @@ class Database:
 
         def removing(db: sqlite3.Connection) -> T:
             if any(one.kind == "table" for one in missing(db)):
+                from mulligan.store.sqlite.verify import verify
+
                 verify(db, mend=True)
             return work(db)
 
@@ -364,7 +368,7 @@ class Database:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             trusted.note_store(self.path)
         at_once = min(WAIT_AT_ONCE, self._busy_seconds)
-        db = sqlite3.connect(self.path, timeout=at_once, isolation_level=None)
+        db = sqlite3.connect(self.path, timeout=at_once, isolation_level=None, check_same_thread=False)
         db.text_factory = LENIENT
         try:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
@@ -439,7 +443,8 @@ class _WriteJob:
 
 
 class Lane:
-    """Threads that take work from one queue, each with its own connection. The first work starts them."""
+    """Connections that are used in turn: by threads that take work from one queue, which the first work starts, and by
+    synchronous code, which does its work where it is."""
 
     def __init__(self, database: Database, file: _OpenFile, begin: str, threads: int, lock_wait: LockWait) -> None:
         self._database, self._file = database, file
@@ -447,19 +452,29 @@ class Lane:
         self._begin = begin
         self._threads = threads
         self._lock_wait = lock_wait
-        self._running = 0
         self._closed = False
         self._starting = threading.Lock()
-        self._jobs: queue.SimpleQueue[_WriteJob] = queue.SimpleQueue()
+        self._set_up()
+
+    def _set_up(self) -> None:
+        self._process = os.getpid()
+        self._running = 0
+        self._jobs: queue.SimpleQueue[_WriteJob | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(self._threads)
+        self._idle: list[sqlite3.Connection] = []
+        self._wrote: float | None = None  # when something was written that may not be synced yet
 
     async def do(
         self, work: Work[Any] | None, *, whole: bool = True, under_way: bool = False, last: bool = False
     ) -> Any:
-        """The result of the work, once a thread has done it; it is done even if the caller is cancelled meanwhile."""
+        """The result of the work, once it is done; a thread does it even if the caller is cancelled meanwhile."""
         if self._closed and not last:
             raise StoreError(f"{self._path} was closed: open the store again.")
-        if not self._running:
-            self._start()
+        if self._process != os.getpid():  # a forked process has neither the threads nor the right to the connections
+            self._set_up()
+        if blocking.get():
+            return self._done_here(work, whole, under_way)
+        self._start()
         loop = asyncio.get_running_loop()
         job = _WriteJob(work, whole, under_way, last, loop, loop.create_future())
         self._jobs.put(job)
@@ -467,48 +482,83 @@ class Lane:
 
     async def close(self) -> None:
         self._closed = True
-        await asyncio.gather(*(self.do(None, last=True) for _ in range(self._running)))
-        self._running = 0
+        if self._process == os.getpid():
+            await asyncio.gather(*(self.do(None, last=True) for _ in range(self._running)))
+            self._running = 0
+            self._close_idle()
+
+    def _close_idle(self) -> None:
+        with self._room:
+            while self._idle:
+                self._idle.pop().close()
 
     def _start(self) -> None:
-        with self._starting:
-            while self._running < self._threads:
-                threading.Thread(target=self._run, name="mulligan-store", daemon=True).start()
-                self._running += 1
+        if self._running < self._threads:
+            with self._starting:
+                while self._running < self._threads:
+                    threading.Thread(target=self._run, name="mulligan-store", daemon=True).start()
+                    self._running += 1
+
+    def _done_here(self, work: Work[Any] | None, whole: bool, under_way: bool) -> Any:
+        synced = self._wrote is None
+        try:
+            return self._do(work, whole, under_way)
+        except (sqlite3.Error, UnicodeError) as error:
+            raise _failure(error, self._path) from error
+        finally:
+            if synced and self._wrote is not None:
+                self._start()
+                self._jobs.put(None)  # a thread is to sync it, once nothing more is written
 
     def _run(self) -> None:
-        db: sqlite3.Connection | None = None
-        unsynced = False
         while True:
             try:
-                job = self._jobs.get(timeout=IDLE if unsynced else None)
+                job = self._jobs.get(timeout=None if self._wrote is None else IDLE)
             except queue.Empty:
-                unsynced = False
-                with suppress(sqlite3.Error):  # syncs the log, and copies it into the file as far as readers allow
-                    if db:
-                        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                self._sync()
+                continue
+            if job is None:
                 continue
             result, failed = None, None
             try:
-                if job.last and db:
-                    db.close()
-                if job.work:
-                    try:
-                        db = db or self._database.connect(self._lock_wait)
-                        result = self._transact(db, job.work, job.under_way) if job.whole else job.work(db)
-                    except (sqlite3.Error, NoFolder) as error:
-                        if self._begin != "BEGIN" or not (isinstance(error, NoFolder) or write_refused(error)):
-                            raise
-                        with closing(self._database.snapshot()) as still:
-                            result = self._once(still, job.work)
-                    unsynced = self._begin == "BEGIN IMMEDIATE"
+                result = self._do(job.work, job.whole, job.under_way)
+                if job.last:
+                    self._close_idle()
             except BaseException as error:  # goes to the caller: this thread serves others, too
                 failed = _failure(error, self._path)
             with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
                 job.loop.call_soon_threadsafe(job.settle, result, failed)
-            del result, failed  # the caller's alone now
             if job.last:
                 return
+            del job, result, failed  # the caller's alone now
+
+    def _sync(self) -> None:
+        """Syncs the log, and copies it into the file as far as readers allow, if nothing was written for a while."""
+        with self._room:
+            if self._wrote is not None and time.monotonic() - self._wrote >= IDLE and self._idle:
+                self._wrote = None
+                with suppress(sqlite3.Error):
+                    self._idle[-1].execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+    def _do(self, work: Work[Any] | None, whole: bool, under_way: bool) -> Any:
+        if work is None:
+            with self._room:
+                return None
+        with self._room:
+            try:
+                db = self._idle.pop() if self._idle else self._database.connect(self._lock_wait)
+                try:
+                    return self._transact(db, work, under_way) if whole else work(db)
+                finally:
+                    if db.in_transaction:  # Ctrl-C came as it began
+                        db.rollback()
+                    self._idle.append(db)
+                    self._wrote = time.monotonic() if self._begin == "BEGIN IMMEDIATE" else None
+            except (sqlite3.Error, NoFolder) as error:
+                if self._begin != "BEGIN" or not (isinstance(error, NoFolder) or write_refused(error)):
+                    raise
+                with closing(self._database.snapshot()) as still:
+                    return self._once(still, work)
 
     def _transact(self, db: sqlite3.Connection, work: Work[T], under_way: bool) -> T:
         if not under_way:

@@ -21,6 +21,7 @@ from mulligan.core.episode import RESUMABLE, Event, Stopped
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.protocols import Brief, Lease, StepRow
 from mulligan.core.records import Episode, Head, Json
+from mulligan.recording.bridge import both_ways
 from mulligan.store.sqlite import arms, episodes, leases
 from mulligan.store.sqlite.database import Database, Synchronous
 from mulligan.store.sqlite.engine import Connection, Engine
@@ -157,6 +158,7 @@ class SqliteMemory:
         await self.database.close()
 
 
+@both_ways
 class SqliteStore:
     """Opens nothing until it is used; close it in the end. Missing folders are made.
 

@@ -26,6 +26,7 @@ from mulligan.core.lessons import (
     Selection,
     TaskOutcome,
     Version,
+    compared_text,
 )
 from mulligan.core.records import Json, Lesson, Nature, same_kind
 from mulligan.store.sqlite.engine import Connection
@@ -115,7 +116,9 @@ def duplicate(db: Connection, alike: Iterable[tuple[int]], lesson: Lesson) -> in
     """The first of these lessons, which have one fingerprint, that this one folds into: a strategy into any, anything
     else into one that says the same word for word, since a value may differ in its capitals alone."""
     found = readable(alike, lambda row: (row[0], read(db, row[0])))
-    return next((n for n, there in found if lesson.nature == "strategy" or text(there) == text(lesson)), None)
+    return next(
+        (n for n, there in found if lesson.nature == "strategy" or compared_text(there) == compared_text(lesson)), None
+    )
 
 
 def _whole(row: tuple[Any, ...]) -> Lesson:

@@ -1,0 +1,265 @@
+"""Writes the lessons of a bank: screened, embedded, folded, and with the facts that they replace superseded."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mulligan.bank.learn.facts import (
+    claims,
+    contradicts,
+    keys,
+    names_in,
+    shows_more,
+)
+from mulligan.bank.learn.screening import addition_of, fingerprint
+from mulligan.bank.ports import Ports
+from mulligan.bank.recall.index import Indexes
+from mulligan.bank.recall.terms import embedded
+from mulligan.core.errors import LessonChanged
+from mulligan.core.lessons import Addition, Change, Claim, Selection
+from mulligan.core.operations import detail_of, operation
+from mulligan.core.protocols import Learned
+from mulligan.core.records import Json, Lesson, LessonState
+
+MEETINGS = 100
+"""How often a change of a lesson is begun anew where others change it meanwhile."""
+
+
+def new_lesson(draft: Lesson, agent_id: str, experience: str = "") -> Lesson:
+    """The draft with an id, its agent and the time."""
+    now = round(time.time(), 3)
+    return replace(draft, id=secrets.token_hex(8), agent_id=agent_id, created=now, experience=experience)
+
+
+class LessonWriter:
+    """Writes the lessons of a bank, for whoever makes them: learning, merging, or a person."""
+
+    def __init__(self, ports: Ports, indexes: Indexes) -> None:
+        self._ports, self._indexes = ports, indexes
+        self._lessons = ports.memory.lessons
+
+    async def present(
+        self, agent_id: str, ids: Sequence[str], states: Sequence[LessonState] = ("active",)
+    ) -> list[Lesson]:
+        """Those of these lessons that exist and are in one of these states; in any state where none is named."""
+        found = await self._lessons.there(agent_id, ids) if ids else ()
+        return [lesson for lesson in found if not states or lesson.state in states]
+
+    async def facts(self, agent_id: str, project: str, **found_by: Iterable[str]) -> Sequence[Lesson]:
+        """The active facts of a project that have one of these keys; found_by: see `keys`."""
+        which = Selection(nature="fact", project=project, keys=keys(agent_id, project, **found_by), limit=None)
+        return await self._lessons.list(agent_id, which) if which.keys else ()
+
+    async def entries(
+        self, lessons: Sequence[Lesson], *, named: str = "", by_a_person: bool = False, embed: bool = True
+    ) -> list[Addition]:
+        """The lessons as the store takes them, with vectors if the embedder answers.
+
+        Args:
+            lessons: Lessons with ids.
+            named: The text of the task and its check; commands that stand in it hold no lesson back.
+            by_a_person: A person wrote them, so flags hold none of them back.
+            embed: Whether vectors are made; else those stay that are there.
+        """
+        quarantine = self._ports.settings.quarantine and not by_a_person
+        entries = [addition_of(lesson, quarantine=quarantine, named=named) for lesson in lessons]
+        return await self._embedded(entries) if embed else entries
+
+    async def _embedded(self, entries: Sequence[Addition], known: Container[str] = ()) -> list[Addition]:
+        """The entries with vectors, if the embedder answers. known: fingerprints of lessons that have theirs."""
+        new = [entry for entry in entries if entry.fingerprint not in known]
+        parts = await self._ports.vectors.parts([entry.lesson for entry in new]) if new else None
+        if parts is None:
+            return list(entries)
+        made = {entry.lesson.id: vectors for entry, vectors in zip(new, parts, strict=True)}
+        embedder = self._ports.vectors.id
+        return [
+            replace(entry, lesson=replace(entry.lesson, embedder=embedder), vectors=made[entry.lesson.id])
+            if entry.lesson.id in made
+            else entry
+            for entry in entries
+        ]
+
+    async def add(
+        self,
+        agent_id: str,
+        lessons: Sequence[Lesson],
+        claim: Claim | None = None,
+        result: Mapping[str, Json] | None = None,
+        *,
+        named: str = "",
+        by_a_person: bool = False,
+        fold: bool = True,
+    ) -> Learned:
+        """Keeps new lessons, folds exact duplicates, and queues the search for near-duplicates.
+
+        Args:
+            agent_id: Whose lessons they become.
+            lessons: Lessons with ids.
+            claim: The work that this settles, in the same transaction; None where there is none.
+            result: What the work keeps of itself; the ids of the lessons are added to it.
+            named: See `entries`.
+            by_a_person: See `entries`.
+            fold: False keeps each as a lesson apart, whatever the settings say.
+        """
+        entries = await self.entries(lessons, named=named, by_a_person=by_a_person, embed=False)
+        entries, known = await self._replacing(agent_id, entries)
+        entries = await self._embedded(entries, known if fold and self._ports.settings.fold else ())
+        skipped: Sequence[str] = ()
+        if fold and self._ports.settings.near_duplicates == "skip":
+            entries, skipped = await self._without_near_duplicates(agent_id, entries)
+        quarantined = [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"]
+        ids: list[Json] = [entry.lesson.id for entry in entries]
+        result = {**(result or {}), "lessons": ids, "skipped": [*skipped], "quarantined": [*quarantined]}
+        with operation("keep") as keeping:
+            fold = fold and self._ports.settings.fold
+            kept = await self._lessons.add(agent_id, entries, fold=fold, claim=claim, result=result)
+            new = [one.id for one in kept if not one.folded]
+            held = len(set(new).intersection(quarantined))
+            keeping.facts |= {"new": len(new) - held, "quarantined": held, "known": len(kept) - len(new) + len(skipped)}
+        await self.queue_links(agent_id, [id for id in new if id not in quarantined])
+        known = [*(one.id for one in kept if one.folded), *skipped]
+        return await self.report(agent_id, new, known, result, claim.id if claim else None)
+
+    async def queue_links(self, agent_id: str, ids: Sequence[str]) -> None:
+        """Queues the search for lessons that nearly say what these say; it needs an embedder."""
+        if ids and self._ports.vectors.embedder is not None and not self._ports.settings.paper:
+            await self._ports.memory.queue.enqueue("link", agent_id, {"lessons": list(ids)})
+
+    async def report(
+        self, agent_id: str, new: Sequence[str], known: Sequence[str], result: Mapping[str, Any], work: str | None
+    ) -> Learned:
+        """What was learned. Known lessons that are not recalled any more are named as held back or retired."""
+        known = [id for id in dict.fromkeys(known) if id not in new]
+        held = set(new).intersection(result.get("quarantined", ()))
+        retired: list[str] = []
+        for lesson in await self.present(agent_id, known, ()):
+            while lesson.superseded_by:
+                (lesson,) = await self.present(agent_id, [lesson.superseded_by], ()) or [
+                    replace(lesson, superseded_by=None)
+                ]
+            if lesson.state == "quarantined":
+                held.add(lesson.id)
+            elif lesson.state == "retired":
+                retired.append(lesson.id)
+        return Learned(
+            tuple(new),
+            tuple(known),
+            tuple(id for id in (*new, *known) if id in held),
+            tuple(dict.fromkeys(retired)),
+            result.get("success"),
+            str(result.get("reason", "")),
+            str(result.get("nothing_because", "")),
+            work=work,
+            by=str(result.get("by", "")),
+        )
+
+    async def change(
+        self,
+        agent_id: str,
+        id: str,
+        change: Change,
+        changed: Callable[[Lesson], Lesson],
+        *,
+        detail: Json = None,
+        by_a_person: bool = False,
+    ) -> Lesson:
+        """Changes a lesson, and returns it as it then is. What others change meanwhile stays.
+
+        Args:
+            agent_id: Whose lesson it is.
+            id: The lesson's id.
+            change: What its history calls this.
+            changed: Gives the lesson with its new fields, of the lesson as it is now; called again where that changed
+                before it was written. Nothing is written where it gives the same.
+            detail: What its history keeps of the change.
+            by_a_person: See `entries`.
+        """
+        for _ in range(MEETINGS):
+            (before,) = await self._lessons.get(agent_id, [id])
+            after, entry = changed(before), None
+            if after == before:
+                return before
+            if not _same_entry(before, after):
+                same = embedded(after) == embedded(before) and after.query == before.query
+                (entry,) = await self.entries([after], by_a_person=by_a_person, embed=not same or not before.embedder)
+                after = entry.lesson
+            with suppress(LessonChanged):
+                await self._lessons.change(agent_id, after, change, entry=entry, detail=detail, before=before)
+                return (await self._lessons.get(agent_id, [id]))[0]
+        raise LessonChanged(f"Other processes keep changing lesson {id}. Try again.")
+
+    async def doubt(self, fact: Lesson, why: str) -> None:
+        """Marks an active fact as one that is to be checked."""
+
+        def doubted(now: Lesson) -> Lesson:
+            return replace(now, to_check=why) if now.state == "active" else now
+
+        await self.change(fact.agent_id, fact.id, "doubted", doubted, detail=detail_of(why))
+
+    async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> tuple[list[Addition], set[str]]:
+        """The entries, and the fingerprints of active facts that say what one of these says. A fact names as its
+        parents the known facts that it contradicts, or to which it adds an attempt that passes: it supersedes them.
+
+        Facts that rest on one of these, by its id or by a name that has gone, are marked as to be checked.
+        """
+        entries, twins = list(entries), set[str]()
+        for n, entry in enumerate(entries):
+            fact = entry.lesson
+            if fact.nature == "fact" and not fact.origin.parents:
+                new = claims(fact)
+                known = await self.facts(agent_id, fact.project, about=new)
+                twins.update({entry.fingerprint}.intersection(map(fingerprint, known)))
+                old = [one.id for one in known if contradicts(new, claims(one)) or shows_more(fact, one)]
+                parents = tuple(dict.fromkeys(old))
+                entries[n] = replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=parents)))
+        for fact in (one.lesson for one in entries if one.lesson.state == "active"):
+            replaced = await self.present(agent_id, fact.origin.parents) if fact.nature == "fact" else []
+            if not replaced:
+                continue
+            gone = names_in(*replaced) - names_in(fact)
+            for other in await self.facts(agent_id, fact.project, names=gone, bases=fact.origin.parents):
+                rests = set(other.rests_on).intersection(fact.origin.parents) or names_in(other) & gone
+                if rests and other.id not in fact.origin.parents:
+                    await self.doubt(other, f"it rests on {replaced[0].id[:8]}, which was replaced")
+        return entries, twins
+
+    async def _without_near_duplicates(
+        self, agent_id: str, entries: Sequence[Addition]
+    ) -> tuple[Sequence[Addition], Sequence[str]]:
+        """The entries that no active lesson nearly says, and the ids of the lessons that say the others.
+
+        Only strategies are skipped: two facts may differ in the one value that matters. Exact duplicates are left to
+        be folded.
+        """
+        index = await self._indexes.of(agent_id)
+        kept: list[Addition] = []
+        skipped: list[str] = []
+        for entry in entries:
+            vector = entry.vectors.get("lesson")
+            among = index.candidates("", None if vector is None else np.frombuffer(vector, np.float32))
+            cosines = among.semantic() if entry.lesson.nature == "strategy" else None
+            near = () if cosines is None else self._ports.deduplication.near(entry.lesson, among, cosines)
+            lessons = await self.present(agent_id, [among.ids[row] for row in near])
+            folds = self._ports.settings.fold and any(fingerprint(one) == entry.fingerprint for one in lessons)
+            if near and not folds:
+                skipped.append(among.ids[near[0]])
+            else:
+                kept.append(entry)
+        return kept, skipped
+
+
+def _same_entry(before: Lesson, after: Lesson) -> bool:
+    """Whether the lesson is still found by the same, and says the same."""
+    outcome = after.outcome if before.nature == "fact" else before.outcome
+    free = {
+        name: getattr(after, name) for name in ("state", "pinned", "ratings", "confirmed", "confidence", "to_check")
+    }
+    return replace(before, outcome=outcome, **free) == after
