@@ -283,8 +283,7 @@ class Journal:
     def began(self, project: str, last: int) -> float:
         """When the first of the last sessions of a project began; 0 where there are not so many."""
         of = "sessions WHERE project = ? AND subagent = '' ORDER BY began DESC LIMIT 1 OFFSET ?"
-        found = self._db.execute(f"SELECT began FROM {of}", (project, last - 1)).fetchone()
-        return found[0] if found else 0.0
+        return (self._db.execute(f"SELECT began FROM {of}", (project, last - 1)).fetchone() or [0.0])[0]
 
     def is_due(self, *, besides: str = "") -> bool:
         """Whether there is something to learn from a session with another id, in a folder that is not left out."""
@@ -498,7 +497,7 @@ class Journal:
         ]
 
     def useless_lessons(self) -> set[str]:
-        """Those that were shown three times in vain, and mostly so: the error came again, and nobody did what they say."""
+        """Those shown three times in vain, and mostly so: the error came again, and nobody did what they say."""
         vain = "sum(again IS 1 AND NOT done)"
         shown = "shown WHERE way = 'shown' AND moment = 'failure' GROUP BY lesson"
         found = self._db.execute(f"SELECT lesson FROM {shown} HAVING {vain} >= 3 AND {vain} > sum(done)")
