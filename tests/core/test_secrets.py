@@ -181,6 +181,64 @@ def test_a_secret_in_the_arguments_of_a_tool_is_masked() -> None:
     assert mask_json(harmless) == harmless
 
 
+NAMES = [
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "passcode",
+    "pass",
+    "rediscli_auth",
+    "pw",
+    "dbPw",
+    "psk",
+    "pre-shared-key",
+    "kennwort",
+    "mot_de_passe",
+    "contraseña",
+    "senha",
+    "wachtwoord",
+    "hasło",
+    "пароль",
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "비밀번호",
+    "secret",
+    "api_key",
+    "access_key",
+    "account_key",
+    "shared_access_key",
+    "private_key",
+    "client_secret",
+    "auth_key",
+    "signing_key",
+    "encryption_key",
+    "master_key",
+    "license_key",
+    "token",
+    "credential",
+    "phpsessid",
+    "jsessionid",
+    "sig",
+    "subscription_key",
+    "x-amz-signature",
+    "my_key",
+]
+
+
+@pytest.mark.parametrize("name", [one.replace("mot_de_passe", "mot de passe") for one in NAMES])
+def test_each_name_of_a_secret_is_known_in_any_case_and_as_json_escapes_it(name: str) -> None:
+    for form in (
+        name,
+        name.upper() if name != "dbPw" else name,
+        json.dumps(name)[1:-1],
+        json.dumps(json.dumps(name))[3:-3],
+    ):
+        assert mask(f"the {form}=a1B2c3D4e5F6g7H8") == f"the {form}={MASK}"
+
+
 def test_a_number_is_a_card_by_its_brand_length_and_check_digit() -> None:
     good, bad = "4111" + "1111" * 3, "4111" + "1111" * 2 + "1112"
     assert mask(f"pay {good}, not {bad}, nor 1{good} or {good}1") == f"pay {MASK}, not {bad}, nor 1{good} or {good}1"

@@ -394,7 +394,7 @@ def failing(project: Path, session: str, call: str, command: str = "pytest tests
 
 
 @pytest.mark.anyio
-async def test_a_fixer_that_two_sessions_used_is_shown_whatever_the_check_found(project: Path) -> None:
+async def test_a_fixer_is_shown_whatever_the_check_found_and_at_no_start(project: Path) -> None:
     async def learned(session: str, output: str) -> None:
         fixed = (("sh", "npm run lint:fix", "ok", 0), ("sh", "npm run lint 2>&1 && npm test", "ok", 0))
         story = (("user", "Build it."), ("sh", "npm run lint 2>&1", output, 1), *fixed, ("agent", "Done."))
@@ -403,8 +403,11 @@ async def test_a_fixer_that_two_sessions_used_is_shown_whatever_the_check_found(
             await finish(journal)
 
     await learned("s1", "src/a.js:1:1 lint/noUnusedVariables")
-    assert failing(project, "s2", "c1", "npm run lint", "src/b.js") == ""  # one session is no habit
-    await learned("s3", "Found 1 error.")
+    assert "fixes what it can (seen once, unproven)" in failing(project, "s2", "c1", "npm run lint", "src/b.js")
+    for session in ("s3", "s5", "s6"):
+        await learned(session, "Found 1 error.")
+    begins = {"session_id": "s7", "cwd": str(project), "hook_event_name": "SessionStart", "source": "startup"}
+    assert respond("claude", "", json.dumps(begins).encode()) == ""
     shown = failing(project, "s4", "c2", "cd web && npm run lint 2>&1", "Found 2 errors.")
     assert "npm run lint: npm run lint:fix fixes what it can" in shown
     assert failing(project, "s4", "c3", "npm test", "src/d.js") == ""

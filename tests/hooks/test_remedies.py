@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_turns import call
 
-from mulligan.sessions.commands import chained, only_looks, parts, plain
+from mulligan.sessions.commands import chained, only_looks, parts
 from mulligan.sessions.pairs import State, find
+from mulligan.sessions.plain_command import plain
 
 SESSIONS = tomllib.loads(Path(__file__).with_name("remedies.toml").read_text("utf-8"))
 CASES: list[dict[str, Any]] = [*SESSIONS["teaches"], *SESSIONS["more"]["teaches"]]

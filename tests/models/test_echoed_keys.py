@@ -20,7 +20,8 @@ from mulligan.core.errors import BadAnswer, ModelError
 from mulligan.core.questions import Message, Question, Tool
 from mulligan.models.catalog import open_model
 from mulligan.models.settings import CallSettings
-from mulligan.text.secrets import MASK, KnownSecrets
+from mulligan.text.known_secrets import KnownSecrets
+from mulligan.text.secrets import MASK
 
 FORMS: dict[str, Callable[[str], str]] = {
     "plain": str,

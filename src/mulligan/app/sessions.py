@@ -45,9 +45,9 @@ from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import DENY, store_file
 from mulligan.sessions.agents import Old as Old
 from mulligan.sessions.agents import agent, is_shell, readable
-from mulligan.sessions.commands import plain
 from mulligan.sessions.events import Notice
 from mulligan.sessions.pairs import CORRECTION, RULES, TAG, mend_key, signature_of, stands, words_of
+from mulligan.sessions.plain_command import plain
 from mulligan.sessions.records import Record, as_record, sample
 from mulligan.sessions.signature import digest, keys
 from mulligan.store import open_store

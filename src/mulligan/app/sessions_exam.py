@@ -17,10 +17,11 @@ from mulligan.core.errors import MulliganError
 from mulligan.core.turns import Turn
 from mulligan.hooks.learning import events_since, keep
 from mulligan.hooks.project import project_id
-from mulligan.hooks.recall import MOST, RULES, Known, Reader
+from mulligan.hooks.recall import LAST, MOST, RULES, Known, Reader
 from mulligan.sessions.agents import Old, is_shell
-from mulligan.sessions.commands import only_looks, plain
+from mulligan.sessions.commands import only_looks
 from mulligan.sessions.pairs import State, find, mend_key
+from mulligan.sessions.plain_command import plain
 from mulligan.sessions.signature import command_key, keys
 
 AHEAD = 60
@@ -61,6 +62,7 @@ class Exam:
 async def examine(sessions: Sequence[Old], progress: Callable[[int, int], None] = lambda _, __: None) -> Exam:
     """The figures of these sessions, each project with a bank of its own that begins empty and is thrown away."""
     exam = Exam()
+    began = dict[str, list[float]]()
     ids = {old.folder: project_id(old.folder) for old in sessions if old.folder}
     with _empty_home():
         for n, old in enumerate(sorted(sessions, key=lambda one: one.at)):
@@ -72,13 +74,15 @@ async def examine(sessions: Sequence[Old], progress: Callable[[int, int], None] 
             except (OSError, ValueError, MulliganError) as error:
                 exam = exam.plus(unreadable=(f"{old.path}: {error}",))
                 continue
-            exam = await _session(exam, project, old, events)
+            starts = began.setdefault(project, [])
+            starts += [old.at] if not old.subagent else []
+            exam = await _session(exam, project, old, events, starts[-LAST] if len(starts) >= LAST else 0.0)
     return replace(exam, projects=len(set(ids.values())))
 
 
-async def _session(exam: Exam, project: str, old: Old, events: Sequence[Turn]) -> Exam:
+async def _session(exam: Exam, project: str, old: Old, events: Sequence[Turn], since: float) -> Exam:
     with closing(Reader(project)) as reader:
-        rules: Sequence[Known] = () if old.subagent else reader.rules()[:RULES]
+        rules: Sequence[Known] = () if old.subagent else reader.rules(since)[:RULES]
         told = {one.id: one for one in rules}
         came: set[str] = set()
         failures = known = shown = done = calls = 0
@@ -90,7 +94,7 @@ async def _session(exam: Exam, project: str, old: Old, events: Sequence[Turn]) -
                 continue
             failures += 1
             own = keys(event.output)
-            about = reader.about((*own, command_key(plain(event.command))))
+            about = reader.about((*own, command_key(event.command)))
             told |= {one.id: one for one in about[:MOST]}
             met = [one for one in told.values() if one.id in {each.id for each in about}]
             came.update(one.id for one in met)

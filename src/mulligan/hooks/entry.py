@@ -227,29 +227,39 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
     """
     if notice.moment not in ("start", "prompt", "failure") or not (hears or notice.moment == "failure"):
         return ""
-    from mulligan.hooks.recall import CHARACTERS, MOST, RULE_CHARACTERS, RULES, Reader, near, shown_text, without_own
+    from mulligan.hooks.recall import (
+        CHARACTERS,
+        LAST,
+        MOST,
+        RULE_CHARACTERS,
+        RULES,
+        Reader,
+        near,
+        shown_text,
+        without_own,
+    )
     from mulligan.sessions.agents import is_shell
 
     reader = Reader(bank, wait=wait)
     try:
         most, characters = MOST, CHARACTERS
         if notice.moment == "failure":
-            from mulligan.sessions.commands import plain
             from mulligan.sessions.signature import command_key, keys
 
             if notice.tool and not is_shell(notice.tool, notice.agent):
                 return ""
             if known := keys(without_own(notice.output)):
                 journal.failed(notice, bank, known[0])  # its words are masked first, by the worker
-            found = reader.about((*known, command_key(plain(notice.command)))) if hears else ()
+            found = reader.about((*known, command_key(notice.command))) if hears else ()
         elif notice.moment == "start" or first:
             most, characters = RULES, RULE_CHARACTERS
-            found = reader.rules()
+            found = reader.rules(journal.began(bank, LAST))
         else:
-            found = near(notice.text, reader.kept())
+            found = near(notice.text, [one for one in reader.kept() if not one.context.get("habit")])
     finally:
         reader.close()
-    if not found:
+    silent = journal.useless_lessons() if found and notice.moment == "failure" else ()
+    if not (found := [one for one in found if one.pinned or one.by_people or one.id not in silent]):
         return ""
     receipt = f"h{os.urandom(6).hex()}"
     if notice.moment == "failure" and notice.call:  # where hooks are installed twice, one of them answers

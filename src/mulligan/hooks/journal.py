@@ -280,6 +280,11 @@ class Journal:
         )
         return [_session(row) for row in found][::-1]
 
+    def began(self, project: str, last: int) -> float:
+        """When the first of the last sessions of a project began; 0 where there are not so many."""
+        of = "sessions WHERE project = ? AND subagent = '' ORDER BY began DESC LIMIT 1 OFFSET ?"
+        return (self._db.execute(f"SELECT began FROM {of}", (project, last - 1)).fetchone() or [0.0])[0]
+
     def is_due(self, *, besides: str = "") -> bool:
         """Whether there is something to learn from a session with another id, in a folder that is not left out."""
         found = self._db.execute(
@@ -490,6 +495,13 @@ class Journal:
             Shown(*row[:8], again=None if row[8] is None else bool(row[8]), done=bool(row[9]), digests=row[10].split())
             for row in found
         ]
+
+    def useless_lessons(self) -> set[str]:
+        """Those shown three times in vain, and mostly so: the error came again, and nobody did what they say."""
+        vain = "sum(again IS 1 AND NOT done)"
+        shown = "shown WHERE way = 'shown' AND moment = 'failure' GROUP BY lesson"
+        found = self._db.execute(f"SELECT lesson FROM {shown} HAVING {vain} >= 3 AND {vain} > sum(done)")
+        return {row[0] for row in found}
 
     def did(self, one: Shown) -> None:
         """Notes that a session did what it was shown."""

@@ -19,11 +19,12 @@ from mulligan.bank.learn.screening import flags_of
 from mulligan.core.records import Json, Lesson
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import is_shell
-from mulligan.sessions.commands import only_looks, parts, plain, short
+from mulligan.sessions.commands import only_looks, parts, short
 from mulligan.sessions.corrections import lasts
 from mulligan.sessions.effects import going_around
 from mulligan.sessions.events import SHOWN
 from mulligan.sessions.pairs import Found, error_lines, evidence, mend_key, short_digest
+from mulligan.sessions.plain_command import plain
 from mulligan.sessions.records import as_record, inner, inner_list
 from mulligan.sessions.remedies import CHANGE, lines_of
 from mulligan.sessions.signature import causes, keys

@@ -16,7 +16,7 @@ from mulligan.core.home import home_path
 from mulligan.core.light import TYPE_CHECKING, NamedTuple, cast
 from mulligan.hooks.project import USER
 from mulligan.sessions.events import KEY, SHOWN
-from mulligan.sessions.records import as_record, record_in
+from mulligan.sessions.records import as_record, inner_list, record_in
 
 if TYPE_CHECKING:
     from typing import Any
@@ -27,8 +27,8 @@ MOST, CHARACTERS = 3, 1000
 """Lessons and characters that a session is shown at once."""
 RULES, RULE_CHARACTERS = 3, 1500
 """The same at the start of a session."""
-OFTEN = 3
-"""Sessions that overcame an error until it is shown at the start of the next one."""
+OFTEN, LAST = 3, 10
+"""Of the last ten sessions, those that overcame an error so that it is shown at the start of the next one."""
 DENY = "deny"
 """Tag of lessons that may deny a tool call."""
 
@@ -107,6 +107,11 @@ class Known(NamedTuple):
         calls = self.context.get("calls")
         return len({str(one).rpartition("/")[0] for one in cast("list[Any]", calls)}) if isinstance(calls, list) else 0
 
+    def came_often(self, since: float) -> bool:
+        """Whether enough sessions have overcome the error since then. A fixer is no news before its check fails."""
+        recent = [one for one in inner_list(self.context, "seen") if float(one.get("at") or 0.0) >= since]
+        return len(recent) >= OFTEN and not self.context.get("habit")
+
     @property
     def words(self) -> frozenset[str]:
         return words(f"{self.title} {self.content}")
@@ -168,10 +173,13 @@ class Reader:
         """All that are active, candidates, too: the newest first."""
         return self._lessons("1", ())
 
-    def rules(self) -> Sequence[Known]:
-        """What a session is shown when it starts: what people said, wrote or pinned, and what fails again and again.
-        All else is shown when it fails."""
-        return [one for one in self.kept() if one.pinned or one.by_people or one.sessions >= OFTEN]
+    def rules(self, since: float) -> Sequence[Known]:
+        """What a session is shown when it starts: what people said, wrote or pinned, and what three sessions since then
+        have run into. All else is shown when it fails.
+
+        since: when the first of the project's last `LAST` sessions began.
+        """
+        return [one for one in self.kept() if one.pinned or one.by_people or one.came_often(since)]
 
     def kept(self) -> Sequence[Known]:
         """All but candidates, those that have most to say for themselves first."""

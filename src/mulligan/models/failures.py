@@ -15,7 +15,8 @@ from typing import cast
 from mulligan.core.errors import BadAnswer, ModelError
 from mulligan.core.records import Usage
 from mulligan.models.providers import known_models
-from mulligan.text.secrets import KnownSecrets, mask
+from mulligan.text.known_secrets import KnownSecrets
+from mulligan.text.secrets import mask
 
 LONGEST = 300  # characters of a provider's message that are shown
 _SERVERS = {

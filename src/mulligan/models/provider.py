@@ -17,7 +17,7 @@ from mulligan.models.failures import Failure, Unreadable, Unusable
 from mulligan.models.prices import Price
 from mulligan.models.provider_client import ProviderClient, Target, instrumented, log
 from mulligan.models.tool_answers import in_json
-from mulligan.text.secrets import KnownSecrets
+from mulligan.text.known_secrets import KnownSecrets
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse

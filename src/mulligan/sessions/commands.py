@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mulligan.sessions.plain_command import plain
 from mulligan.text.plain import one_line
 
 _LOOKS = re.compile(
@@ -23,10 +24,6 @@ _ASKS = re.compile(
 _FILTERS = re.compile(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")
 _HIDES = re.compile(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*$|&\s*$")
 """Ends of a command line after which its exit code says nothing of the command."""
-_BEFORE = re.compile(
-    r"^\s*(?:cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)|(?:export\s+)?\w+=\S*\s*(?:&&|;)?(?=\s)|timeout\s+\S+(?=\s))\s*"
-)
-_AFTER = re.compile(r"\s*(?:\d?>&\d|\d?>\s*/dev/null|&>\s*\S+)\s*$")
 _FOLDER = re.compile(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
 _SET = re.compile(r"(?<!\S)(\w+=[^\s;&]*)")
 HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", re.DOTALL)
@@ -35,6 +32,8 @@ _MESSAGE = re.compile(
     r"""("\$\([^)]*\)"|"(?:[^"\\]|\\.){24,}"|'[^']{24,}')"""
 )
 """Options that take a text for people."""
+_NEXT = re.compile(r"(?<![\\;&|(])[ \t]*\n\s*")
+"""Where a line of a command ends, and the next one is another command."""
 _TOKEN = re.compile(
     r"""(?P<note>(?<!\S)\#[^\n]*)
     | (?P<end>&&|\|\|?|;|&(?!>)|\n|\(|\))
@@ -64,14 +63,6 @@ def written(command: str) -> list[str]:
     text = HEREDOC.sub("", command[:_LONGEST])
     targets = (token["to"].lstrip("0123456789&").lstrip(">").strip() for token in _TOKEN.finditer(text) if token["to"])
     return [path for path in targets if path and path[0] not in "&<" and path != "/dev/null"]
-
-
-def plain(command: str) -> str:
-    """The command without what stands around it: a change of the folder, variables, where its output goes."""
-    shorter = command
-    while (cut := _BEFORE.sub("", shorter, count=1)) != shorter or (cut := _AFTER.sub("", shorter)) != shorter:
-        shorter = cut
-    return shorter.strip() or command
 
 
 def chained(command: str) -> list[str]:
@@ -122,7 +113,7 @@ def hides_its_end(command: str) -> bool:
 
 def short(command: str, most: int) -> str:
     """A command on a line, without the text of messages and here-documents."""
-    return one_line(_MESSAGE.sub(r"\1 …", HEREDOC.sub("", command)), most)
+    return one_line(_NEXT.sub("; ", _MESSAGE.sub(r"\1 …", HEREDOC.sub("", command)).strip()), most)
 
 
 def differences(failed: str, works: str, most: int) -> tuple[str, str]:

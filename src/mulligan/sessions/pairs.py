@@ -27,18 +27,19 @@ from mulligan.sessions.commands import (
     hides_its_end,
     only_looks,
     parts,
-    plain,
     short,
     variables,
 )
 from mulligan.sessions.corrections import correction_in, lasts, withdraws
 from mulligan.sessions.effects import going_around
 from mulligan.sessions.events import SHOWN
+from mulligan.sessions.plain_command import plain
 from mulligan.sessions.remedies import (
     CHANGE,
     Failure,
     cause_in,
     checks_style,
+    done_first,
     fixer_in,
     is_transient,
     lines_of,
@@ -117,7 +118,7 @@ class Found:
         errors: what the error is known by; of a correction, the digest of what the user said.
         mends: what each step that mended it is known by; empty for a correction.
         seen: the evidence: agent, session, calls, both outputs, when.
-        habit: it goes with the command, whatever its error was. It is shown once it is proven.
+        habit: it goes with the command, whatever its error was.
         lasting: the user says that it holds from now on, which counts like a second sighting.
         judged: who judged it, and how; empty: rules alone.
     """
@@ -155,7 +156,7 @@ class Found:
             context={
                 "errors": list(self.errors),
                 "mends": dict(self.mends),
-                **({"unsure": True} if self.habit else {}),
+                **({"habit": True} if self.habit else {}),
                 "rules": RULES,
                 "judged": dict(self.judged) or {"by": "rules"},
                 "calls": [self.call],
@@ -325,8 +326,8 @@ def _edited(state: State, call: Turn, masks: Masks) -> State:
     return replace(state, open=tuple(_with_step(one, step) for one in state.open))
 
 
-def _with_step(one: Open, step: str) -> Open:
-    steps = one.steps if one.closed else (*one.steps, step)[-STEPS:]
+def _with_step(one: Open, *more: str) -> Open:
+    steps = one.steps if one.closed else (*one.steps, *more)[-STEPS:]
     return replace(one, steps=steps, since=one.since + 1)
 
 
@@ -334,12 +335,12 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
     """The state after a command, and what it was the end of."""
     if call.failed is None or only_looks(call.command):
         return state, []
-    core, step = masks.text(plain(call.command)), ""
+    core, steps = masks.text(plain(call.command)), list[str]()
     errors = keys(_EXIT.sub("", call.output)) if call.failed else ()
     if not call.failed:
-        step = one_line(core, SHOWN)
-        if (own := variables(call.command)) and going_around(whole := masks.text(" ".join((*own, core)))):
-            step = one_line(whole, SHOWN)  # what it sets is what is wrong with it
+        whole = masks.text(" ".join((*variables(call.command), core)))
+        # of one that goes around a safeguard, what it sets is what is wrong with it
+        steps = [whole] if going_around(whole) else chained(core) or [core]
     left: list[Open] = []
     found: list[Found] = []
     for one in state.open:
@@ -350,7 +351,7 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
             ):  # else it failed again, and is open anew
                 left.append(replace(one, since=one.since + 1, closed=one.closed or again))
         elif (remedy := _remedy(one, core, call, masks)) is None:
-            left.append(_with_step(one, step))
+            left.append(_with_step(one, *(short(step, SHOWN) for step in steps)))
         elif remedy.steps and not any(map(going_around, remedy.steps)):
             found.append(_overcome(one, call, remedy, masks))
     about = causes(_EXIT.sub("", call.output)) if errors else ()
@@ -383,6 +384,8 @@ def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
         return Remedy(short(one.command, SHOWN), (fixer,), habit=True) if fixer and _same(one, core) else None
     failure = Failure(one.command, "\n".join((*one.lines, telling_lines(one.output))), one.output)
     edited = any(step.startswith(CHANGE) for step in one.steps)
+    if not one.closed and (first := done_first(core, failure)):
+        return Remedy(short(one.command, SHOWN), tuple(first))
     if core != one.command and not one.closed and other_form_counts(core, failure, edited=edited):
         fails, works = differences(one.command, core, SHOWN)
         return Remedy(fails, (works,), works=True)
@@ -430,7 +433,7 @@ def stands(content: str, command: str, output: str) -> bool:
         new = [each for each in variables(works) if each not in variables(command)]
         if new and plain(works) == command:
             return variables_count(new, failure, edited=False)
-        return other_form_counts(works, failure, edited=False)
+        return bool(done_first(works, failure)) or other_form_counts(works, failure, edited=False)
     return set(steps) == set(steps_that_count(steps, failure)) or fixer_in(steps, command) in steps
 
 

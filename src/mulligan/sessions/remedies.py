@@ -9,6 +9,7 @@ is about: design/126.
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _WRAPS_NOTHING = ("time", "nohup", "env", "exec", "command", "sudo", "doas", "ni
 _NARROWS = tuple("-run -k -t -v -vv -q -x -n -s -count --filter --verbose --quiet --tail --grep -rf".split())  # noqa: SIM905
 """Flags that run less, or show more or less of it."""
 _RUNNERS = ("run", "exec", "x", "task", "-m")
+_FILE = re.compile(r"(?!-)[\w./@\[\]-]*\w\.[a-z]\w{0,4}")
 _LIST = re.compile(r"[\w.-]+(?:,[\w.-]+)+")
 CAUSE = 160
 """Characters of a cause at most."""
@@ -163,7 +165,7 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
             continue
         if any(_destroys(one) for one in own):
             continue
-        if any(_any("edits").match(one) for one in own):
+        if any(_any("edits").match(one) or _fixes_style(one.split()) for one in own):
             edited = True
             continue
         sets_up = any(_any("sets_up").match(one) for one in own)
@@ -205,8 +207,9 @@ def _fixes_style(words: Sequence[str]) -> bool:
 
 
 def fixer_in(steps: Sequence[str], failed: str) -> str:
-    """The step that lets the tool of a failing check fix what it found, if no file was edited by hand after it."""
-    if not checks_style(failed):
+    """The step that lets the tool of a failing check fix what it found, if no file was edited by hand after it. A check
+    of some files is not run again."""
+    if not checks_style(failed) or any(_FILE.fullmatch(word) for one in parts(failed) for word in one[1:]):
         return ""
     for step in reversed(steps):
         if step.startswith(CHANGE):
@@ -219,16 +222,26 @@ def fixer_in(steps: Sequence[str], failed: str) -> str:
     return ""
 
 
+def done_first(works: str, failure: Failure) -> list[str]:
+    """What a line does before the command that failed, as far as that overcame it."""
+    before, after = _doing(failure.command), _doing(works)
+    if not before or len(after) <= len(before) or after[-len(before) :] != before:
+        return []
+    join = [shlex.join(one) if " " in "".join(one) else " ".join(one) for one in after[: -len(before)]]
+    return steps_that_count(join, failure)
+
+
+def _doing(line: str) -> list[tuple[str, ...]]:
+    """The commands of a line, without those that only look."""
+    return [one for one in parts(line) if not only_looks(" ".join(one))]
+
+
 def other_form_counts(works: str, failure: Failure, *, edited: bool) -> bool:
     """Whether a command that works is another form of one that failed, and differs from it in what the error is about.
 
     edited: files were changed in between, so that the command itself may not have made the difference.
     """
-    before, after = ([one for one in parts(text) if not only_looks(" ".join(one))] for text in (failure.command, works))
-    if not before or not after:
-        return False
-    if len(after) > len(before) and after[-len(before) :] == before:  # something was done first
-        return bool(steps_that_count([" ".join(one) for one in after[: -len(before)]], failure))
+    before, after = _doing(failure.command), _doing(works)
     left, new = [one for one in before if one not in after], [one for one in after if one not in before]
     return len(left) == len(new) == 1 and _form_counts(left[0], new[0], failure, edited)
 

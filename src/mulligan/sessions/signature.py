@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from mulligan.sessions.plain_command import plain
+
 try:
     from _blake2 import blake2b  # hashlib loads OpenSSL, which takes longer than all else here
 except ImportError:
@@ -85,6 +87,7 @@ _SUMMARY = re.compile(
     | the\ dependencies\ of\ task | linker\ command\ failed | \blinking\ with\ \S+\ failed
     | \bld\ returned\b | validation\ errors?\ for\ \S+$
     | ^npm\ error\ (?:code|errno|syscall|path|cwd)\b | \.{5,}\s*\(?(?:failed|passed|skipped)
+    | ^(?:failed|error):\ (?:git|gh|npm|pnpm|yarn|bun|cargo|go|make|docker|pip|uv|gradle|mvn|kubectl)(?:\ [\w:-]+)?$
     | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
     """
 )
@@ -289,9 +292,9 @@ def keys(output: str) -> tuple[str, ...]:
 
 
 def command_key(command: str) -> str:
-    """What a command, as `commands.plain` gives it, is known by, whatever its error: enough for a habit that is proven,
-    and for nothing else."""
-    return digest(("command", normalised(command)))
+    """What a command is known by, whatever its error and what stands around it: enough for a habit, and for nothing
+    else."""
+    return digest(("command", normalised(plain(command))))
 
 
 def _is_particular(line: str) -> bool:

@@ -1,6 +1,6 @@
 """Find and mask secrets in text: by their shape, by the words beside them, and by value where it is known.
 
-`mask` and `Masks` go by shape: a password that looks like a word and stands alone is not found. `KnownSecrets` is for
+`mask` and `Masks` go by shape: a password that looks like a word and stands alone is not found. known_secrets.py is for
 code that holds the value, such as the key of a request. secret_shapes.toml holds the shapes; design/030 the reasons.
 """
 
@@ -13,7 +13,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -25,10 +25,6 @@ MASK = "[secret masked]"
 NOTE = f"(Secrets are shown as {MASK}, the same secret always by the same mask: take a mask for the value.)"
 
 _MASKS = re.compile(r"\[secret masked(?: (\d{1,6}))?\]")
-# Characters that a known value has at least: a shorter one may be a word, such as the key "ollama" of a local one.
-SHORTEST = 8
-# Characters of base64 that are looked for at least.
-_CODED = 6
 # Characters that the rules look at, at least.
 _LONG = 300
 # A value with so many characters is masked wherever it stands again; so many values at most, to bound the time.
@@ -176,11 +172,21 @@ def find_secrets(text: str) -> Sequence[Span]:
 def _secrets_of(text: str) -> Sequence[Span]:
     if _is_word(text):
         return []
+    low = _lowered(text)
+    spans = [span for words, rule in _RULES if any(word in low for word in words) for span in rule(text)]
+    return _joined(_whole_word(text, span) for span in spans if not _MASKS.search(text, *span))
+
+
+def _lowered(text: str) -> str:
+    """The text in small letters, each at its place."""
     low = text.lower()
     if len(low) != len(text):  # a few letters have lower forms of two characters
         low = "".join(char.lower() if char.isascii() else char for char in text)
-    spans = [span for words, rule in _RULES if any(word in low for word in words) for span in rule(text)]
-    return _joined(_whole_word(text, span) for span in spans if not _MASKS.search(text, *span))
+    return low if low.isascii() else low.translate(_SMALL)
+
+
+_SMALL = str.maketrans("ſıİ", "sii")
+"""Letters that `re.IGNORECASE` takes for one of ASCII."""
 
 
 def _is_word(text: str) -> bool:
@@ -319,10 +325,32 @@ def _letter(found: re.Match[str]) -> str:
 _PARTS = ("double", "single", "inner", "tick", "bare")
 
 
+@cache
+def _starts() -> Sequence[str]:
+    """How the names of secrets begin, also as JSON escapes them."""
+    starts = cast(list[str], _shapes()["assigned"]["starts"])
+    letters = {letter for start in starts if not start.isascii() for letter in (start[0], start[0].upper())}
+    return [*starts, *(f"\\u{ord(letter):04x}" for letter in letters)]
+
+
+def _name_places(text: str) -> list[int]:
+    """Where the name of a secret may begin. To search for the whole pattern takes twenty times as long."""
+    low, places = _lowered(text), set[int]()
+    for start in _starts():
+        at = low.find(start)
+        while at >= 0:
+            before = low[max(0, at - 7) : at] if start[0] == "\\" else ""
+            places.update(range(at - len(before) + len(before.rstrip("\\")), at + 1))
+            at = low.find(start, at + 1)
+    return sorted(places)
+
+
 def _assigned(text: str) -> Iterator[Span]:
     """What is assigned to, or said to be, a password or a key."""
     at = 0
-    while found := _assignment().search(text, at):
+    for place in _name_places(text):
+        if place < at or not (found := _assignment().match(text, place)):
+            continue
         group = next(name for name in _PARTS if found[name] is not None)
         start, end = found.span(group)
         value, quoted = found[group], group != "bare"
@@ -463,8 +491,9 @@ _QUOTED = ("call", "set", "jar", "account", "oauth", "expect", "sql", "secure")
 def _flags(text: str) -> Iterator[Span]:
     """Passwords and keys on a command line."""
     low, words = text.lower(), _shapes()["flag_words"]
+    there = {word for word in {word for each in words.values() for word in each} if word in low}
     for name in _shapes()["flags"]:
-        if not any(word in low for word in words[name]):
+        if there.isdisjoint(words[name]):
             continue
         for found in _pattern(name, "flags").finditer(text):
             value = found["value"]
@@ -604,54 +633,3 @@ _RULES: Sequence[tuple[Sequence[str], Callable[[str], Iterator[Span]]]] = (
     (("password", "passwd", "pwd", "token", "secret", "api"), _columns),
     (("seed", "recovery", "mnemonic", "wallet", "bip", "phrase"), _wallets),
 )
-
-
-# --- known by value ---------------------------------------------------------------------------------------------------
-
-
-class KnownSecrets:
-    """Masks these values wherever they come back: as they are, escaped for JSON, URLs or HTML, in hex or in base64."""
-
-    def __init__(self, values: Iterable[str], shortest: int = SHORTEST) -> None:
-        self._values = sorted({value for value in values if len(value) >= shortest}, key=len, reverse=True)
-
-    def __repr__(self) -> str:
-        return f"KnownSecrets({MASK})"
-
-    def mask(self, text: str) -> str:
-        return self._pattern.sub(MASK, text) if self._values else text
-
-    def mask_json(self, value: Json) -> Json:
-        return each_text(value, lambda text, _: self.mask(text)) if self._values else value
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        forms = [form for value in self._values for form in (_escaped(value), *_coded(value))]
-        return re.compile("|".join(forms))
-
-
-def _escaped(value: str) -> str:
-    """A pattern for the value with any of its characters escaped in the ways of JSON, URLs and HTML."""
-    parts: list[str] = []
-    for char in value:
-        wide = char.encode("utf-16-be").hex()
-        coded = "".join(rf"\\{{1,8}}u{wide[at : at + 4]}" for at in range(0, len(wide), 4))
-        percent = "".join(f"%(?:25){{0,3}}{byte:02x}" for byte in char.encode())
-        hexed = rf"\\{{1,8}}x{ord(char):02x}|" if ord(char) < 256 else ""
-        entity = rf"&\#(?:{ord(char)}|x0{{0,4}}{ord(char):x});"
-        plain = rf"\\{{0,8}}{re.escape(char)}" if not char.isalnum() else re.escape(char)
-        parts.append(f"(?:{plain}|(?i:{coded}|{hexed}{percent}|{entity}))")
-    return "".join(parts)
-
-
-def _coded(value: str) -> list[str]:
-    """Patterns for what of the value is the same in any hex or base64 of a text that holds it."""
-    data = value.encode()
-    forms = [f"(?i:{data.hex()})"]
-    for lead in range(3):
-        coded = base64.b64encode(b"\0" * lead + data).decode().rstrip("=")
-        first, last = -(-lead * 8 // 6), (lead + len(data)) * 8 // 6
-        kept = coded[first:last]
-        if len(kept) >= _CODED:
-            forms.append(re.escape(kept).replace(r"\+", r"(?:\+|-|%2[bB])").replace("/", r"(?:\\?/|_|%2[fF])"))
-    return forms

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 from mulligan.core.errors import InvalidInput, ToolError, UnknownName
 from mulligan.core.questions import Tool
 from mulligan.core.records import Json
-from mulligan.text.secrets import KnownSecrets, secrets_of
+from mulligan.text.known_secrets import KnownSecrets
+from mulligan.text.secrets import secrets_of
 from mulligan.tools._mcp_connection import Connection, Tail, over_http, over_stdio
 
 if TYPE_CHECKING:
