@@ -9,6 +9,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def members(cls: type) -> Iterator[str]:
         value = values.get(name)
         if isinstance(value, (staticmethod, classmethod)):
             value = getattr(cls, name)
-        if isinstance(value, property):
+        if isinstance(value, (property, cached_property)):
             yield f"{name}: property"
         elif inspect.isroutine(value):
             yield f"{'async ' * inspect.iscoroutinefunction(value)}{name}{signature(value)}"
