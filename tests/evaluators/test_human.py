@@ -52,7 +52,7 @@ async def test_an_unclear_answer_is_asked_for_again(ends: tuple[int, int]) -> No
 
 @pytest.mark.parametrize("said", ["Give up\n", "\x04"])
 async def test_giving_up_ends_the_episode_without_a_verdict(ends: tuple[int, int], said: str) -> None:
-    with pytest.raises(GaveUp, match="gave up"):
+    with pytest.raises(GaveUp, match="gave no verdict"):
         await judged(ends, said)
 
 
@@ -61,7 +61,7 @@ async def test_a_terminal_that_closes_gives_up(ends: tuple[int, int]) -> None:
     asking = asyncio.ensure_future(Human(ask=Terminal(program, program).ask).evaluate(EPISODE))
     await seen(person, "wrong: ")
     os.close(person)
-    with pytest.raises(GaveUp, match="gave up"):
+    with pytest.raises(GaveUp, match="gave no verdict"):
         await asyncio.wait_for(asking, 10)
 
 

@@ -40,7 +40,7 @@ def test_what_does_not_is_refused(query: str) -> None:
             r"^DETACH does something other than reading.*`DETACH`\. \(line 2, column 3\)$",
         ),
         ("CREATE (n)", r"^CREATE does something other than reading the graph, and only reading is allowed\. \(line 1"),
-        ("MATCH (n) RETRN n", r"^RETRN cannot stand here.*did you mean RETURN\? \(line 1, column 11\)$"),
+        ("MATCH (n) RETRN n", r"^RETRN is not allowed here.*did you mean RETURN\? \(line 1, column 11\)$"),
         ("MTCH (n) RETURN n", r"^The query must begin with CALL, MATCH, .*not with MTCH; did you mean MATCH\?"),
         ("```cypher\nMATCH (n) RETURN n", r"^This name in backticks is not closed\. \(line 1, column 1\)$"),
         ("RETURN 1; RETURN 2", r"^Only one statement is allowed.*\(line 1, column 9\)$"),

@@ -57,6 +57,6 @@ def test_the_packaged_server_serves_the_bank_of_the_project(tmp_path: Path) -> N
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     package(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(InvalidInput, match="claude exists"):
+    with pytest.raises(InvalidInput, match="claude already exists"):
         package(tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -137,7 +137,7 @@ class SlowToRead(SqliteStore):
     async def load(self, episode: str, *, agent: str | None = None) -> Episode:
         found = await super().load(episode, agent=agent)
         self.read.set()
-        assert await asyncio.to_thread(self.go_on.wait, 20)
+        assert self.go_on.wait(20)
         return found
 
 

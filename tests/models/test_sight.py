@@ -100,10 +100,10 @@ async def test_the_budget_holds_for_descriptions() -> None:
 def test_a_task_whose_image_cannot_be_conveyed_is_refused_before_any_call() -> None:
     blind, vision = ScriptedModel(["a"], sees=False), ScriptedModel(["a red page"], "vision")
     task, options = Task("What is it?", images=(GIF,)), {"evaluator": "contains:a", "trials": 1}
-    with pytest.raises(InvalidInput, match=r"the actor \(scripted\) cannot be sent images.*vision_model="):
+    with pytest.raises(InvalidInput, match=r"the actor \(scripted\) cannot read images.*vision_model="):
         asyncio.run(mulligan.solve(task, model=blind, store=open_store("memory:"), **options))  # pyright: ignore[reportArgumentType]
     assert blind.questions == []
-    with pytest.raises(InvalidInput, match="The vision model scripted cannot be sent images"):
+    with pytest.raises(InvalidInput, match="The vision model scripted cannot read images"):
         asyncio.run(mulligan.solve(task, model=vision, vision_model=blind, **options))  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match="none of PNG, JPEG, WebP, GIF by its content"):
         asyncio.run(mulligan.solve(replace(task, images=(ONE,)), model=vision, **options))  # pyright: ignore[reportArgumentType]

@@ -102,7 +102,7 @@ async def test_work_that_waits_can_be_queued_and_the_other_way_round(memory: Mem
     assert await queue.claim("me", 60, ["k"]) is None
     _, claim = await queue.take("a", id, "me", 60)
     await queue.finish(claim, None)
-    with pytest.raises(StoreError, match="is done: nothing is left"):
+    with pytest.raises(StoreError, match="is done: there is nothing left"):
         await queue.turn("a", id, waiting=False)
 
 

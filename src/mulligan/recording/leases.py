@@ -20,7 +20,7 @@ LEASE_SECONDS = 30.0
 POLL, WATCH = 0.01, 0.5
 """Seconds between two tries: for a lease that is held for moments, and of one whose holder may be dead."""
 LOOK = 0.5
-"""Seconds between two looks at the leases that are renewed together."""
+"""Seconds between two looks at the leases that are renewed together, unless one of them is shorter than three looks."""
 
 log = logging.getLogger("mulligan")
 
@@ -111,16 +111,17 @@ class _Renewal:
 
     def __init__(self, store: Leases, lease: Lease, seconds: float, on_lost: Callable[[LeaseLost], None]) -> None:
         self._store, self._lease, self._seconds, self._on_lost = store, lease, seconds, on_lost
-        self.due = time.monotonic() + seconds / 3
+        self.interval = seconds / 3
+        self.due = time.monotonic() + self.interval
         self.stopped = False
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self._seconds / 3, self.renew)
+        self._timer = asyncio.get_running_loop().call_later(self.interval, self.renew)
 
     def renew(self) -> None:
-        self.due = time.monotonic() + self._seconds / 3
+        self.due = time.monotonic() + self.interval
         self._task = asyncio.get_running_loop().create_task(self._renew())
 
     async def _renew(self) -> None:
@@ -168,4 +169,4 @@ def _look(loop: asyncio.AbstractEventLoop) -> None:
     for one in held:
         if time.monotonic() >= one.due:
             one.renew()
-    loop.call_later(LOOK, _look, loop)
+    loop.call_later(min(LOOK, *(one.interval for one in held)), _look, loop)
