@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORIES = Path(__file__).parent / "repositories"
+REHEARSAL = Path(__file__).parent / "rehearsal.toml"
+"""A repository that is not measured."""
 SECONDS = 30.0
 """Seconds that tests may take."""
 SETTINGS = "[pytest]\naddopts = --tb=short -p no:cacheprovider\n"
@@ -55,13 +57,15 @@ class Repository:
         (folder / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
 
 
+def read(file: Path) -> Repository:
+    values = tomllib.loads(file.read_text(encoding="utf-8"))
+    texts = {name: value.lstrip("\n") for name, value in values.items() if name != "fix"}
+    return Repository(file.stem, **texts, fix=values["fix"])
+
+
 def repositories() -> list[Repository]:
     """All repositories, by name."""
-    return [
-        Repository(file.stem, **{name: value.lstrip("\n") if isinstance(value, str) else value for name, value in read.items()})
-        for file in sorted(REPOSITORIES.glob("*.toml"))
-        for read in [tomllib.loads(file.read_text(encoding="utf-8"))]
-    ]
+    return [read(file) for file in sorted(REPOSITORIES.glob("*.toml"))]
 
 
 def passes(repository: Repository, module: str, tests: str) -> bool:
@@ -91,7 +95,7 @@ def faults(repository: Repository) -> list[str]:
 
 def main() -> None:
     bad = 0
-    for repository in repositories():
+    for repository in [*repositories(), read(REHEARSAL)]:
         found = faults(repository)
         bad += bool(found)
         print(f"{repository.name}: {'; '.join(found) or 'as it should be'}")
