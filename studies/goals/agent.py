@@ -174,7 +174,7 @@ async def work(repository: Repository, arm: str, answers: Answers, folder: Path)
         elif arm == "blind":
             session.claims = tests_pass(project)
         session.said.append(said)
-        if session.claims:
+        if session.claims or not said:
             break
         messages.append(Message("user", said))
         if len(session.tries) == TRIES:
