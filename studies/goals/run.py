@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import csv
 import json
 import math
 import shutil
 import tempfile
 import time
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ async def run(into: Path, model: str, until: float | None, chosen: list[Reposito
     for repository in chosen:
         for arm in ARMS:
             file = into / f"{repository.name}.{arm}.json"
-            if file.exists() or (until and time.time() > until):
+            if file.exists() or (until is not None and time.time() >= until):
                 continue
             folder = Path(tempfile.mkdtemp(prefix="goals-study-"))
             try:
@@ -53,11 +54,24 @@ def outcome(session: dict[str, Any], tokens: float) -> dict[str, Any]:
     claims = session["claims"] and session["tokens"] <= tokens
     return {
         "solved": solved,
-        "false ends": claims and not solved,
         "ended as done": claims,
+        "false ends": claims and not solved,
         "tries": len(tries),
+        "different files": len({one["module"] for one in tries}),
         "tokens": min(session["tokens"], tokens),
     }
+
+
+def write_rows(file: Path, sessions: list[list[dict[str, Any]]]) -> None:
+    """A row for each session; of its tries what passed, and the tokens so far, each with spaces between."""
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        rows = csv.writer(opened, lineterminator="\n")
+        rows.writerow(["task", "arm", "visible", "hidden", "tokens", "done", "seconds"])
+        for one in chain.from_iterable(sessions):
+            tries = [
+                " ".join(str(int(each[name])) for each in one["tries"]) for name in ("visible", "hidden", "tokens")
+            ]
+            rows.writerow([one["task"], one["arm"], *tries, int(one["claims"]), one["seconds"]])
 
 
 def figures(into: Path, chosen: list[Repository]) -> None:
@@ -66,15 +80,17 @@ def figures(into: Path, chosen: list[Repository]) -> None:
     sessions = [[json.loads(file.read_text(encoding="utf-8")) for file in three] for three in done]
     if not sessions:
         return
+    write_rows(into / "runs.csv", sessions)
     for title, tokens in (("equal tries (3)", math.inf), (f"equal tokens ({BUDGET})", BUDGET)):
-        print(f"\n{title}, n = {len(sessions)}\n\n| arm | solved | ended as done | false ends | tries | tokens |")
-        print("|---|---:|---:|---:|---:|---:|")
+        print(f"\n{title}, n = {len(sessions)}\n")
+        print("| arm | solved | ended as done | false ends | tries | different files | tokens |")
+        print("|---|---:|---:|---:|---:|---:|---:|")
         rows = {arm: [outcome(three[n], tokens) for three in sessions] for n, arm in enumerate(ARMS)}
         for arm, ends in rows.items():
             sums = {name: sum(end[name] for end in ends) for name in ends[0]}
             mean = round(sums["tokens"] / len(ends))
-            shown = [sums[name] for name in ("solved", "ended as done", "false ends", "tries")]
-            print(f"| {arm} | {' | '.join(map(str, shown))} | {mean} |")
+            shown = [str(count) for name, count in sums.items() if name != "tokens"]
+            print(f"| {arm} | {' | '.join(shown)} | {mean} |")
         print("\n| pair | what | only the first | only the second | p |\n|---|---|---:|---:|---:|")
         for (first, ones), (second, others) in combinations(reversed(rows.items()), 2):
             for what in ("solved", "false ends"):
@@ -87,11 +103,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, required=True)
     parser.add_argument("--model", default="local:qwen2.5-coder-1.5b")
-    parser.add_argument("--minutes", type=float, help="start no session after so many minutes")
+    parser.add_argument("--minutes", type=float, help="start no session after so many minutes; 0: print only")
     parser.add_argument("--rehearse", action="store_true", help="run the repository that is not measured")
     given = parser.parse_args()
     given.into.mkdir(parents=True, exist_ok=True)
-    until = time.time() + given.minutes * 60 if given.minutes else None
+    until = time.time() + given.minutes * 60 if given.minutes is not None else None
     chosen = [read(REHEARSAL)] if given.rehearse else repositories()
     asyncio.run(run(given.into, given.model, until, chosen))
     figures(given.into, chosen)
