@@ -411,6 +411,10 @@ async def test_a_fixer_is_shown_whatever_the_check_found_and_at_no_start(project
     shown = failing(project, "s4", "c2", "cd web && npm run lint 2>&1", "Found 2 errors.")
     assert "npm run lint: npm run lint:fix fixes what it can" in shown
     assert failing(project, "s4", "c3", "npm test", "src/d.js") == ""
+    for n, absent in enumerate(
+        ('error: Script not found "lint"', "npm error Missing script: lint", "sh: npm: not found")
+    ):
+        assert failing(project, f"s{8 + n}", "c1", "npm run lint", absent) == "", "the check did not run"
 
 
 @pytest.mark.anyio

@@ -22,7 +22,7 @@ from mulligan.sessions.agents import Old, is_shell
 from mulligan.sessions.commands import only_looks
 from mulligan.sessions.pairs import State, find, mend_key
 from mulligan.sessions.plain_command import plain
-from mulligan.sessions.signature import command_key, keys
+from mulligan.sessions.signature import keys, keys_at
 
 AHEAD = 60
 """Calls after a failure in which what a lesson says may be done."""
@@ -94,7 +94,7 @@ async def _session(exam: Exam, project: str, old: Old, events: Sequence[Turn], s
                 continue
             failures += 1
             own = keys(event.output)
-            about = reader.about((*own, command_key(event.command)))
+            about = reader.about(keys_at(event.command, event.output))
             told |= {one.id: one for one in about[:MOST]}
             met = [one for one in told.values() if one.id in {each.id for each in about}]
             came.update(one.id for one in met)

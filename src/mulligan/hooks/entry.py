@@ -244,13 +244,14 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
     try:
         most, characters = MOST, CHARACTERS
         if notice.moment == "failure":
-            from mulligan.sessions.signature import command_key, keys
+            from mulligan.sessions.signature import keys, keys_at
 
             if notice.tool and not is_shell(notice.tool, notice.agent):
                 return ""
-            if known := keys(without_own(notice.output)):
+            output = without_own(notice.output)
+            if known := keys(output):
                 journal.failed(notice, bank, known[0])  # its words are masked first, by the worker
-            found = reader.about((*known, command_key(notice.command))) if hears else ()
+            found = reader.about(keys_at(notice.command, output)) if hears else ()
         elif notice.moment == "start" or first:
             most, characters = RULES, RULE_CHARACTERS
             found = reader.rules(journal.began(bank, LAST))

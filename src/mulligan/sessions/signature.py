@@ -297,6 +297,19 @@ def command_key(command: str) -> str:
     return digest(("command", normalised(plain(command))))
 
 
+_NOT_RUN = re.compile(
+    r"\b(?:script|command|recipe|task|target)\b.{0,40}\b(?:not found|does not exist)|\bmissing script\b|: not found\b"
+    r"|\b(?:unknown|unrecognized|no such) (?:sub)?command\b|\bno rule to make target\b",
+    re.IGNORECASE,
+)
+"""What is said where a command, or the script that it names, is not there."""
+
+
+def keys_at(command: str, output: str) -> tuple[str, ...]:
+    """What lessons about a failure are found by: its error, and its command if that ran at all."""
+    return (*keys(output), *(() if _NOT_RUN.search(output[:4000]) else (command_key(command),)))
+
+
 def _is_particular(line: str) -> bool:
     """Whether a line says more than that something failed."""
     return any(word.casefold() not in _GENERIC for word in _MEANING.findall(line))
