@@ -22,7 +22,7 @@ from mulligan.sessions.agents import Old, is_shell
 from mulligan.sessions.commands import only_looks
 from mulligan.sessions.pairs import State, find, mend_key
 from mulligan.sessions.plain_command import plain
-from mulligan.sessions.signature import keys, keys_at
+from mulligan.sessions.signature import keys_at
 
 AHEAD = 60
 """Calls after a failure in which what a lesson says may be done."""
@@ -93,7 +93,6 @@ async def _session(exam: Exam, project: str, old: Old, events: Sequence[Turn], s
             if not event.failed or not is_shell(event.tool, old.agent) or only_looks(event.command):
                 continue
             failures += 1
-            own = keys(event.output)
             about = reader.about(keys_at(event.command, event.output))
             told |= {one.id: one for one in about[:MOST]}
             met = [one for one in told.values() if one.id in {each.id for each in about}]
