@@ -135,12 +135,12 @@ class Judge:
 
     def _changed_surroundings(self, tracked: Sequence[str]) -> str:
         """Names files outside of git that differ from when the goal was set, when git kept the tracked ones."""
-        from mulligan.goals.surroundings import changed, surroundings
+        from mulligan.goals.surroundings import differing, surroundings
 
         goal = self._goal
         before: Mapping[str, Sequence[str]] | None = self._settings.get("surroundings")
         now = surroundings(goal.spec["env"], goal.spec["argv"], goal.folder, goal.prefix, tracked, before)
-        return ", ".join(changed(now if before is None else before, now)[:10])
+        return ", ".join(differing(now if before is None else before, now)[:10])
 
     def _changed_since(self, when: int, names: Sequence[str]) -> str:
         """Those of these files that were written or replaced since a time, in nanoseconds."""

@@ -65,10 +65,10 @@ def surroundings(
     return {path: record for path, record in records.items() if record}
 
 
-def changed(before: Mapping[str, Record], now: Mapping[str, Record]) -> list[str]:
+def differing(before: Mapping[str, Record], after: Mapping[str, Record]) -> list[str]:
     """The paths of the files that differ."""
     absent = ("", "")
-    return sorted(path for path in before.keys() | now if before.get(path, absent)[0] != now.get(path, absent)[0])
+    return sorted(path for path in before.keys() | after if before.get(path, absent)[0] != after.get(path, absent)[0])
 
 
 def _above(top: str) -> Iterator[str]:

@@ -103,7 +103,7 @@ def respond(name: str, event: str, given: bytes, started: float = 0.0) -> str:
 
     _left_open.append(journal := Journal(wait=WAIT))
     marked = os.path.exists(os.path.join(home_path(), MARKER))
-    return answer(of, notice, journal, os.environ, started=started if marked else None)
+    return answer(of, notice, journal, os.environ, start=started if marked else None)
 
 
 _left_open: list[Journal] = []
@@ -124,13 +124,13 @@ def answer(
     *,
     wait: float = WAIT,
     bound: str | None = None,
-    started: float | None = None,
+    start: float | None = None,
 ) -> str:
     """What this agent's hook prints, in the agent's own form; "" for nothing.
 
     Args:
         bound: the only bank that may be read; None: any. Raises `PermissionError` for another one.
-        started: when this process started, where a goal may stand, since its check can take long; None: no goal is
+        start: when this process started, where a goal may stand, since its check can take long; None: no goal is
             looked for.
     """
     from mulligan.hooks.project import project_id
@@ -152,7 +152,7 @@ def answer(
         denial = next(filter(None, (_denied(of, notice, journal, each, wait) for each in both)), "")
         if not denial:
             journal.tries(notice)
-            if started is not None:
+            if start is not None:
                 from mulligan.goals.turn import command
 
                 command(notice)
@@ -167,12 +167,12 @@ def answer(
         from mulligan.hooks.goal_prompt import obey
 
         _allow(_SETTING)
-        told, started = obey(of, notice), time.monotonic()
-    if started is not None and not notice.subagent_id and notice.moment in ("start", "prompt", "stop"):
+        told, start = obey(of, notice), time.monotonic()
+    if start is not None and not notice.subagent_id and notice.moment in ("start", "prompt", "stop"):
         from mulligan.goals import turn
 
         if notice.moment == "stop":
-            if held := _held(of, notice, journal, bank, wait, started):
+            if held := _held(of, notice, journal, bank, wait, start):
                 return held
         elif notice.moment == "prompt" or notice.source == "resume":
             begun = turn.prompt(notice, hears=hears and notice.moment == "prompt")
