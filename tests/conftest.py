@@ -84,6 +84,15 @@ def _postgres() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
         started.stop_all()
 
 
+@pytest.fixture(autouse=True)
+def _no_open_journal() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """Closes the journals of the hooks that a test called: as programs of their own they would have ended."""
+    yield
+    if entry := sys.modules.get("mulligan.hooks.entry"):
+        while entry._left_open:
+            entry._left_open.pop().close()
+
+
 @pytest.fixture(scope="session")
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:  # pyright: ignore[reportUnusedFunction]
     """The first of the authorities that HTTP clients trust. Each client reads the whole file, which takes longer than

@@ -118,7 +118,7 @@ def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
     from mulligan.hooks.holding import agents_that_hold
 
     folder = os.getcwd()
-    who = person_only("set a goal", folder)
+    person_only("set a goal", folder)
     if len(words) > 1:
         raise InvalidInput(
             f"One check is expected. Quote a command of several words: mulligan goal {' '.join(words)!r}"
@@ -127,7 +127,7 @@ def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
     wish = _wish(words[0] if words else "", given)
     warning = MODEL_WARNING if wish.rubric else WARNING
     with Goals() as goals:
-        there = set_goal(goals, wish, folder, str(load().store), who, begin=lambda: say(warning))
+        there = set_goal(goals, wish, folder, str(load().store), "person", begin=lambda: say(warning))
     first = there.first
     state = "" if not first else " It passes now." if first["passed"] else " It fails now, as it should."
     if first and first["text"].startswith("The check was stopped"):
@@ -196,7 +196,8 @@ def _act(action: str) -> int:
     from mulligan.goals.setting import end, pause, person_only, resume
     from mulligan.goals.state import CLEARED, Goals
 
-    who = "" if action == "check" else person_only(f"{action} a goal", os.getcwd())
+    if action != "check":
+        person_only(f"{action} a goal", os.getcwd())
     with Goals() as goals:
         place, there = _here(goals)
         if there is None:
@@ -208,9 +209,9 @@ def _act(action: str) -> int:
             emit(f"{feedback.text}\n")
             return 0 if feedback.passed else 1
         if action == "clear":
-            end(goals, there, CLEARED, who)
+            end(goals, there, CLEARED, "person")
         else:
-            (pause if action == "pause" else resume)(goals, there, who)
+            (pause if action == "pause" else resume)(goals, there, "person")
         say(f"{there.label}: {'cleared' if action == 'clear' else 'paused' if action == 'pause' else 'goes on'}.")
     return 0
 

@@ -97,6 +97,9 @@ class Judge:
         state = states.keep(self._folder, f"{own}/state", self._index(own)) if start else None
         diff = states.diff(self._folder, start, state) if start and state else None
         self.diff = diff or ""
+        tracked, kept = list[str](), list[str]()
+        if begun and diff is not None:  # read while the check runs
+            tracked, kept = states.names(self._folder, str(start)), states.names(self._folder, str(state))
         if begun:
             feedback = await self._run(begun, self._folder, before, self.diff)
         elif state:
@@ -115,7 +118,7 @@ class Judge:
         elif feedback.passed and state and self._settings.get("protect"):
             after = states.keep(self._folder, f"{own}/after", self._index(own))  # what stands when the check is over
             feedback = await self._with_protected(own, feedback, before, after or state)
-        if feedback.passed and begun and (others := self._changed_surroundings()):
+        if feedback.passed and begun and (others := self._changed_surroundings(tracked)):
             why = f"files outside of what git keeps, on which the check rests, have changed: {others}"
             if self._settings.get("protect"):
                 feedback = self._unknown(feedback, f"{why}; --protect cannot put them back")
@@ -124,26 +127,20 @@ class Judge:
         if feedback.passed and start and (hidden := self._steering(states.files_git_hides(self._folder))):
             note = f"git ignores files that a test run reads, so it is not known whether they changed: {hidden}"
             feedback = replace(feedback, notes=(*feedback.notes, note))
-        if (
-            feedback.passed
-            and begun
-            and state
-            and (moved := self._changed_since(began, states.names(self._folder, state)))
-        ):
+        if feedback.passed and begun and state and (moved := self._changed_since(began, kept)):
             feedback = replace(feedback, notes=(*feedback.notes, f"files were written while the check ran: {moved}"))
         if state:
             states.drop(self._folder, own)
         return replace(feedback, source="goal")
 
-    def _changed_surroundings(self) -> str:
-        from mulligan.goals.surroundings import surroundings
-        from mulligan.workspace import states
+    def _changed_surroundings(self, tracked: Sequence[str]) -> str:
+        """Names files outside of git that differ from when the goal was set, when git kept the tracked ones."""
+        from mulligan.goals.surroundings import differing, surroundings
 
-        goal, start = self._goal, self._settings.get("start")
-        tracked = states.names(self._folder, start) if start else ()
-        now = surroundings(goal.spec["env"], goal.spec["argv"], goal.folder, goal.prefix, tracked)
-        before: Mapping[str, str] = self._settings.get("surroundings", now)
-        return ", ".join(sorted(path for path in before.keys() | now if before.get(path) != now.get(path))[:10])
+        goal = self._goal
+        before: Mapping[str, Sequence[str]] | None = self._settings.get("surroundings")
+        now = surroundings(goal.spec["env"], goal.spec["argv"], goal.folder, goal.prefix, tracked, before)
+        return ", ".join(differing(now if before is None else before, now)[:10])
 
     def _changed_since(self, when: int, names: Sequence[str]) -> str:
         """Those of these files that were written or replaced since a time, in nanoseconds."""

@@ -68,8 +68,8 @@ class Wish:
     first_check: bool = True
 
 
-def person_only(what: str, folder: str) -> str:
-    """Raises `InvalidInput`, and records it, where an agent asks; the name of who asks, for the log."""
+def person_only(what: str, folder: str) -> None:
+    """Raises `InvalidInput`, and records it, where an agent asks."""
     if mark := agent_above():
         with Goals() as goals:
             goals.note("", "agent", f"refused in {folder}: {what} ({mark})")
@@ -77,7 +77,6 @@ def person_only(what: str, folder: str) -> str:
             f"Only a person can {what}, and this is the session of a coding agent: {mark}. Run it in a terminal of "
             "your own, or write /mulligan-goal in a prompt. This was recorded."
         )
-    return "person"
 
 
 def set_goal(
@@ -94,7 +93,7 @@ def set_goal(
 
     Args:
         store: the address of the store in which its episodes are recorded.
-        who: see `person_only`.
+        who: sets it, for the log.
         wait: seconds to wait for the first check; None: as long as it may take.
         begin: called where nothing speaks against the goal so far, before the check runs.
 

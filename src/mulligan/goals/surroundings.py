@@ -1,4 +1,4 @@
-"""The files outside git's sight that a check rests on: a digest of each, when a goal is set and when it is reached.
+"""The files outside git's sight that a check rests on: a record of each, when a goal is set and when it is reached.
 
 These are settings of test runners above the repository, programs on PATH that start tests, what an environment of
 Python runs by itself (`sitecustomize`, `.pth` files, plug-ins of pytest), pytest, and files that the check names.
@@ -10,6 +10,7 @@ import glob
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mulligan.text.runner_reports import settings_files, words_in
@@ -24,12 +25,22 @@ _OF_PYTHON = (
 )
 _MOST, _LARGE = 5000, 1 << 20
 """Files that are looked at, and bytes of one whose contents are read; of a larger one, size and times count."""
+_SETTLED = 2_000_000_000
+"""Nanoseconds since a file last changed after which another change shows in its times."""
+
+Record = Sequence[str]
+"""A digest, and the `_stamp` by which a file is known to be the same without reading it; "" for none."""
 
 
 def surroundings(
-    env: Mapping[str, str], argv: Sequence[str], folder: str, prefix: str, git_files: Iterable[str]
-) -> dict[str, str]:
-    """A digest of each such file, by its path.
+    env: Mapping[str, str],
+    argv: Sequence[str],
+    folder: str,
+    prefix: str,
+    git_files: Iterable[str],
+    before: Mapping[str, Record] | None = None,
+) -> dict[str, Record]:
+    """A record of each such file, by its path.
 
     Args:
         env: that of the check.
@@ -37,6 +48,7 @@ def surroundings(
         folder: where it runs.
         prefix: the folder as git_files from the top of its tree.
         git_files: the files that git keeps, from the top.
+        before: earlier records. A file that they show as untouched is not read.
     """
     top = folder.removesuffix(prefix).rstrip(os.sep) if prefix else folder
     kept = {os.path.join(top, path) for path in git_files}
@@ -48,8 +60,15 @@ def surroundings(
         *_programs(env, argv),
         *_of_python(env, folder),
     ]
-    digests = {path: _digest(path) for path in list(dict.fromkeys(paths))[:_MOST]}
-    return {path: digest for path, digest in digests.items() if digest}
+    known = before or {}
+    records = {path: _record(path, known.get(path)) for path in list(dict.fromkeys(paths))[:_MOST]}
+    return {path: record for path, record in records.items() if record}
+
+
+def differing(before: Mapping[str, Record], after: Mapping[str, Record]) -> list[str]:
+    """The paths of the files that differ."""
+    absent = ("", "")
+    return sorted(path for path in before.keys() | after if before.get(path, absent)[0] != after.get(path, absent)[0])
 
 
 def _above(top: str) -> Iterator[str]:
@@ -89,16 +108,24 @@ def _of_python(env: Mapping[str, str], folder: str) -> Iterator[str]:
                 yield from glob.iglob(os.path.join(glob.escape(packages), pattern), recursive=True)
 
 
-def _digest(path: str) -> str:
-    """ "" for a file that is not there, or that says of no plug-in of pytest."""
+def _record(path: str, before: Record | None) -> Record | None:
+    """None for a file that is not there; the digest is "" for one that says of no plug-in of pytest."""
     try:
         about = os.stat(path)
+        stamp = _stamp(about)
+        if before and before[1] == stamp:
+            return before
         if about.st_size > _LARGE:
-            return f"{os.path.realpath(path)} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
+            return f"{os.path.realpath(path)} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}", ""
         with open(path, "rb") as file:
             contents = file.read(_LARGE)
     except OSError:
-        return ""
-    if path.endswith("entry_points.txt") and b"[pytest11]" not in contents:
-        return ""
-    return hashlib.sha256(contents).hexdigest()
+        return None
+    no_plugin = path.endswith("entry_points.txt") and b"[pytest11]" not in contents
+    settled = time.time_ns() - about.st_ctime_ns > _SETTLED
+    return "" if no_plugin else hashlib.sha256(contents).hexdigest(), stamp if settled else ""
+
+
+def _stamp(about: os.stat_result) -> str:
+    """What changes with the contents of a file: nobody sets the time of the last change (ctime)."""
+    return f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"

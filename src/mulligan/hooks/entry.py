@@ -103,7 +103,7 @@ def respond(name: str, event: str, given: bytes, started: float = 0.0) -> str:
 
     _left_open.append(journal := Journal(wait=WAIT))
     marked = os.path.exists(os.path.join(home_path(), MARKER))
-    return answer(of, notice, journal, os.environ, start=started if marked else 0.0)
+    return answer(of, notice, journal, os.environ, start=started if marked else None)
 
 
 _left_open: list[Journal] = []
@@ -124,13 +124,14 @@ def answer(
     *,
     wait: float = WAIT,
     bound: str | None = None,
-    start: float = 0.0,
+    start: float | None = None,
 ) -> str:
     """What this agent's hook prints, in the agent's own form; "" for nothing.
 
     Args:
         bound: the only bank that may be read; None: any. Raises `PermissionError` for another one.
-        start: when this process started, which bounds the check of a goal; 0: no goal is looked for.
+        start: when this process started, where a goal may stand, since its check can take long; None: no goal is
+            looked for.
     """
     from mulligan.hooks.project import project_id
 
@@ -151,7 +152,7 @@ def answer(
         denial = next(filter(None, (_denied(of, notice, journal, each, wait) for each in both)), "")
         if not denial:
             journal.tries(notice)
-            if start:
+            if start is not None:
                 from mulligan.goals.turn import command
 
                 command(notice)
@@ -167,7 +168,7 @@ def answer(
 
         _allow(_SETTING)
         told, start = obey(of, notice), time.monotonic()
-    if start and not notice.subagent_id and notice.moment in ("start", "prompt", "stop"):
+    if start is not None and not notice.subagent_id and notice.moment in ("start", "prompt", "stop"):
         from mulligan.goals import turn
 
         if notice.moment == "stop":

@@ -91,8 +91,10 @@ class Git:
         every = list(paths)
         gone = [path for path in every if _is_gone(self.tree or "", path)]
         there = sorted(set(every) - set(gone))
-        self.forget(gone)
-        self("update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=listed(there))
+        if gone:
+            self.forget(gone)
+        if there:
+            self("update-index", "-z", "--add", "--remove", "--replace", "--stdin", given=listed(there))
 
     def forget(self, paths: Iterable[str]) -> None:
         """Remove these paths from the index."""
@@ -140,8 +142,10 @@ def inside(folder: str, *args: str) -> str:
 def missing_filters(folder: str) -> tuple[str, ...]:
     """The filters that git requires in this folder, such as git-lfs, and whose program is not found."""
     required, missing = set[str](), set[str]()
+    told = ask(folder, "config", "--get-regexp", r"^filter\..*\.(process|smudge|clean|required)$")
+    if not told:
+        return ()
     path = os.pathsep.join(filter(None, (os.environ.get("PATH"), ask(folder, "--exec-path"))))
-    told = ask(folder, "config", "--get-regexp", r"^filter\..*\.(process|smudge|clean|required)$") or ""
     for line in told.splitlines():
         key, _, value = line.partition(" ")
         name, _, what = key.removeprefix("filter.").rpartition(".")

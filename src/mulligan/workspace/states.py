@@ -6,9 +6,10 @@ from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
 from mulligan.workspace._checkout import diff_text
-from mulligan.workspace._git import Git, GitFailed
+from mulligan.workspace._git import Git, GitFailed, environment
 from mulligan.workspace._submodules import first_commit, submodules
 from mulligan.workspace._user import find, snapshot
+from mulligan.workspace.git_files import Repository, repository
 from mulligan.workspace.leftovers import REFS
 
 LEFT_OUT = (".mulligan",)
@@ -45,8 +46,7 @@ def keep(folder: str, name: str, index: Path) -> str | None:
 def diff(folder: str, before: str, after: str) -> str | None:
     """What one state changed of another, as a unified diff cut where it is long; None where git has not both."""
     try:
-        common = find(folder).common
-        return diff_text(Git(common), before, after) if common else None
+        return diff_text(_git(folder), before, after)
     except (InvalidInput, GitFailed):
         return None
 
@@ -58,7 +58,7 @@ def file_text(folder: str, state: str, path: str) -> str | None:
         path: from the top of the tree.
     """
     try:
-        return Git(find(folder).common or "").raw("cat-file", "blob", f"{state}:{path}").decode("utf-8", "replace")
+        return _git(folder).raw("cat-file", "blob", f"{state}:{path}").decode("utf-8", "replace")
     except (InvalidInput, GitFailed):
         return None
 
@@ -67,7 +67,7 @@ def files_git_hides(folder: str) -> list[str]:
     """Files below a folder that no state shows as changed: ignored ones outside ignored folders, and tracked ones with
     the flag assume-unchanged or skip-worktree."""
     try:
-        git = Git(find(folder).own or "", folder)
+        git = Git(_repository(folder).git, folder)
         ignored = git.paths("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory")
         flagged = [one[2:] for one in git.paths("ls-files", "-z", "-v") if one[:1] == "S" or one[:1].islower()]
     except (InvalidInput, GitFailed, OSError):
@@ -77,18 +77,30 @@ def files_git_hides(folder: str) -> list[str]:
 
 def added(folder: str, before: str, after: str) -> list[str]:
     """The files, from the top of the tree, that only the later state has."""
-    common = find(folder).common or ""
-    return Git(common).paths("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z", before, after)
+    return _git(folder).paths("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z", before, after)
 
 
 def names(folder: str, state: str) -> list[str]:
     """The files of a state, from the top of the tree."""
-    return Git(find(folder).common or "").paths("ls-tree", "-r", "--name-only", "-z", state)
+    return _git(folder).paths("ls-tree", "-r", "--name-only", "-z", state)
 
 
 def drop(folder: str, id: str) -> None:
     """Forget the states of this id; those of which a person has made a branch or a tag stay."""
-    common = find(folder).common
-    if common:
-        names = Git(common)("for-each-ref", "--format=%(refname)", f"{REFS}/{id}").split()
-        Git(common)("update-ref", "--stdin", given="".join(f"delete {name}\n" for name in names).encode())
+    try:
+        git = _git(folder)
+    except InvalidInput:
+        return
+    names = git("for-each-ref", "--format=%(refname)", f"{REFS}/{id}").split()
+    git("update-ref", "--stdin", given="".join(f"delete {name}\n" for name in names).encode())
+
+
+def _git(folder: str) -> Git:
+    return Git(_repository(folder).common)
+
+
+def _repository(folder: str) -> Repository:
+    """Raises `InvalidInput` where the folder is in no repository. Git is not started to find it."""
+    if found := repository(folder, environment()):
+        return found
+    raise InvalidInput(f"{folder} is in no repository that git reads.")
