@@ -3,7 +3,7 @@
     python tools/minilm_graph.py
 
 An ONNX model is a protocol buffer. The few fields that are needed are written by hand here, because the `onnx` package
-would be needed for nothing else (design/009-embedder.md). A test compares the file with what this makes.
+would be needed for nothing else (design/009). A test compares the file with what this makes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Imports the part of the MCP SDK that a server needs, and the rest when it is first used: a quicker start.
 
-design/012-server-start.md has the figures, and why this is safe.
+design/012 has the figures, and why this is safe.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ TAIL = 1 << 15
 
 @dataclass(frozen=True)
 class BM25:
-    """Parameters of BM25, chosen in studies/retrieval (design/036-ranking.md).
+    """Parameters of BM25, chosen in studies/retrieval (design/036).
 
     Attributes:
         k1: how soon repetitions in a lesson stop counting.

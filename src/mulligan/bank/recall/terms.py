@@ -3,7 +3,7 @@
 Words are case-folded and lose their accents, vowel signs and common endings (`_SCRIPTS`); long words, which may be
 compounds, count by their beginnings and ends too; identifiers count whole and by their parts; scripts that are written
 without spaces (Chinese, Japanese, Korean, Thai) count by single characters and pairs, so that any substring is found.
-Single Latin letters and signs count only for a query that has nothing else: see design/036-ranking.md.
+Single Latin letters and signs count only for a query that has nothing else: see design/036.
 """
 
 from __future__ import annotations

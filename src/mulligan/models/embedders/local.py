@@ -1,6 +1,6 @@
 """The embedder that runs on this machine: all-MiniLM-L6-v2 through onnxruntime, without key and server.
 
-`network` runs the network, `pieces` cuts texts. design/009-embedder.md has the reasons.
+`network` runs the network, `pieces` cuts texts. design/009 has the reasons.
 """
 
 from __future__ import annotations

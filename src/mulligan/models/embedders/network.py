@@ -1,6 +1,6 @@
 """The MiniLM network in onnxruntime: the graph in minilm.onnx, without weights, and the weights passed in separately.
 
-`tools/minilm_graph.py` makes the file; design/009-embedder.md says why it is so. Blocking; knows nothing of texts.
+`tools/minilm_graph.py` makes the file; design/009 says why it is so. Blocking; knows nothing of texts.
 """
 
 from __future__ import annotations
