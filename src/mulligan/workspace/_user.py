@@ -49,10 +49,12 @@ def find(folder: str) -> UserTree:
     path = os.path.realpath(folder)
     if not os.path.isdir(path):
         raise InvalidInput(f"The workspace {folder} is not a folder.")
-    inside = ask(path, "rev-parse", "--is-inside-work-tree")
-    if inside == "false":
-        raise InvalidInput(f"{path} is a bare repository or a .git folder: give a folder with its files checked out.")
-    if inside is None:
+    places = _places(path)
+    if places is None:
+        if ask(path, "rev-parse", "--is-inside-work-tree") == "false":
+            raise InvalidInput(
+                f"{path} is a bare repository or a .git folder: give a folder with its files checked out."
+            )
         above = next((p for p in (Path(path), *Path(path).parents) if (p / ".git").exists()), None)
         if above:
             raise InvalidInput(
@@ -60,12 +62,20 @@ def find(folder: str) -> UserTree:
                 "(another owner? see `git help config`, safe.directory), or use mode copy."
             )
         return UserTree(path, unfiltered=missing_filters(path))
-    top = os.path.realpath(ask(path, "rev-parse", "--show-toplevel") or path)
-    own = ask(path, "rev-parse", "--absolute-git-dir")
-    common = os.path.realpath(os.path.join(path, ask(path, "rev-parse", "--git-common-dir") or ".git"))
+    top, own, common = os.path.realpath(places[0]), places[1], os.path.realpath(os.path.join(path, places[2]))
     prefix = os.path.relpath(path, top)
     sparse = ask(path, "config", "--type=bool", "core.sparseCheckout") == "true"
     return UserTree(top, "" if prefix == "." else prefix, common, own, sparse, missing_filters(path))
+
+
+def _places(path: str) -> Sequence[str] | None:
+    """The top of the work tree, its own git folder and the common one; None outside of a work tree."""
+    names = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+    together = ask(path, "rev-parse", *names)
+    if together is None:
+        return None
+    lines = together.split("\n")
+    return lines if len(lines) == len(names) else [ask(path, "rev-parse", name) or "" for name in names]  # line breaks
 
 
 def below(path: str, names: Iterable[str]) -> bool:
