@@ -47,6 +47,15 @@ def test_what_fails_is_shown_until_it_passes(place: Folder) -> None:
     until(lambda: "refs/mulligan" not in git(place.path, "for-each-ref"))
 
 
+def test_a_check_that_did_not_reach_its_tests_says_of_none_that_it_no_longer_fails(place: Folder) -> None:
+    place.goal()
+    place.prompt()
+    place.write("words.txt", "bad-SyntaxError:\n")
+    assert "No longer fails" not in place.stop()
+    place.write("words.txt", "bad-three\n")
+    assert "No longer fails" in place.stop()
+
+
 def test_a_turn_in_which_nothing_changed_is_not_held_up(place: Folder) -> None:
     place.goal()
     place.prompt("What does check.py do?")

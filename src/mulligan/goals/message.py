@@ -19,6 +19,12 @@ LESSONS = 1_100
 _CAUSES, _CAUSE = 8, 200
 """Failures that are named, and characters of each."""
 _FENCES = re.compile(r"(?:<|&lt;)(?=\s*(?:/\s*)?(?:mulligan-\w+|system-reminder|hook_context)\b)", re.IGNORECASE)
+_CUT_SHORT = re.compile(
+    r"\bERROR collecting\b|\berrors? during collection\b|\b(?:Syntax|Indentation)Error\b|could not compile"
+    r"|\bbuild failed\b",
+    re.IGNORECASE,
+)
+"""Said by a check that did not reach its tests, so that one that is not named may fail all the same."""
 _PLACEHOLDER = re.compile(r"<(?:version|hash|id|ip|time|user|url)\b")
 _NOT_RUN = "Nothing has changed since the last check, so it was not run again."
 
@@ -109,10 +115,11 @@ def _compared(one: Row, before: Row | None) -> list[str]:
     keys: list[str] = one.keys
     now = _readable(keys)
     then: list[str] = [] if before is None else before.keys
+    gone = [key for key in _readable(then) if key not in keys] if not _CUT_SHORT.search(one.feedback["text"]) else []
     groups: dict[str, list[str]] = {
         "Fails now and did not before" if before else "Fails": [key for key in now if key not in then],
         "Still fails": [key for key in now if key in then],
-        "No longer fails": [key for key in _readable(then) if key not in keys],
+        "No longer fails": gone,
     }
     lines: list[str] = []
     for title, group in groups.items():
