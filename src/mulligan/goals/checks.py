@@ -77,7 +77,7 @@ class Judge:
     def __init__(self, goal: Row, folder: str, top: str) -> None:
         self._goal, self._folder, self._top = goal, folder, top
         self._settings: Mapping[str, Any] = goal.settings
-        self.diff = ""
+        self.diff = self._judged = ""
 
     async def judge(self, before: Sequence[Any], begun: client.Begun | None) -> Feedback:
         """The verdict on the folder as it is now.
@@ -129,9 +129,15 @@ class Judge:
             feedback = replace(feedback, notes=(*feedback.notes, note))
         if feedback.passed and begun and state and (moved := self._changed_since(began, kept)):
             feedback = replace(feedback, notes=(*feedback.notes, f"files were written while the check ran: {moved}"))
-        if state:
-            states.drop(self._folder, own)
+        self._judged = own if state else ""
         return replace(feedback, source="goal")
+
+    def forget(self) -> None:
+        """Remove the state that was judged. This takes git a while, so it comes after the verdict is recorded."""
+        if self._judged:
+            from mulligan.workspace import states
+
+            states.drop(self._folder, self._judged)
 
     def _changed_surroundings(self, tracked: Sequence[str]) -> str:
         """Names files outside of git that differ from when the goal was set, when git kept the tracked ones."""
@@ -329,4 +335,8 @@ def check_now(goal: Row, folder: str, top: str) -> Feedback:
     import asyncio
 
     begun = start(goal.spec, folder, top) if goal.settings["check"] else None
-    return asyncio.run(Judge(goal, folder, top).judge((), begun))
+    judge = Judge(goal, folder, top)
+    try:
+        return asyncio.run(judge.judge((), begun))
+    finally:
+        judge.forget()

@@ -36,14 +36,17 @@ def main() -> int:
     if not (line := sys.stdin.readline()):
         return 0
     goal_id, agent, session, n, folder, top = json.loads(line)
+    judge: Judge | None = None
     with Goals() as goals:
         if goal := goals.goal(goal_id):
             try:
-                _judge(goals, goal, (agent, session, int(n)), folder, top)
+                judge = _judge(goals, goal, (agent, session, int(n)), folder, top)
             except Exception as error:
                 goals.note(goal_id, "mulligan", f"the worker failed: {type(error).__name__}: {error}")
         with suppress(OSError):
             os.close(WAITED_AT)
+        if judge:
+            judge.forget()
         if goal:
             from mulligan.goals.record import sync
 
@@ -55,7 +58,8 @@ def main() -> int:
     return 0
 
 
-def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, top: str) -> None:
+def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, top: str) -> Judge | None:
+    """Judge the try and record the verdict. Returns who judged it; None if another process did."""
     begun = start(goal.spec, folder, top) if goal.settings["check"] else None
     import asyncio  # from here on while the check runs
 
@@ -69,7 +73,7 @@ def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, to
     if n and one is None:  # another process has judged it
         if begun:
             begun.control.close()
-        return
+        return None
     failures("ValueError: a value is wrong")  # its patterns are compiled while the check runs
     earlier = [each.feedback for each in goals.tries(goal.id, agent, session) if each.feedback and each.n != n]
     judge = Judge(goal, folder, top)
@@ -80,12 +84,13 @@ def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, to
     said = to_json(feedback)
     if one is None:
         goals.keep_first(goal.id, said)
-        return
+        return judge
     why: Sequence[str] = [] if feedback.passed else failures(feedback.text)
     best: float = goal.best["score"] if goal.best else float("-inf")
     if feedback.score is not None and feedback.score > best:
         _keep_best(goals, goal, folder, n, feedback.score)
     goals.finish(goal, one, feedback.passed, said, why, fingerprint(folder), judge.diff)
+    return judge
 
 
 def _keep_best(goals: Goals, goal: Row, folder: str, n: int, score: float) -> None:
