@@ -102,9 +102,9 @@ def test_the_navigation_has_five_groups_and_titles(site: Path) -> None:
     ]  # the formats
 
 
-def test_the_first_page_has_four_cards_the_cast_and_the_studio(site: Path) -> None:
+def test_the_first_page_has_five_cards_the_cast_and_the_studio(site: Path) -> None:
     first = (site / FIRST).read_text("utf-8")
-    assert len(re.findall(r'class="sd-card [^"]*"', first)) == 4
+    assert len(re.findall(r'class="sd-card [^"]*"', first)) == 5
     assert {"cast.svg", "studio.png"} <= {Path(name).name for name in re.findall(r'<img[^>]* src="([^"]*)"', first)}
     assert "copybutton.js" in first
 
