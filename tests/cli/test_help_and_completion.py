@@ -59,9 +59,7 @@ def test_a_group_suggests_what_was_meant_and_nothing_else(mulligan: Run, typed: 
 def test_no_line_of_a_help_is_cut(mulligan: Run, group: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     shown = mulligan(*group.split(), "--help").out
-    listed = (
-        shown[shown.index("--help ") :].partition("  Documentation:")[0].partition("  Examples:")[0].splitlines()
-    )
+    listed = shown[shown.index("--help ") :].partition("  Documentation:")[0].partition("  Examples:")[0].splitlines()
     assert not [line for line in listed if line.endswith(("...", "…"))]
     assert max(map(len, listed)) <= columns
 
