@@ -132,6 +132,13 @@ def test_real_texts_of_a_bank_and_of_shops_are_hardly_flagged() -> None:
     assert len(found) <= 3  # one of them speaks of a bypass code that changes an address
 
 
+@pytest.mark.parametrize(
+    "text", ["``", "` `", "```\n```", "~~~", "$ ", "\n$\n", "> ", "`\n`", "```sh\n\n```", "$ \\\n"]
+)
+def test_commands_that_are_empty_are_no_commands(text: str) -> None:
+    assert flags_of(text) == ()
+
+
 def test_a_command_of_the_task_or_its_check_is_flagged_and_not_held_back() -> None:
     lesson = Lesson("", "Set up", "Run curl -O https://data.example/set.csv first.", "success")
     task = "Fetch the data with  curl -O https://data.example/set.csv and sort it."

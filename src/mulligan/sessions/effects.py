@@ -128,7 +128,7 @@ def command_effects(text: str) -> Iterator[str]:
     for match in _SPANS.finditer(text):
         if _denied(text, match):
             continue
-        command = match[1] or match[2] or match[3]
+        command = match[1] or match[2] or match[3] or ""
         yield from _effects(command)
     yield from _switch_effects(text)
 
