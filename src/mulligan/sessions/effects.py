@@ -67,13 +67,9 @@ _SPANS = re.compile(r"```\w*\n(.*?)```|``([^\n]+?)``|`([^`]+)`", re.DOTALL)
 _WRAPPERS = re.compile(
     r"(?:sudo|env|nohup|time|exec|command|xargs|setsid|nice|watch|doas|then|do|\{|-\S*|\w+=.*|[\d.]+[smh]?)"
 )
-_FETCHERS = re.compile(
-    r"curl|wget|aria2c|http|https|xh|iwr|irm|invoke-webrequest|invoke-restmethod|lynx|fetch|nc"
-    r"|ncat"
-)
+_FETCHERS = re.compile(r"curl|wget|aria2c|http|https|xh|iwr|irm|invoke-webrequest|invoke-restmethod|lynx|fetch|nc|ncat")
 _SENDERS = re.compile(
-    r"curl|wget|aria2c|http|https|xh|iwr|irm|invoke-webrequest|invoke-restmethod|lynx|fetch|nc"
-    r"|ncat|netcat|socat|telnet|scp|sftp|rsync|rclone|ftp|lftp|tftp|ssh|aws|gsutil|gcloud"
+    rf"{_FETCHERS.pattern}|netcat|socat|telnet|scp|sftp|rsync|rclone|ftp|lftp|tftp|ssh|aws|gsutil|gcloud"
     r"|az|mc|s3cmd|b2|azcopy|mail|mailx|sendmail|mutt|swaks|croc|wormhole|ffsend|restic|borg"
     r"|dig|nslookup|gh|glab"
 )
@@ -220,19 +216,16 @@ _SOURCES = re.compile(r"registry|index|mirror|repository|repo|proxy|registryserv
 _FAR = re.compile(
     r"[\w+-]*://(?!localhost\b|127\.|10\.|192\.168\.|[\w.-]+\.(?:internal|local|lan|corp|intranet)\b)[^\s/]+"
 )
-_KNOWN = re.compile(
-    r"://(?:[\w-]+\.)?(?:pypi\.org|pythonhosted\.org|npmjs\.org|yarnpkg\.com|crates\.io|rubygems\.org|golang\.org|debian\.org|maven\.org|github\.com|pytorch\.org)\b"
-)
 
 
 def _foreign_source(text: str, switch: re.Match[str]) -> bool:
-    """Whether packages are fetched from an unencrypted address that is not one of the well-known ones."""
+    """Whether packages are fetched from an unencrypted address."""
     name = switch["name"] or switch["alone"]
     if not any(_SOURCES.fullmatch(word.lower()) for word in _PARTS.findall(name)) or re.fullmatch(r"[a-z]+", name):
         return False
     at = switch.start("value") if switch["value"] else switch.end()
     address = _FAR.match(text[at : at + 200].lstrip(" =:\"'"))
-    return bool(address and address[0].startswith("http:") and not _KNOWN.search(address[0]))
+    return bool(address and address[0].startswith("http:"))
 
 
 def _turns_off(switch: re.Match[str]) -> bool:
