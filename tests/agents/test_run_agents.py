@@ -222,6 +222,7 @@ def git(folder: Path, *arguments: str) -> str:
 async def test_work_in_a_worktree_comes_back_as_a_branch(project: Path) -> None:
     kit(project, "[write_file, read_file, run_command]")
     single(project, "worker", REACT)
+    trust(project)
     repo = lay(project / "repo", {"a.txt": "old\n"})
     git(repo, "init", "-q")
     git(repo, "add", ".")

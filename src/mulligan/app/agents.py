@@ -20,7 +20,7 @@ from mulligan.agentfile.subagents import FOLDERS, subagents
 from mulligan.app.config import Config, load, project_root
 from mulligan.app.foresight import foresight_of
 from mulligan.app.model_roles import StepModel, chosen, implicit, vision_role
-from mulligan.app.plugin_files import is_own
+from mulligan.app.plugin_files import is_code, is_own
 from mulligan.app.plugins import check_setting, examine, file_of, tried
 from mulligan.app.recipe import Recipe, settled
 from mulligan.app.scaling import scaled
@@ -31,7 +31,7 @@ from mulligan.app.trust import Contents, code_named, contents, untrusted
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json, Spec
-from mulligan.models.steps import Skill, StepFile, skill_file, skill_files
+from mulligan.models.steps import Skill, StepFile
 
 KEPT = (
     *("workspace", "sandbox", "recalls", "learns", "bank", "checks", "edits", "scale", "restarts", "seed", "prompts"),
@@ -134,30 +134,17 @@ def agent_contents(agent: Agent) -> Contents:
             values[f"model of {step.source.path.name}"] = step.model.name
     links = [source.path for source in agent.sources if source.path.is_symlink() or source.path.parent.is_symlink()]
     values |= {f"link {path.name}": os.path.relpath(os.path.realpath(path), inside) for path in links}
-    values |= _skills_that_wait(agent)
+    skills = {n: s.path for n, s in agent.skill_sources.items() if not s.path.is_relative_to(Path.home() / ".agents")}
+    if agent.all_skills:
+        values |= {f"skill {name}": agent.skill_sources[name].text for name in skills}
+    runs = skills if "run_command" in tools_of(agent) else {}
+    scripts = {n: path for n, path in runs.items() if any(f.is_file() and is_code(f) for f in path.parent.rglob("*"))}
+    values |= {f"scripts of {name}": "" for name in scripts}
     tools = [tool for tool in tools_of(agent) if is_own(tool)]
     values |= {f"tool {os.path.relpath(tool, agent.folder) if file_of(tool) else tool}": "" for tool in tools}
-    code = code_named([*plugins.values(), evaluate.get("check"), *tools], agent.folder)
+    code = [*code_named([*plugins.values(), evaluate.get("check"), *tools], agent.folder), *scripts.values()]
     sources = [source.path for source in agent.sources]
     return contents(agent.folder, sources, values, code, {})
-
-
-def _skills_that_wait(agent: Agent) -> dict[str, Any]:
-    """What the skills of a project add to what is to be trusted: those that no file names, and scripts that can run."""
-    home = Path.home() / ".agents"
-    named = {name for step in steps_of(agent) for name in step.uses} if not agent.all_skills else set[str]()
-    runs = "run_command" in tools_of(agent)
-    found: dict[str, Any] = {}
-    for name, source in agent.skill_sources.items():
-        folder = source.path.parent
-        if folder.is_relative_to(home):
-            continue
-        if name not in named and agent.all_skills:
-            found[f"skill {name}"] = source.text
-        if runs and (folder / "scripts").is_dir():
-            files = [file for file in skill_files(str(folder)) if file.startswith("scripts")]
-            found[f"scripts of {name}"] = {file: skill_file(str(folder), file) for file in files}
-    return found
 
 
 def with_own_tools(skills: Mapping[str, Skill], sources: Mapping[str, Source]) -> dict[str, Skill]:
