@@ -34,7 +34,10 @@ def command(since: str, all_projects: bool, as_json: bool) -> None:
         old for old in transcripts(since=after) if all_projects or (old.folder and project_id(old.folder) == own)
     ]
     exam = asyncio.run(examine(sessions))
-    emit(json.dumps(asdict(exam), indent=2) if as_json else _page(exam))
+    if as_json:
+        emit(json.dumps(asdict(exam), indent=2))
+    elif exam.sessions or exam.unreadable:
+        emit(_page(exam))
     if not exam.sessions:
         say("No sessions to replay. --all-projects takes those of all folders; --since 52w looks further back.")
 
