@@ -110,8 +110,8 @@ class LessonWriter:
             fold: False keeps each as a lesson apart, whatever the settings say.
         """
         entries = await self.entries(lessons, named=named, by_a_person=by_a_person, embed=False)
-        entries, known = await self._replacing(agent_id, entries)
-        entries = await self._embedded(entries, known if fold and self._ports.settings.fold else ())
+        entries, twins = await self._replacing(agent_id, entries)
+        entries = await self._embedded(entries, twins if fold and self._ports.settings.fold else ())
         skipped: Sequence[str] = ()
         if fold and self._ports.settings.near_duplicates == "skip":
             entries, skipped = await self._without_near_duplicates(agent_id, entries)
@@ -124,6 +124,9 @@ class LessonWriter:
             new = [one.id for one in kept if not one.folded]
             held = len(set(new).intersection(quarantined))
             keeping.facts |= {"new": len(new) - held, "quarantined": held, "known": len(kept) - len(new) + len(skipped)}
+        if self._ports.vectors.id and any(one.lesson.id in new and one.fingerprint in twins for one in entries):
+            # its twin was retired meanwhile, or stored by a version with other fingerprints
+            await self._ports.memory.queue.enqueue("embed", agent_id, {})
         await self.queue_links(agent_id, [id for id in new if id not in quarantined])
         known = [*(one.id for one in kept if one.folded), *skipped]
         return await self.report(agent_id, new, known, result, claim.id if claim else None)
