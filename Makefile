@@ -1,4 +1,4 @@
-.PHONY: check test slow record docs site perf
+.PHONY: check test slow long record docs site perf
 
 check:  ## format, lint, names, strict types, house rules
 	ruff format --check .
@@ -12,6 +12,9 @@ test:  ## the tests that take seconds, on all cores; make test FILE=tests/core/t
 
 slow:  ## the tests that take minutes, and properties with many examples; much is waiting, so more workers than cores
 	pytest -m "slow or hypothesis" --durations=30 $(or $(FILE),-n 4 --dist loadfile)
+
+long:  ## the slow tests at full length: four times as many kills, examples and hostile requests as in CI
+	MULLIGAN_TEST_REPEATS=4 $(MAKE) slow
 
 record:  ## write inline snapshots anew, to be read before they are committed
 	pytest --inline-snapshot=create,fix

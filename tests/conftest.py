@@ -27,7 +27,9 @@ os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.enviro
 hypothesis.settings.register_profile(
     "quick", max_examples=10, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("quick"), max_examples=150)
+# MULLIGAN_TEST_REPEATS is that of tests/support/repetition.py, which this file does not import: it is tried without it.
+_MANY = 40 * int(os.environ.get("MULLIGAN_TEST_REPEATS", "1"))
+hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("quick"), max_examples=_MANY)
 
 ALLOWED = [
     line

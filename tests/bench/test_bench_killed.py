@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 from forking import Forking, killed_after
+from repetition import repeats
 from toy_bench import LESSON, cases
 
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.store.sqlite import SqliteStore
 
 SUPPORT = Path(__file__).parent.parent / "support"
-KILLS = int(os.environ.get("MULLIGAN_KILLS", "20"))
+KILLS = repeats(10)
 PARALLEL = 4
 WISHES = ["easy", "hard", "hopeless", "hard"] * 4
 ANSWERS = [

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from forking import Forking, killed_after
+from repetition import repeats
 
 import mulligan
 from mulligan.core.codec import to_json
@@ -25,7 +26,7 @@ from mulligan.core.records import Episode, Feedback, Stop
 from mulligan.store.sqlite import SqliteStore
 
 SUPPORT = Path(__file__).parent.parent / "support"
-KILLS = int(os.environ.get("MULLIGAN_KILLS", "100"))
+KILLS = repeats(25)
 SAID = {
     f"trial {n}: {ask}": f"{said} {n}" for n in (1, 2, 3) for ask, said in (("search", "query"), ("answer", "answer"))
 }
@@ -89,7 +90,7 @@ def zygote(tmp_path_factory: pytest.TempPathFactory) -> Generator[Forking]:
 
 
 @pytest.mark.slow
-def test_a_hundred_kills(zygote: Forking, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kills_at_any_moment(zygote: Forking, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chance = random.Random(20261121)
     lasts = min(_uninterrupted(zygote, tmp_path / f"warm{n}.db") for n in range(3))
     calls = len(zygote.asked())

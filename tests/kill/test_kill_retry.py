@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from repetition import repeats
 
 from support.forked import run_forked
 
@@ -17,7 +18,7 @@ SCRIPT = Path(__file__).parents[1] / "support" / "mortal_retry.py"
 @pytest.mark.parametrize("where", ["function", "judge", "any"])
 def test_no_finished_try_is_made_again(where: str, tmp_path: Path) -> None:
     chance = random.Random(3)
-    for number in range(int(os.environ.get("MULLIGAN_KILLS", 34))):
+    for number in range(repeats(10)):
         home, log = tmp_path / str(number), tmp_path / f"{number}.log"
         env = {**os.environ, "MULLIGAN_HOME": str(home), "MULLIGAN_STORE": ""}
         at = f"{chance.uniform(0, 0.02):.4f}" if where == "any" else where

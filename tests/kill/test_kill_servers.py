@@ -3,14 +3,13 @@
 Three servers on one store, behind a balancer that remembers nobody, and official clients that learn, recall, lead
 episodes, fill groups and have tasks solved. A kill comes after so many answers, while other calls are under way.
 
-    MULLIGAN_KILLS=200 pytest tests/kill/test_kill_servers.py -m slow -s        # more of them, and the figures
+    MULLIGAN_TEST_REPEATS=25 pytest tests/kill/test_kill_servers.py -m slow -s        # more of them, and the figures
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import re
 import signal
@@ -30,6 +29,7 @@ from mcp.shared.exceptions import MCPError
 from memory_clients import EXTRACTED, LESSON, MODEL, SETTINGS, TRAJECTORY
 from postgres_server import PostgresServer
 from reflexion_clients import step
+from repetition import repeats
 from serving import MULLIGAN, Running
 from wire_client import KEY, Wire, running
 
@@ -42,7 +42,7 @@ from mulligan.recording.drivers import led_by_client
 from mulligan.recording.leases import leased
 from mulligan.store import open_store
 
-KILLS = int(os.environ.get("MULLIGAN_KILLS", "8"))
+KILLS = repeats(8)
 SERVERS, CLIENTS = 3, 6
 EVERY = 4
 """Each so manyth kill hits PostgreSQL."""

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 from forking import Forking, killed_after
+from repetition import repeats
 from seed_agents import lay
 
 from mulligan.core.codec import to_json
@@ -28,7 +29,7 @@ from mulligan.core.records import Episode
 from mulligan.store.sqlite import SqliteStore
 
 SUPPORT = Path(__file__).parent.parent / "support"
-KILLS = int(os.environ.get("MULLIGAN_TOOL_KILLS", "60"))
+KILLS = repeats(18)
 FILES = {
     "agents/digger/AGENT.md": "---\nname: digger\ndescription: Digs.\nversion: '1.0.0'\npattern: reflexion\n---\n",
     "agents/digger/act.md": "---\npattern: react\nuses: [digging]\n---\nDig.\n",

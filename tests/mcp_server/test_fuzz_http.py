@@ -11,6 +11,7 @@ from hostile_http_lane import HttpLane
 from hostile_lane import StdioLane, intact, keep
 from hostile_secrets import BYSTANDER, MARK, Caller, lived, said, stored
 from hostile_sse import streamed
+from repetition import repeats
 from serving import served
 
 from mulligan.app.config import load
@@ -64,7 +65,7 @@ async def beside_a_bystander(database: Path, seed: int, revision: str, count: in
 @pytest.mark.slow
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
 async def test_many_hostile_requests_bring_out_nothing_of_another(database: Path, revision: str) -> None:
-    await beside_a_bystander(database, 41, revision, 5_000)
+    await beside_a_bystander(database, 41, revision, repeats(1_250))
 
 
 async def event_stream(database: Path, seed: int, count: int) -> None:
@@ -84,7 +85,7 @@ async def event_stream(database: Path, seed: int, count: int) -> None:
 
 @pytest.mark.slow
 async def test_many_hostile_posts_beside_an_event_stream(database: Path) -> None:
-    await event_stream(database, 31, 10_000)
+    await event_stream(database, 31, repeats(2_500))
 
 
 @pytest.mark.parametrize("revision", [pytest.param("2025-06-18", marks=pytest.mark.slow), "2026-07-28"])
@@ -95,4 +96,4 @@ async def test_hostile_requests_among_good_ones(database: Path, revision: str) -
 @pytest.mark.slow
 @pytest.mark.parametrize(("revision", "seed"), [("2025-06-18", 21), ("2026-07-28", 22)])
 async def test_many_hostile_requests(database: Path, revision: str, seed: int) -> None:
-    await lane(database, seed, revision, 10_000)
+    await lane(database, seed, revision, repeats(2_500))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hostile_lane import StdioLane, intact, keep
+from repetition import repeats
 from serving import piped
 from wire_client import KEY, Wire, running
 
@@ -55,4 +56,4 @@ async def test_hostile_calls_of_a_model(model: Wire) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
 async def test_many_hostile_calls_of_a_model(model: Wire, revision: str) -> None:
-    await lane(model, 51, revision, 2_000)
+    await lane(model, 51, revision, repeats(500))

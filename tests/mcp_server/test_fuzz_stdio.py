@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hostile_lane import StdioLane, intact, keep
+from repetition import repeats
 from serving import piped
 
 from mulligan.app.config import load
@@ -90,4 +91,4 @@ async def test_lines_that_are_too_long_too_deep_or_too_wide(database: Path) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize(("revision", "seed"), [("2024-11-05", 11), ("2025-06-18", 12), ("2026-07-28", 11)])
 async def test_many_hostile_lines(database: Path, revision: str, seed: int) -> None:
-    await lane(database, seed, revision, 10_000)
+    await lane(database, seed, revision, repeats(2_500))

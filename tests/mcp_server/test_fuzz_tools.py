@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from repetition import repeats
 
 from mulligan.app.service import ServerOptions, Service
 from mulligan.mcp_server.server import run_tool, tools_of
@@ -102,7 +103,7 @@ def test_whatever_a_tool_is_given_it_answers(name: str, caplog: pytest.LogCaptur
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_whatever_a_tool_is_given_often(name: str) -> None:
-    fuzz(name, 3_000)
+    fuzz(name, repeats(750))
 
 
 def fuzz(name: str, examples: int) -> None:

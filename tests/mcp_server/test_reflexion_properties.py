@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reflexion_clients import told
+from repetition import repeats
 
 from mulligan.app.service import Service
 from mulligan.core.codec import to_json
@@ -17,7 +18,7 @@ from mulligan.mcp_server.tool import ConnectionState
 Call = dict[str, Any]
 Move = tuple[str, Call, int]
 DEPTH = 3
-many = settings(max_examples=1500)
+many = settings(max_examples=repeats(400))
 
 
 class World:

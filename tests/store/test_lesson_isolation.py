@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lesson_kit import ALL, E1, E2, OPENERS, entry, ids, vectors
+from repetition import repeats
 
 from mulligan.core.codec import to_json
 from mulligan.core.errors import NotFound, StoreError
@@ -160,9 +161,9 @@ def test_whatever_agents_do_they_never_meet_and_nothing_is_lost(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("open", [one for one in OPENERS if one.id != "postgresql"])  # 14 minutes there
-@settings(parent=quick, max_examples=1000)
+@settings(parent=quick, max_examples=repeats(250))
 @given(done=steps)
-def test_whatever_agents_do_a_thousand_times(open: Callable[[Path], Memory], done: list[Step]) -> None:
+def test_whatever_agents_do_many_times(open: Callable[[Path], Memory], done: list[Step]) -> None:
     in_a_store(open, lambda memory: live(memory, done))
 
 

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repetition import repeats
 
 from mulligan.core.lessons import Selection
 from mulligan.store import open_store
 
 HERE = Path(__file__).parent
-KILLS = int(os.environ.get("MULLIGAN_KILLS", "500"))
+KILLS = repeats(125)
 PER_FILE = 25
 
 LEARNER = """
@@ -226,7 +227,7 @@ async def test_a_few_kills_lose_nothing_that_was_confirmed(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-async def test_five_hundred_kills(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_kills_at_any_moment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = await kills(tmp_path, KILLS)
     with capsys.disabled():
         print(f"\n{told}")
