@@ -409,7 +409,7 @@ async def main():
                 await store.create(Episode(f"e{n}", Task("p"), agent="a"))
                 print(n, flush=True)
             except StoreError as error:
-                print("unsure" if "not known" in str(error) else f"failed {error}", flush=True)
+                print("unsure" if "may or may not be stored" in str(error) else f"failed {error}", flush=True)
 
 asyncio.run(main())
 """

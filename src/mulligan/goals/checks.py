@@ -62,6 +62,10 @@ def start(spec: Mapping[str, Any], folder: str, top: str, more: Mapping[str, str
     return client.Begun(job)
 
 
+_TICK = 10_000_000
+"""Nanoseconds by which the kernel's clock for the times of files may be behind."""
+
+
 class Judge:
     """Judges tries at a goal in one folder.
 
@@ -86,13 +90,11 @@ class Judge:
             before: the feedback on earlier tries, as `core.codec` writes it.
             begun: the check, which runs; None where a model judges.
         """
-        import time
         from dataclasses import replace
 
         from mulligan.core.records import Feedback
         from mulligan.workspace import states
 
-        began = time.time_ns()
         own, start = f"{self._goal.id}.{os.urandom(4).hex()}", self._settings.get("start")
         state = states.keep(self._folder, f"{own}/state", self._index(own)) if start else None
         diff = states.diff(self._folder, start, state) if start and state else None
@@ -127,7 +129,7 @@ class Judge:
         if feedback.passed and start and (hidden := self._steering(states.files_git_hides(self._folder))):
             note = f"git ignores files that a test run reads, so it is not known whether they changed: {hidden}"
             feedback = replace(feedback, notes=(*feedback.notes, note))
-        if feedback.passed and begun and state and (moved := self._changed_since(began, kept)):
+        if feedback.passed and begun and state and (moved := self._changed_since(begun.at - _TICK, kept)):
             feedback = replace(feedback, notes=(*feedback.notes, f"files were written while the check ran: {moved}"))
         self._judged = own if state else ""
         return replace(feedback, source="goal")

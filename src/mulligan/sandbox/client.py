@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 from mulligan.core.errors import SandboxError
@@ -106,10 +107,15 @@ def prepare() -> None:
 
 
 class Begun:
-    """A job that runs, and this end of its streams."""
+    """A job that runs, and this end of its streams.
+
+    Attributes:
+        at: when it was started, in nanoseconds since the epoch.
+    """
 
     def __init__(self, spec: Spec) -> None:
         """Start the job. Its standard input is empty."""
+        self.at = time.time_ns()
         self.scratch = spec["scratch"]
         self.stdout, out = os.pipe()
         self.stderr, err = os.pipe()
