@@ -216,6 +216,7 @@ async def test_a_selection_is_kept_and_keys_search_sort_and_decide(
         await page.keyboard.press("s")  # leaves the first
         await page.keyboard.press("d")
         await page.get_by_role("heading", name="Candidates to review (2)").wait_for()
+        await page.wait_for_load_state()  # the heading is there before the page hears keys
         await page.keyboard.press("k")
         await page.get_by_role("heading", name="Candidates to review (1)").wait_for()
         await page.get_by_role("heading", name="Lessons kept (1)").wait_for()

@@ -199,19 +199,19 @@
   if (location.pathname.startsWith("/bank/lessons/")) sessionStorage.removeItem(SELECTION);
 
   // "/" goes to the search; k, d and s decide on candidates.
-  const review = document.querySelector("[data-review]");
-  const candidate = () => document.activeElement.closest("[data-review] > li") || review.firstElementChild;
   document.addEventListener("keydown", (event) => {
     if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
     const search = document.querySelector("input[type=search]");
+    const review = document.querySelector("[data-review]"); // anew for each key: a refresh replaces it
+    const candidate = document.activeElement.closest("[data-review] > li") || review?.firstElementChild;
     if (event.key === "/" && search) {
       event.preventDefault();
       search.focus();
       search.select();
-    } else if (review && ["k", "d", "s"].includes(event.key) && candidate()) {
+    } else if (candidate && ["k", "d", "s"].includes(event.key)) {
       event.preventDefault();
-      const button = candidate().querySelector(`button[value=${event.key === "k" ? "keep" : "drop"}]`);
-      if (event.key === "s") (candidate().nextElementSibling || review.firstElementChild).focus();
+      const button = candidate.querySelector(`button[value=${event.key === "k" ? "keep" : "drop"}]`);
+      if (event.key === "s") (candidate.nextElementSibling || review.firstElementChild).focus();
       else if (button) button.click();
     }
   });
