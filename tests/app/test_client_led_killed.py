@@ -3,13 +3,14 @@
 import asyncio
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import mortal_client
 import pytest
+from forked import forked
 
 from mulligan.core.codec import to_json
 from mulligan.store.sqlite import SqliteStore
@@ -47,9 +48,10 @@ def lead(store: Path, steps: list[Step], begin: str | None, writes: int, mode: s
     """The exit status of a process that leads on, and its answers."""
     order = {"store": str(store), "steps": steps, "begin": begin, "writes": writes, "mode": mode}
     command = [sys.executable, mortal_client.__file__]
-    ran = subprocess.run(command, input=json.dumps(order), capture_output=True, text=True, timeout=60, check=False)
-    assert ran.stderr == ""
-    return ran.returncode, [json.loads(line) for line in ran.stdout.splitlines()]
+    with forked(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as process:
+        out, errors = process.communicate(json.dumps(order), timeout=60)
+    assert errors == ""
+    return process.returncode, [json.loads(line) for line in out.splitlines()]
 
 
 def look(store: Path, id: str) -> Any:

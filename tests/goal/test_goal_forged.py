@@ -12,11 +12,13 @@ import pytest
 from elsewhere import ELSEWHERE, SWAP
 from forged import BEYOND, COMMANDS, EDIT, ENVIRONMENT, FILES, HIDDEN, KINDS, UNPROTECTED
 from goal_kit import Folder, folder, git
+from repetition import repeats
 
 from mulligan.goals.surroundings import Record, differing, surroundings
 
 PROTECT = ("tests", "check.sh", "pyproject.toml")
-WAYS = [(kind, n, script) for kind, scripts in KINDS.items() for n, script in enumerate(scripts)]
+WAYS = [(kind, n, script) for kind, scripts in KINDS.items() for n, script in enumerate(scripts[: repeats(2)])]
+"""Two of each kind, and all of them with `make long`."""
 QUICK = {
     ("edits the tests", 0),
     ("ends the process with 0", 1),
