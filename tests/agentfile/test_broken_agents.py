@@ -96,10 +96,10 @@ EDITS = {
     "a key that is a boolean": (
         "pattern:",
         "on: 1\npattern:",
-        ['AGENT.md:5: a key must be text, and on is read as true. Write it in quotes: "on".'],
+        ['AGENT.md:5: a key must be a string, and on is read as true. Write it in quotes: "on".'],
     ),
-    "no key": ("pattern:", "? \n: 1\npattern:", ["AGENT.md:5: a key must be text."]),
-    "a list as a key": ("pattern:", "? [a]\n: 1\npattern:", ["AGENT.md:5: a key must be text."]),
+    "no key": ("pattern:", "? \n: 1\npattern:", ["AGENT.md:5: a key must be a string."]),
+    "a list as a key": ("pattern:", "? [a]\n: 1\npattern:", ["AGENT.md:5: a key must be a string."]),
     "second document": (
         "pattern:",
         "--- more\npattern:",
@@ -308,7 +308,7 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
             "AGENT.md:2: name must be small letters, digits and hyphens, at most 64 of them, not 'X'. Such as 'x'.",
             "AGENT.md:6: unknown key 'max_iters'. Did you mean 'max_iter'?",
             "AGENT.md:7: memory must be true or false, or a table (bank, top_k, forms, mode), not 3.",
-            "act.md:2: model must be text, or a table (role, name, temperature, max_tokens), not a list.",
+            "act.md:2: model must be a string, or a table (role, name, temperature, max_tokens), not a list.",
             "reflect.md:2: max_iter must be a whole number of at least 1, not 'x'.",
         ],
     ),

@@ -24,11 +24,11 @@ KEYS: list[tuple[str, list[str]]] = [
     (
         "model: 3",
         [
-            "AGENT.md:6: model must be text, or a table (role, name, temperature, max_tokens), not 3. Write it in quotes."
+            "AGENT.md:6: model must be a string, or a table (role, name, temperature, max_tokens), not 3. Write it in quotes."
         ],
     ),
     ("model: {role: a, name: b}", ["AGENT.md:6: model takes a role or a name, not both. Keep one."]),
-    ("model:\n  role: ''", ["AGENT.md:7: model.role is empty. It must be text."]),
+    ("model:\n  role: ''", ["AGENT.md:7: model.role is empty. It must be a string."]),
     ("model: {temperature: 3}", ["AGENT.md:6: model.temperature must be a number from 0 to 2, not 3."]),
     ("model: {temperature: hot}", ["AGENT.md:6: model.temperature must be a number from 0 to 2, not 'hot'."]),
     ("model: {max_tokens: 0}", ["AGENT.md:6: model.max_tokens must be a whole number of at least 1, not 0."]),
@@ -74,12 +74,12 @@ KEYS: list[tuple[str, list[str]]] = [
         "evaluate:\n  tests: a.py\n  check: b",
         ["AGENT.md:8: evaluate takes one of tests, check and judge, not tests and check. Keep one."],
     ),
-    ("evaluate: {tests: ''}", ["AGENT.md:6: evaluate.tests is empty. It must be text."]),
+    ("evaluate: {tests: ''}", ["AGENT.md:6: evaluate.tests is empty. It must be a string."]),
     (
         "evaluate: [tests]",
-        ["AGENT.md:6: evaluate must be text, or a table (tests, check, judge, evaluator), not a list."],
+        ["AGENT.md:6: evaluate must be a string, or a table (tests, check, judge, evaluator), not a list."],
     ),
-    ("evaluate: {check: 3}", ["AGENT.md:6: evaluate.check must be text, not 3. Write it in quotes."]),
+    ("evaluate: {check: 3}", ["AGENT.md:6: evaluate.check must be a string, not 3. Write it in quotes."]),
     ("limits: {tokens: 0}", ["AGENT.md:6: limits.tokens must be a whole number of at least 1, not 0."]),
     ("limits: {cost: free}", ["AGENT.md:6: limits.cost must be a number above 0, not 'free'."]),
     ("limits: {identical: 1}", ["AGENT.md:6: limits.identical must be a whole number of at least 2, not 1."]),
@@ -90,8 +90,8 @@ KEYS: list[tuple[str, list[str]]] = [
         ["AGENT.md:8: limits.trials and max_iter say the same of a reflexion agent. Keep max_iter."],
     ),
     ("limits: 3", ["AGENT.md:6: limits must be a table (tokens, cost, seconds, identical, tries, trials), not 3."]),
-    ("strategy: ''", ["AGENT.md:6: strategy is empty. It must be text."]),
-    ("strategy: [a]", ["AGENT.md:6: strategy must be text, not a list."]),
+    ("strategy: ''", ["AGENT.md:6: strategy is empty. It must be a string."]),
+    ("strategy: [a]", ["AGENT.md:6: strategy must be a string, not a list."]),
     (
         "env: [KEY]",
         ["AGENT.md:6: warning: the key 'env' is ignored. Keys of providers come from the environment and from .env."],
@@ -141,8 +141,8 @@ HEADS: list[tuple[str, str, list[str]]] = [
         ],
     ),
     ('version: "1"\n', "", ['AGENT.md: version is missing. Add a line such as `version: "1.0.0"`.']),
-    ('version: "1"', "version: 1.0", ["AGENT.md:4: version must be text, not 1.0. Write it in quotes."]),
-    ('version: "1"', "version: true", ["AGENT.md:4: version must be text, not true. Write it in quotes."]),
+    ('version: "1"', "version: 1.0", ["AGENT.md:4: version must be a string, not 1.0. Write it in quotes."]),
+    ('version: "1"', "version: true", ["AGENT.md:4: version must be a string, not true. Write it in quotes."]),
     ("pattern: reflexion\n", "", ["AGENT.md: pattern is missing. Add a line such as `pattern: reflexion`."]),
     (
         "pattern: reflexion",
@@ -167,7 +167,7 @@ HEADS: list[tuple[str, str, list[str]]] = [
         "pattern: [react]",
         ["AGENT.md:5: pattern must be reflexion, react or oneshot, not a list."],
     ),
-    ("description: Does it.", "description: [a]", ["AGENT.md:3: description must be text, not a list."]),
+    ("description: Does it.", "description: [a]", ["AGENT.md:3: description must be a string, not a list."]),
 ]
 
 
@@ -213,7 +213,7 @@ def test_a_value_that_front_matter_refused_is_reported_once(tmp_path: Path) -> N
 
 def test_a_placeholder_that_was_left_is_one_mistake(tmp_path: Path) -> None:
     text = AGENT.replace("name: x", "name: {{name}}")
-    assert lint(tmp_path, {"AGENT.md": text}) == ["AGENT.md:2: a key must be text."]
+    assert lint(tmp_path, {"AGENT.md": text}) == ["AGENT.md:2: a key must be a string."]
 
 
 def test_mistakes_of_every_sort_are_reported_at_once(tmp_path: Path) -> None:

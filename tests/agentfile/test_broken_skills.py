@@ -80,12 +80,12 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     "tools as text": (
         {"skills/a/SKILL.md": skill("a", "tools: read_file, run_command")},
         [
-            'skills/a/SKILL.md:4: tools must be a list of texts, not \'read_file, run_command\'. Write it as ["read_file", "run_command"].'
+            'skills/a/SKILL.md:4: tools must be a list of strings, not \'read_file, run_command\'. Write it as ["read_file", "run_command"].'
         ],
     ),
     "tools as numbers": (
         {"skills/a/SKILL.md": skill("a", "tools: [3]")},
-        ["skills/a/SKILL.md:4: each of tools must be text, not 3. Write it in quotes."],
+        ["skills/a/SKILL.md:4: each of tools must be a string, not 3. Write it in quotes."],
     ),
     "keys of others": (
         {"skills/a/SKILL.md": skill("a", "tama:\n  depends: {apt: [jq]}\nallowed-tools: Bash")},

@@ -120,7 +120,7 @@ name = "mine"
 |---|---|---|
 | [`name`](#name) | text | required |
 | [`mcp`](#mcp) | a table | – |
-| [`mcp.NAME.command`](#mcpnamecommand) | a list of texts | required |
+| [`mcp.NAME.command`](#mcpnamecommand) | a list of strings | required |
 | [`limits`](#limits) | a table | `{ trials = 4 }` |
 
 ## What each means
@@ -143,7 +143,7 @@ Servers by name.
 
 ### `mcp.NAME.command`
 
-*A list of texts.* Required.
+*A list of strings.* Required.
 
 What starts it.
 

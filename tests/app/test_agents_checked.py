@@ -89,7 +89,7 @@ async def test_a_tool_of_the_user_that_is_none(agent: Callable[..., Path]) -> No
     ("toml", "says"),
     [
         ("\n[models]\nworker = {name = 'local', temperature = 9}\n", "mulligan.toml:3: The temperature must be"),
-        ("\nmodel = 5\n", "mulligan.toml:2: model must be text, not 5."),
+        ("\nmodel = 5\n", "mulligan.toml:2: model must be a string, not 5."),
         ("\n[models]\nworker = {nam = 'local'}\n", "mulligan.toml:3: No setting of a model role is called 'nam'."),
     ],
 )

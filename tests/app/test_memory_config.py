@@ -108,7 +108,7 @@ WRONG = [
     ("merging = {name = 'llm', min_similar = 3}", 2, "Did you mean 'min_similar_count'?"),
     ("merging = {name = 'llm', min_similar_count = 'three'}", 2, "must be a whole number, not 'three'"),
     ("merging = {name = 'llm', min_similar_count = 1}", 2, "must be at least 2, not 1"),
-    ("merging = {name = 3}", 2, "The name of merging must be a text"),
+    ("merging = {name = 3}", 2, "The name of merging must be a string"),
     ("merging = 3", 2, "merging must be a name or a table with a name, not 3"),
     ("preset = 'papper'", 2, "The only preset is 'paper', not 'papper'"),
     ("fold = true\npreset = 'paper'", 3, 'preset = "paper" sets fold'),

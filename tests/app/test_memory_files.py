@@ -151,7 +151,7 @@ BROKEN: list[tuple[str, str]] = [
     ('{"agents": []}', "schema: the version of the records is missing"),
     ('{"agents": [], "schema": 99}', "Upgrade Mulligan"),
     ('{"agents": [{"lessons": 1}], "schema": 1}', "agents.0.lessons: must be a list"),
-    (json.dumps(export_of(lessons=[{**LESSON, "title": 3}])), "agents.0.lessons.0.title: must be a text, not int 3"),
+    (json.dumps(export_of(lessons=[{**LESSON, "title": 3}])), "agents.0.lessons.0.title: must be a string, not int 3"),
     (json.dumps(export_of(lessons=[{**LESSON, "title": " "}])), "agents.0.lessons.0: a lesson needs a title"),
     (json.dumps(export_of(lessons=[{**LESSON, "confidence": 2}])), "agents.0.lessons.0: confidence is from 0 to 1"),
     (json.dumps(export_of(lessons=[{**LESSON, "agent_id": "b"}])), "agents.0.lessons.0: it is of another agent, 'b'"),

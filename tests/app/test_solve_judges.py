@@ -92,7 +92,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"seed": 0.5}, "seed must be a whole number, not 0.5"),
     ({"model": 3}, "model must be the name of a model, or an object with `ask`, not 3"),
     ({"judge_model": 3}, "judge_model must be the name of a model"),
-    ({"check": 3}, "check must be a text, not 3"),
+    ({"check": 3}, "check must be a string, not 3"),
     ({"tests": 3}, "tests must be a path, not 3"),
     ({"workspace": 3}, "workspace must be a path, not 3"),
     ({"settings": 3}, "settings must be a mapping of roles"),

@@ -254,8 +254,8 @@ def test_nothing_to_learn_is_an_answer_when_it_says_why() -> None:
         (answer(lesson("x" * (TITLE + 1))), f'"title" has 121 characters; at most {TITLE}'),
         (answer(lesson(content="x" * (CONTENT + 1))), '"content" has 2001 characters'),
         (answer(lesson(content=" \n")), 'Lesson 1: "content" is empty'),
-        (answer(lesson(description=None)), '"description" must be a text, and is missing'),
-        (answer(lesson(title=7)), '"title" must be a text, and is a number'),
+        (answer(lesson(description=None)), '"description" must be a string, and is missing'),
+        (answer(lesson(title=7)), '"title" must be a string, and is a number'),
         (answer(lesson(steps=[])), r"cites no step: list the steps .* \(s1 to s3\)"),
         (answer(lesson(steps=None)), "cites no step"),
         (answer(lesson(steps=[4])), "cites 4, which is not a step. Steps: s1 to s3"),
@@ -264,7 +264,7 @@ def test_nothing_to_learn_is_an_answer_when_it_says_why() -> None:
         (answer(lesson(steps=[2, "x"])), "cites 'x'"),
         (answer(lesson(tags="lists")), '"tags" must be a list'),
         (answer(lesson(tags=["x"] * 3 + [str(n) for n in range(8)])), "at most 8 words"),
-        (answer(lesson(kind={})), '"kind" must be a text'),
+        (answer(lesson(kind={})), '"kind" must be a string'),
     ],
 )
 def test_what_is_not_a_lesson_is_refused_with_what_to_do(wrong: Any, said: str) -> None:

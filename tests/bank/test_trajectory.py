@@ -178,7 +178,7 @@ def step(**changed: Any) -> dict[str, Any]:
         ([step()], "q", "yes", "success_signal must be"),
         ([step(), "text"], "q", None, "Step 2 of the trajectory must be an object"),
         ([step(), step(role="system")], "q", None, "Step 2 of the trajectory: role must be user, assistant, tool"),
-        ([step(content=None)], "q", None, "content must be a text"),
+        ([step(content=None)], "q", None, "content must be a string"),
         ([step(step="one")], "q", None, "step must be a number"),
         ([step(step=True)], "q", None, "step must be a number"),
         ([step(metadata=[])], "q", None, "metadata must be an object"),

@@ -222,9 +222,9 @@ BAD = {
     'prompt = "x"\nevaluator = "./gone.py"': r"mine\.toml:3: The plug-in file .*gone\.py does not exist",
     'prompt = "x"\nevaluator = "exact_match:y"': r"mine\.toml:3: Write what exact_match needs as settings",
     'prompt = "x"\nanswer = "y"\nsettings = { a = 1 }': r"mine\.toml:4: settings need an evaluator",
-    'prompt = "x"\nregex = "y"\nsettings = { at = 1979-05-27 }': r"mine\.toml:4: at must be text, a number",
+    'prompt = "x"\nregex = "y"\nsettings = { at = 1979-05-27 }': r"mine\.toml:4: at must be a string, a number",
     'prompt = "x"\nregex = "y"\nsettings = { secs = 1 }': r"mine\.toml:1: the task 'task-1': No setting of 'regex'",
-    'prompt = "x"\ncontains = "y"\noutput = "rust"': r"mine\.toml:4: output must be text or code",
+    'prompt = "x"\ncontains = "y"\noutput = "rust"': r"mine\.toml:4: output must be a string or code",
     'id = "a"\nprompt = "x"\nanswer = "y"\n[[task]]\nid = "a"\nprompt = "x"\nanswer = "y"': (
         r"mine\.toml:6: The task 'a' already exists: .*mine\.toml:1"
     ),

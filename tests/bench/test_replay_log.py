@@ -146,10 +146,10 @@ async def test_all_of_the_time_may_go_into_one_hidden_test(tmp_path: Path, monke
         ("[]", "at least one"),
         ("[1]", "entry 1: this must be an object"),
         ([{"name": "a"}], r"entry 1 \(a\): the key 'prompt' is missing"),
-        ([entry("a", GOOD), entry("b", 7)], r"entry 2 \(b\): 'implementations', number 1, must be a text, not int"),  # pyright: ignore[reportArgumentType]
+        ([entry("a", GOOD), entry("b", 7)], r"entry 2 \(b\): 'implementations', number 1, must be a string, not int"),  # pyright: ignore[reportArgumentType]
         ([entry("a")], "'implementations' is empty"),
         ([entry("a", GOOD, solved="yes")], "'solved' must be true or false"),  # pyright: ignore[reportArgumentType]
-        ([entry("a", GOOD, prompt=None)], "'prompt' must be a text, not NoneType"),
+        ([entry("a", GOOD, prompt=None)], "'prompt' must be a string, not NoneType"),
         ([entry("a", GOOD, internal_tests="assert f(1)")], "'internal_tests' must be a list"),
         ([entry("a", GOOD, outputs=("1", "2"))], "'feedback' has 2 texts for 1 implementations"),
         ([entry("a", GOOD, GOOD)], "'feedback' has 0 texts, but 1 trials failed"),

@@ -163,8 +163,8 @@ def test_a_lesson_comes_from_json_on_standard_input(mulligan: Run, typed: Callab
             [{"title": "C", "content": "c"}, {"title": "D"}],
             "lesson 2 on standard input: it needs a title and a content",
         ),
-        ({"title": "C", "content": 3}, "content must be a text"),
-        ({"title": "C", "content": "c", "tags": "t"}, "tags must be a list of texts"),
+        ({"title": "C", "content": 3}, "content must be a string"),
+        ({"title": "C", "content": "c", "tags": "t"}, "tags must be a list of strings"),
         ([3], "a JSON object with title and content"),
         ('{\n"title": "C",', "standard input:2: this is not JSON"),
     ):

@@ -223,10 +223,10 @@ def test_a_lone_surrogate_and_a_nul_survive() -> None:
         (Feedback(1), r"Feedback\.passed: must be true or false, not int 1"),  # pyright: ignore[reportArgumentType]
         (Task("p", {"a": [1, {"b": (2,)}]}), r"Task\.inputs\.a\.1\.b: a tuple is not JSON; make it a list"),
         (Task("p", {"a": float("nan")}), r"Task\.inputs\.a: nan"),
-        (Task("p", {"a": {1: 2}}), r"Task\.inputs\.a\.1: must be a text as key, not int 1"),
+        (Task("p", {"a": {1: 2}}), r"Task\.inputs\.a\.1: must be a string as a key, not int 1"),
         (Task("p", {"a": {"s": {1}}}), r"Task\.inputs\.a\.s: a set is not JSON"),
         (Stop("tired"), r"Stop\.reason: must be one of 'solved', .*, not str 'tired'"),  # pyright: ignore[reportArgumentType]
-        (Reflection(None), r"Reflection\.text: must be a text, not NoneType None"),  # pyright: ignore[reportArgumentType]
+        (Reflection(None), r"Reflection\.text: must be a string, not NoneType None"),  # pyright: ignore[reportArgumentType]
         (Acted(1, Attempt("x", steps=["s"])), r"Acted\.attempt\.steps: must be a tuple"),  # pyright: ignore[reportArgumentType]
         (Trial(True, Attempt("x")), r"Trial\.number: must be a whole number, not bool True"),
         (Outcome(10**400), r"Outcome\.reward: the number is too large"),
@@ -245,7 +245,7 @@ def test_what_has_no_place_in_a_record_is_refused_where_it_stands(record: Any, s
         ([], r'Event: "event" must be one of'),
         (
             {"event": "acted", "trial": 1, "attempt": {"output": 3}},
-            r"Event\.attempt\.output: must be a text, not int 3",
+            r"Event\.attempt\.output: must be a string, not int 3",
         ),
         ({"event": "acted", "trial": 1, "attempt": {"output": "", "steps": {}}}, r"steps: must be a list"),
         ({"event": "acted", "trial": 1, "attempt": []}, r"Event\.attempt: must be an object \(Attempt\)"),

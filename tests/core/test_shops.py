@@ -151,7 +151,7 @@ def test_a_shop_of_the_user_needs_little() -> None:
         ({"own.json": own(product={"name": None})}, r"own.json, products\[0\]: 'name' is missing"),
         (
             {"own.json": own(product={"options": {"size": 3}})},
-            r"products\[0\], options, 'size' must be a list of texts",
+            r"products\[0\], options, 'size' must be a list of strings",
         ),
         ({"own.json": own(goal={"product": "C2"})}, r"goals\[0\], 'product': there is no product 'C2'"),
         ({"own.json": own(goal={"options": ["xl"]})}, r"C1 has no 'xl'; it has l, s"),

@@ -55,7 +55,7 @@ async def test_the_outcome_of_a_task_goes_to_the_notes_that_it_was_given() -> No
 async def test_what_memory_cannot_take_is_refused_with_its_name() -> None:
     with pytest.raises(InvalidInput, match=r"No option of mulligan.memory is called 'modle'. Did you mean 'model'"):
         mulligan.memory("billing", modle="x")
-    with pytest.raises(InvalidInput, match="agent_id must be a text, not 3"):
+    with pytest.raises(InvalidInput, match="agent_id must be a string, not 3"):
         mulligan.memory(3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match="is a name, or an object with `ask`, not 3"):
         async with mulligan.memory("billing", model=3):  # pyright: ignore[reportArgumentType]
@@ -65,7 +65,7 @@ async def test_what_memory_cannot_take_is_refused_with_its_name() -> None:
             await memory.notes(None)  # pyright: ignore[reportArgumentType]
         with pytest.raises(InvalidInput, match="success must be True, False, or None"):
             await memory.learn(CHAT, success="yes")  # pyright: ignore[reportArgumentType]
-        with pytest.raises(InvalidInput, match="task must be a text, not 3"):
+        with pytest.raises(InvalidInput, match="task must be a string, not 3"):
             await memory.learn(CHAT, task=3)  # pyright: ignore[reportArgumentType]
         with pytest.raises(InvalidInput, match="There are no messages"):
             await memory.learn([])

@@ -441,7 +441,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"threshold": float("nan")}, "threshold must be a number, not nan"),
     ({"judge": None, "record": "always"}, "record must be True, False or 'required', not 'always'"),
     ({"task": 3}, "task must be a function or a text, not 3"),
-    ({"notes": 3}, "notes must be a text, not 3"),
+    ({"notes": 3}, "notes must be a string, not 3"),
     ({"store": "sqlite:///x.db"}, "store must be a store, not 'sqlite:///x.db'"),
     ({"reads": 3}, "reads must have answer and attempt, not 3"),
     ({"wait": "1"}, "wait must be the seconds of the first wait"),

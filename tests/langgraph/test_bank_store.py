@@ -326,7 +326,7 @@ def test_a_prefix_of_the_namespace_is_searched(store: Any) -> None:
         ({"title": "x"}, "needs a content"),
         (a_lesson(" "), "needs a content"),
         (a_lesson("x", outcome="fine"), "success or failure"),
-        (a_lesson("x", tags="a"), "list of texts"),
+        (a_lesson("x", tags="a"), "list of strings"),
         (a_lesson("x", context={"langgraph_keys": []}), "without the key"),
         (a_lesson("x", confidence=2), "from 0 to 1"),
     ],

@@ -160,7 +160,7 @@ def test_a_rule_takes_the_place_of_all() -> None:
         ([said()], "must be a JSON object"),
         (said(title=""), '"title" is empty'),
         (said(content="x" * 2001), "Shorten it"),
-        (said(query=None), '"query" must be a text'),
+        (said(query=None), '"query" must be a string'),
         ({}, "has no title, description, content, query and abstraction_level"),
         ({"title": "T", "content": "C", "query": "q"}, "has no description and abstraction_level"),
         (said(abstraction_level=3), "must be 0, 1 or 2, not 3"),

@@ -171,7 +171,7 @@ def test_settings_come_from_a_table() -> None:
         ({"attempts": 2.5}, "attempts must be a whole number"),
         ({"attempts": True}, "attempts must be a whole number"),
         ({"base_url": "localhost:8000"}, "must begin with http"),
-        ({"base_url": 7}, "must be a text"),
+        ({"base_url": 7}, "must be a string"),
         ({"input_price": 1.0}, "Give both"),
         ({"input_price": -1.0, "output_price": 1.0}, "input_price must be more than 0"),
     ],

@@ -201,9 +201,9 @@ async def test_closing_takes_a_bounded_time_while_it_still_connects() -> None:
     [
         ({}, "needs either a command"),
         ({"command": ["x"], "url": "http://x"}, "needs either a command"),
-        ({"command": "npx x"}, "command must be a list of texts, not 'npx x'"),
-        ({"command": []}, "command must be a list of texts"),
-        ({"command": ["x"], "env": {"A": 1}}, "env must be a table of texts"),
+        ({"command": "npx x"}, "command must be a list of strings, not 'npx x'"),
+        ({"command": []}, "command must be a list of strings"),
+        ({"command": ["x"], "env": {"A": 1}}, "env must be a table of strings"),
         ({"command": ["x"], "env": {"A": "${MULLIGAN_NOT_SET}"}}, "needs \\${MULLIGAN_NOT_SET}, which is not set"),
         ({"url": "ftp://x"}, "url must begin with http"),
         ({"url": "http://x", "header": {}}, "Did you mean 'headers'"),

@@ -307,7 +307,7 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
         (
             '[{"role": "user", "content": 7}]',
             None,
-            "chat: message 1: content must be a text or a list of blocks, not int",
+            "chat: message 1: content must be a string or a list of blocks, not int",
         ),
         ('[{"role": "user", "content": ["x"]}]', None, "chat: message 1, block 1: an object is expected, not str"),
         ('[{"role": "user"}, {"role": "judge", "content": "x"}]', None, "chat: message 2: role must be .*'judge'"),

@@ -90,10 +90,10 @@ def kind(schema: Schema, root: Schema, *, many: bool = False, page: bool = False
     match schema.get("type"):
         case "string" if schema.get("pattern") == KEBAB:
             if many:
-                return "names (small letters, digits and hyphens)"
-            return f"small letters, digits and hyphens, at most {schema['maxLength']} of them"
+                return "names (lowercase letters, digits and hyphens)"
+            return f"lowercase letters, digits and hyphens, at most {schema['maxLength']} of them"
         case "string":
-            return "texts" if many else "text"
+            return "strings" if many else "a string"
         case "integer" | "number" as number:
             noun = "whole number" if number == "integer" else "number"
             return f"{f'{noun}s' if many else f'a {noun}'}{_bounds(schema)}"

@@ -100,7 +100,7 @@ class Config:
         """A setting that has to be text. Raises `InvalidInput` when it is something else."""
         value = self.values.get(key)
         if value is not None and not isinstance(value, str):
-            raise InvalidInput(f"{self.where(key)}: {key} must be text, not {value!r}.")
+            raise InvalidInput(f"{self.where(key)}: {key} must be a string, not {value!r}.")
         return value
 
 

@@ -42,7 +42,7 @@ def foresight_of(given: str | Mapping[str, Json], folder: Path | None = None) ->
     table: Mapping[str, Json] = {"name": given} if isinstance(given, str) else given
     name = table.get("name", DEFAULT)
     if not isinstance(name, str):
-        raise InvalidInput(f"The name of a foresight must be text, not {name!r}.")
+        raise InvalidInput(f"The name of a foresight must be a string, not {name!r}.")
     spec = plugin_beside("foresights", folder or Path.cwd(), name)
     return spec.with_settings(**{key: value for key, value in table.items() if key != "name"})
 

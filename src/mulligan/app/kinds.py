@@ -14,7 +14,7 @@ from mulligan.core.records import Json, KindOrigin, Task, checked_kind
 def check_rule(pattern: str, kind: Json) -> re.Pattern[str]:
     """The pattern of a rule. Raises `InvalidInput` for a rule that cannot be used."""
     if not isinstance(kind, str) or not checked_kind(kind):
-        raise InvalidInput(f"the kind of {pattern!r} must be a text, not {kind!r:.60}.")
+        raise InvalidInput(f"the kind of {pattern!r} must be a string, not {kind!r:.60}.")
     try:
         return re.compile(pattern, re.IGNORECASE)
     except re.error as error:

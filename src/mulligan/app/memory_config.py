@@ -115,7 +115,7 @@ def spec_of(role: str, value: Json, folder: Path | None = None) -> Spec:
         settings = dict(cast(dict[str, Json], value))
         name = settings.pop("name", _DEFAULT[role])
         if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(f"The name of {role} must be a text, such as {_DEFAULT[role]!r}, not {name!r}.")
+            raise InvalidInput(f"The name of {role} must be a string, such as {_DEFAULT[role]!r}, not {name!r}.")
     else:
         raise InvalidInput(f"{role} must be a name or a table with a name, not {value!r}.")
     spec = parse_spec(role, str(real_path(name, folder)) if file_of(name) else name)

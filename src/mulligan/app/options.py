@@ -262,7 +262,7 @@ _CLASSES = {
     "Callable": Callable,
 }
 _WORDS: Mapping[str, tuple[str, str]] = {
-    "str": ("a text", "str"),
+    "str": ("a string", "str"),
     "str | PathLike[str]": ("a path", "str PathLike"),
     "str | Model": ("the name of a model, or an object with `ask`", "str Model"),
     "int": ("a whole number", "int"),
@@ -273,9 +273,9 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "Bank | str": ("the name of an agent, or a bank", "str Bank"),
     "Store": ("a store", "Store"),
     "Callable[..., Any]": ("a function", "Callable"),
-    "str | Callable[..., str]": ("a function or a text", "str Callable"),
+    "str | Callable[..., str]": ("a function or a string", "str Callable"),
     "str | Model | ReflectFunction | Reflector": (
-        "a function or a text or a model or a reflector",
+        "a function or a string or a model or a reflector",
         "str Callable Model Reflector",
     ),
 }

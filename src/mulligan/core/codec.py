@@ -285,7 +285,7 @@ def _entries(table: Mapping[Any, Any], turn: Callable[[Any], Any]) -> dict[str, 
     try:
         for key, value in table.items():
             if not isinstance(key, str):
-                raise _mismatch("a text as key", key)
+                raise _mismatch("a string as a key", key)
             done[key] = turn(value)
     except _Misfit as misfit:
         misfit.at.append(str(key))
@@ -343,7 +343,7 @@ def _whole(value: Any) -> int:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise _mismatch("a text", value)
+        raise _mismatch("a string", value)
     return value
 
 

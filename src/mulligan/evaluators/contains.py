@@ -25,7 +25,7 @@ class Contains:
         texts = (text,) if isinstance(text, str) else tuple(text)
         if not texts or not all(isinstance(one, str) and one for one in texts):
             raise InvalidInput(
-                f"contains needs a text to look for, or a list of texts, none of them empty; not {text!r}."
+                f"contains needs a text to look for, or a list of strings, none of them empty; not {text!r}."
             )
         if match not in ("all", "any"):
             raise InvalidInput(f"contains: match must be all or any, not {match!r}.")

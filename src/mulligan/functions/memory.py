@@ -74,7 +74,7 @@ class Memory:
             InvalidInput: the messages cannot be read, or `why` is given without `success`.
         """
         if not isinstance(task, str | None):
-            raise InvalidInput(f"task must be a text, not {task!r}.")
+            raise InvalidInput(f"task must be a string, not {task!r}.")
         if success is not None and not isinstance(success, bool):
             raise InvalidInput(f"success must be True, False, or None if it is unknown, not {success!r}.")
         if why and success is None:
@@ -112,5 +112,5 @@ def memory(agent_id: str = "", *, model: str | Model | None = None, **options: A
     if unknown:
         raise UnknownName("option of mulligan.memory", unknown[0], signature(open_bank).parameters)
     if not isinstance(agent_id, str):
-        raise InvalidInput(f"agent_id must be a text, not {agent_id!r}.")
+        raise InvalidInput(f"agent_id must be a string, not {agent_id!r}.")
     return Memory(agent_id, {"model": model, **options})

@@ -121,5 +121,5 @@ def _read(file: str, text: str) -> list[Line]:
             raise InvalidInput(f"scripted:{file}, line {number}: {error}.") from None
     answers: Json = values[0] if file.endswith(".json") and values else values
     if not isinstance(answers, list) or not all(isinstance(a, str | dict | list) for a in answers):  # pyright: ignore[reportUnknownVariableType]
-        raise InvalidInput(f"scripted:{file} must contain a list of texts and JSON objects.")
+        raise InvalidInput(f"scripted:{file} must contain a list of strings and JSON objects.")
     return answers  # pyright: ignore[reportUnknownVariableType]

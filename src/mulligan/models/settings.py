@@ -68,7 +68,7 @@ def _check(name: str, value: object, *, optional: bool) -> None:
         return
     if name in _TEXTS:
         if not isinstance(value, str) or not value.strip():
-            raise InvalidInput(f"The model setting {name} must be a text, not {value!r}.")
+            raise InvalidInput(f"The model setting {name} must be a string, not {value!r}.")
         if name == "base_url" and not value.startswith(("http://", "https://")):
             raise InvalidInput("The model setting base_url must begin with http:// or https://.")
         return

@@ -28,7 +28,7 @@ NAME = 64
 PAGES = 50
 """Pages of a server's list of tools that are read."""
 
-_LIST, _TABLE = "a list of texts", "a table of texts"
+_LIST, _TABLE = "a list of strings", "a table of strings"
 _KEYS = {"command": _LIST, "env": _TABLE, "cwd": "text", "url": "text", "headers": _TABLE}
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 

@@ -57,7 +57,7 @@ class JsonRecord:
         return value
 
     def text(self, key: str, *, need: bool = False) -> str:
-        value = self.get(key, str, "a text", "", need=need)
+        value = self.get(key, str, "a string", "", need=need)
         if need and not value.strip():
             raise InvalidInput(f"{self.at}.{key}: the text is empty.")
         return value
@@ -66,10 +66,10 @@ class JsonRecord:
         return max(0, int(self.get(key, int, "a whole number", 0)))
 
     def texts(self, key: str, *, need: bool = False) -> tuple[str, ...]:
-        items = cast(list[Json], self.get(key, list, "a list of texts", [], need=need))
+        items = cast(list[Json], self.get(key, list, "a list of strings", [], need=need))
         for n, item in enumerate(items):
             if not isinstance(item, str):
-                raise InvalidInput(f"{self.at}.{key}.{n}: a text is expected, not {quoted_value(item)}.")
+                raise InvalidInput(f"{self.at}.{key}.{n}: a string is expected, not {quoted_value(item)}.")
         return tuple(cast(list[str], items))
 
     def time(self, key: str) -> float | None:

@@ -293,7 +293,7 @@ def lesson_from(answer: Json, where: str) -> Lesson:
     tags: Json = table.get("tags")
     tags = [] if tags is None else tags
     if not check_of(Sequence[str])[1](tags):
-        raise BadAnswer(f'{where}: "tags" must be a list of texts; leave it empty for none.')
+        raise BadAnswer(f'{where}: "tags" must be a list of strings; leave it empty for none.')
     tags = list(dict.fromkeys(tag.strip() for tag in cast(list[str], tags) if tag.strip()))
     if len(tags) > MOST_TAGS or any(len(tag) > TAG for tag in tags):
         raise BadAnswer(f'{where}: "tags" may be at most {MOST_TAGS} words of at most {TAG} characters each.')
@@ -329,7 +329,7 @@ def text_of(table: Mapping[str, Json], name: str, most: int, where: str, *, need
     if value is None and not needed:
         return ""
     if not isinstance(value, str):
-        raise BadAnswer(f'{where}: "{name}" must be a text, and is {_kind(value)}.')
+        raise BadAnswer(f'{where}: "{name}" must be a string, and is {_kind(value)}.')
     text = value.strip()
     if needed and not text:
         raise BadAnswer(f'{where}: "{name}" is empty.')
@@ -343,7 +343,7 @@ _KINDS: Mapping[type, str] = {
     bool: "true or false",
     list: "a list",
     dict: "an object",
-    str: "a text",
+    str: "a string",
 }
 
 

@@ -262,7 +262,7 @@ def _step(item: Json, where: str) -> Step:
     if role not in ROLES:
         raise InvalidInput(f"{where}: role must be {', '.join(ROLES)}, not {role!r}.")
     if not isinstance(content, str):
-        raise InvalidInput(f"{where}: content must be a text, not {type(content).__name__}.")
+        raise InvalidInput(f"{where}: content must be a string, not {type(content).__name__}.")
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise InvalidInput(f"{where}: step must be a number, not {number!r}.")
     if metadata is not None and not isinstance(metadata, dict):

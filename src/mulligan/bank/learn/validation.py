@@ -9,7 +9,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.lesson import LessonFields, annotations_of
 
 _CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
-    str: ("a text", lambda value: isinstance(value, str)),
+    str: ("a string", lambda value: isinstance(value, str)),
     bool: ("true or false", lambda value: isinstance(value, bool)),
     float: (
         "a number from 0 to 1",
@@ -17,7 +17,7 @@ _CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
     ),
     Mapping[str, Any]: ("an object", lambda value: isinstance(value, Mapping)),
     Sequence[str]: (
-        "a list of texts",
+        "a list of strings",
         lambda value: isinstance(value, list | tuple) and all(isinstance(one, str) for one in cast(list[Any], value)),
     ),
 }

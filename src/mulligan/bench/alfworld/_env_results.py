@@ -67,7 +67,7 @@ def _entry(row: Any, where: str) -> EnvResult:
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"{where} has no name.")
     if not isinstance(memory, list) or not all(isinstance(each, str) for each in cast(list[Any], memory)):
-        raise InvalidInput(f"{where}: memory must be a list of texts.")
+        raise InvalidInput(f"{where}: memory must be a list of strings.")
     flags = [given.get(key, False) for key in ("is_success", "skip")]
     if not all(isinstance(flag, bool) for flag in flags):
         raise InvalidInput(f"{where}: is_success and skip must be true or false.")

@@ -122,7 +122,7 @@ class Table:
 def _plain(table: Table, key: str, value: Any) -> None:
     inner: list[Any] = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []  # pyright: ignore
     if not isinstance(value, (bool, int, float, str, list, dict)):
-        raise table.wrong(key, f"{key} must be text, a number, true or false, a list or a table, not {value!r}.")
+        raise table.wrong(key, f"{key} must be a string, a number, true or false, a list or a table, not {value!r}.")
     for one in inner:
         _plain(table, key, one)
 
@@ -397,7 +397,7 @@ class _Reader:
         if value is None:
             return "code" if tests else None
         if value not in ("text", "code"):
-            raise self._source("output").wrong("output", f"output must be text or code, not {value!r}.")
+            raise self._source("output").wrong("output", f"output must be a string or code, not {value!r}.")
         if value == "text" and tests:
             raise self._source("output").wrong("output", "Tests judge code: leave output out.")
         return value

@@ -247,7 +247,7 @@ class _Row:
             if isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value).strip():
                 return str(value).strip()
             if value not in (None, "") and not isinstance(value, str):
-                raise InvalidInput(f"{self.where}, {keys[0]!r} must be text, not {type(value).__name__}.")
+                raise InvalidInput(f"{self.where}, {keys[0]!r} must be a string, not {type(value).__name__}.")
         if default is None:
             raise InvalidInput(f"{self.where}: {keys[0]!r} is missing.")
         return default
@@ -257,7 +257,7 @@ class _Row:
         value = self.value.get(key)
         given = cast(list[Any], [] if value in (None, "") else value if isinstance(value, list) else [value])
         if not all(isinstance(one, str) for one in given):
-            raise InvalidInput(f"{self.where}, {key!r} must be a list of texts, not {value!r}.")
+            raise InvalidInput(f"{self.where}, {key!r} must be a list of strings, not {value!r}.")
         return tuple(one.strip() for one in given if one.strip())
 
     def rows(self, key: str) -> Iterator[_Row]:

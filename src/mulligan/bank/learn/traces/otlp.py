@@ -432,5 +432,5 @@ def _text(row: Mapping[str, Json], key: str, at: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise InvalidInput(f"{at}: {key} must be a text, not {type(value).__name__}.")
+        raise InvalidInput(f"{at}: {key} must be a string, not {type(value).__name__}.")
     return value

@@ -43,7 +43,7 @@ class JsonEntry:
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise InvalidInput(f"{self.at}: {key} must be a text, not {type(value).__name__}.")
+            raise InvalidInput(f"{self.at}: {key} must be a string, not {type(value).__name__}.")
         return value
 
     def role(self, known: Mapping[str, Role]) -> Role:
@@ -76,7 +76,7 @@ class JsonEntry:
         elif content is None or isinstance(content, list):
             yield from self.entries("content", "block")
         else:
-            raise InvalidInput(f"{self.at}: content must be a text or a list of blocks, not {type(content).__name__}.")
+            raise InvalidInput(f"{self.at}: content must be a string or a list of blocks, not {type(content).__name__}.")
 
 
 def block_text(block: JsonEntry) -> str:

@@ -185,7 +185,7 @@ def page_of(given: Mapping[str, Any], where: str) -> Page:
     elif isinstance(text, str):
         paragraphs = [tuple(_SENTENCE_END.split(part.strip())) for part in re.split(r"\n\s*\n", text) if part.strip()]
     else:
-        raise InvalidInput(f'{where} ({title}) needs "text", or "sentences" as a list of texts.')
+        raise InvalidInput(f'{where} ({title}) needs "text", or "sentences" as a list of strings.')
     if not joined(sentence for paragraph in paragraphs for sentence in paragraph):
         raise InvalidInput(f"{where} ({title}) is empty.")
     return Page(joined([title]), tuple(paragraphs))

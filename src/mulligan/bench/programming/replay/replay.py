@@ -101,7 +101,7 @@ def _episode(where: str, entry: dict[str, Any], seen: set[str]) -> Published:
     texts, lists = dict[str, str](), dict[str, tuple[str, ...]]()
     for key in _TEXTS:
         if not isinstance(entry[key], str):
-            raise InvalidInput(f"{where}: {key!r} must be a text, not {type(entry[key]).__name__}.")
+            raise InvalidInput(f"{where}: {key!r} must be a string, not {type(entry[key]).__name__}.")
         texts[key] = escaped(entry[key])
     for key in _LISTS:
         lists[key] = _texts(where, key, entry[key])
@@ -129,10 +129,10 @@ def _episode(where: str, entry: dict[str, Any], seen: set[str]) -> Published:
 
 def _texts(where: str, key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise InvalidInput(f"{where}: {key!r} must be a list of texts, not {type(value).__name__}.")
+        raise InvalidInput(f"{where}: {key!r} must be a list of strings, not {type(value).__name__}.")
     for number, text in enumerate(cast(list[Any], value), 1):
         if not isinstance(text, str):
-            raise InvalidInput(f"{where}: {key!r}, number {number}, must be a text, not {type(text).__name__}.")
+            raise InvalidInput(f"{where}: {key!r}, number {number}, must be a string, not {type(text).__name__}.")
     return tuple(escaped(text) for text in cast(list[str], value))
 
 
