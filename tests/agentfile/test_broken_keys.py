@@ -38,25 +38,25 @@ KEYS: list[tuple[str, list[str]]] = [
     (
         "uses: code-style",
         [
-            "AGENT.md:6: uses must be a list of names (small letters, digits and hyphens), not 'code-style'. Write it as [\"code-style\"]."
+            "AGENT.md:6: uses must be a list of names (lowercase letters, digits and hyphens), not 'code-style'. Write it as [\"code-style\"]."
         ],
     ),
     (
         "uses: [3]",
         [
-            "AGENT.md:6: each of uses must be small letters, digits and hyphens, at most 64 of them, not 3. Write it in quotes."
+            "AGENT.md:6: each of uses must be lowercase letters, digits and hyphens, at most 64 of them, not 3. Write it in quotes."
         ],
     ),
     (
         "uses: [../../etc]",
         [
-            "AGENT.md:6: each of uses must be small letters, digits and hyphens, at most 64 of them, not '../../etc'. Such as 'etc'."
+            "AGENT.md:6: each of uses must be lowercase letters, digits and hyphens, at most 64 of them, not '../../etc'. Such as 'etc'."
         ],
     ),
     (
         "uses:\n  - Code Style",
         [
-            "AGENT.md:7: each of uses must be small letters, digits and hyphens, at most 64 of them, not 'Code Style'. Such as 'code-style'."
+            "AGENT.md:7: each of uses must be lowercase letters, digits and hyphens, at most 64 of them, not 'Code Style'. Such as 'code-style'."
         ],
     ),
     ("call: x", ["AGENT.md:6: call must be a table (model, uses, max_iter), not 'x'."]),
@@ -113,24 +113,24 @@ HEADS: list[tuple[str, str, list[str]]] = [
     (
         "name: x",
         "name: Ex_1",
-        ["AGENT.md:2: name must be small letters, digits and hyphens, at most 64 of them, not 'Ex_1'. Such as 'ex-1'."],
+        ["AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 'Ex_1'. Such as 'ex-1'."],
     ),
     (
         "name: x",
         "name: 12",
-        ["AGENT.md:2: name must be small letters, digits and hyphens, at most 64 of them, not 12. Write it in quotes."],
+        ["AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 12. Write it in quotes."],
     ),
     (
         "name: x",
         "name: " + "x" * 65,
         [
-            "AGENT.md:2: name must be small letters, digits and hyphens, at most 64 of them, not 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'. Such as 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'."
+            "AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'. Such as 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'."
         ],
     ),
     (
         "name: x",
         "name: ''",
-        ["AGENT.md:2: name is empty. It must be small letters, digits and hyphens, at most 64 of them."],
+        ["AGENT.md:2: name is empty. It must be lowercase letters, digits and hyphens, at most 64 of them."],
     ),
     ("name: x\n", "", ["AGENT.md: name is missing. Add a line such as `name: code-improver`."]),
     (

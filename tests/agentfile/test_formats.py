@@ -118,7 +118,7 @@ name = "mine"
 
 | key | value | default |
 |---|---|---|
-| [`name`](#name) | text | required |
+| [`name`](#name) | a string | required |
 | [`mcp`](#mcp) | a table | – |
 | [`mcp.NAME.command`](#mcpnamecommand) | a list of strings | required |
 | [`limits`](#limits) | a table | `{ trials = 4 }` |
@@ -127,7 +127,7 @@ name = "mine"
 
 ### `name`
 
-*Text.* Required.
+*A string.* Required.
 
 The project's name.
 

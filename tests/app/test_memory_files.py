@@ -183,7 +183,7 @@ BROKEN: list[tuple[str, str]] = [
     ('{"memories": 1}', "memories: a list is expected, not 1"),
     ('{"memories": [1]}', "memories.0: an object is expected, not 1"),
     ('{"memories": [{}]}', "memories.0.memory_id: it is missing"),
-    ('{"memories": [{"memory_id": "m", "title": 1}]}', "memories.0.title: a text is expected, not 1"),
+    ('{"memories": [{"memory_id": "m", "title": 1}]}', "memories.0.title: a string is expected, not 1"),
     (
         '{"memories": [{"memory_id": "m", "title": "t", "content": "c", "timestamp": "soon"}]}',
         "memories.0.timestamp: 'soon' is not a time",
@@ -191,7 +191,7 @@ BROKEN: list[tuple[str, str]] = [
     ('{"memories": [{"memory_id": "m", "title": "t", "content": "c", "success": "yes"}]}', "true or false is expected"),
     ('{"type": "entity", "name": "a"}\n{"type": "entity"', ":2: this is not JSON"),
     ('{"type": "entity", "name": "a"}\n\n{"type": "thing"}', ":3: type: entity or relation is expected, not 'thing'"),
-    ('{"type": "entity", "name": "a", "observations": [1]}', ":1.observations.0: a text is expected"),
+    ('{"type": "entity", "name": "a", "observations": [1]}', ":1.observations.0: a string is expected"),
     ('{"type": "relation", "from": "a"}', ":1.relationType: it is missing"),
 ]
 

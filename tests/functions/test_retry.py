@@ -440,7 +440,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"threshold": True}, "threshold must be a number, not True"),
     ({"threshold": float("nan")}, "threshold must be a number, not nan"),
     ({"judge": None, "record": "always"}, "record must be True, False or 'required', not 'always'"),
-    ({"task": 3}, "task must be a function or a text, not 3"),
+    ({"task": 3}, "task must be a function or a string, not 3"),
     ({"notes": 3}, "notes must be a string, not 3"),
     ({"store": "sqlite:///x.db"}, "store must be a store, not 'sqlite:///x.db'"),
     ({"reads": 3}, "reads must have answer and attempt, not 3"),
@@ -454,9 +454,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"failures": KeyboardInterrupt}, "classes of exceptions, not <class 'KeyboardInterrupt'>"),
     ({"failures": [ValueError, "no"]}, "classes of exceptions, not 'no'"),
     ({"before_retry": "undo"}, "before_retry must be a function, not 'undo'"),
-    ({"reflect": 3}, "reflect must be a function or a text or a model or a reflector, not 3"),
+    ({"reflect": 3}, "reflect must be a function or a string or a model or a reflector, not 3"),
     ({"bank": 3}, "bank must be the name of an agent, or a bank, not 3"),
-    ({"key": 3}, "key must be a function or a text, not 3"),
+    ({"key": 3}, "key must be a function or a string, not 3"),
 ]
 
 

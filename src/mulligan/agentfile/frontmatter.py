@@ -270,7 +270,7 @@ class _FrontMatter:
                 text = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
                 hint = f' Write it in quotes: "{text}".' if text else ""
                 self._say(
-                    index, f"a key must be text{f', and {text} is read as {_shown(name)}' if text else ''}.{hint}"
+                    index, f"a key must be a string{f', and {text} is read as {_shown(name)}' if text else ''}.{hint}"
                 )
                 continue
             key = f"{above}.{name}" if above else name

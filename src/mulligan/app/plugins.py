@@ -23,7 +23,7 @@ from mulligan.core.errors import InvalidInput, MulliganError, UnknownName, descr
 from mulligan.core.records import Json, Spec
 from mulligan.sessions.agents import readable
 
-_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
+_WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -52,8 +52,8 @@ def worded(kind: Any) -> str:
     if origin is Literal:
         return " or ".join(repr(part) for part in parts)
     if origin in (Sequence, list, tuple):
-        each = worded(parts[0]) if parts else ""
-        return f"a list of {each}" if each else "a list"
+        each = worded(parts[0]).removeprefix("a ") if parts else ""
+        return f"a list of {each}s" if each else "a list"
     return _WORDS.get(kind, "a table" if origin in (Mapping, dict) else "")
 
 
