@@ -115,7 +115,7 @@ def test_settings_are_checked_before_anything_runs() -> None:
         ("strategies", "reflexion", {"window": True}, "must be a whole number or null, not True"),
         ("strategies", "reflexion", {"window": 0}, "at least 1, not 0"),
         ("strategies", "last_attempt_and_reflexion", {"window": -1}, "at least 1, not -1"),
-        ("actors", "complete", {"temperatures": "hi"}, "must be a list of a number, not 'hi'"),
+        ("actors", "complete", {"temperatures": "hi"}, "must be a list of numbers, not 'hi'"),
         ("actors", "complete", {"output": "verse"}, "must be 'text' or 'code', not 'verse'"),
         ("evaluators", "exact_match", {"answers": 1}, "must be a string or a list of strings or null, not 1"),
         ("evaluators", "exact_match", {"answer": "x", "oracle": 7}, "must be true or false, not 7"),

@@ -249,7 +249,7 @@ def test_nothing_to_learn_is_an_answer_when_it_says_why() -> None:
         (None, "The answer must be a JSON object, and is missing"),
         ([lesson()], "is a list"),
         ({"memories": []}, 'needs "lessons"'),
-        (answer("text"), "Lesson 1 must be a JSON object, and is a text"),
+        (answer("text"), "Lesson 1 must be a JSON object, and is a string"),
         (answer(lesson("A"), lesson("B"), lesson("C"), lesson("D")), "There are 4 lessons, and at most 3"),
         (answer(lesson("x" * (TITLE + 1))), f'"title" has 121 characters; at most {TITLE}'),
         (answer(lesson(content="x" * (CONTENT + 1))), '"content" has 2001 characters'),
