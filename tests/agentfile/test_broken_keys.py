@@ -113,12 +113,16 @@ HEADS: list[tuple[str, str, list[str]]] = [
     (
         "name: x",
         "name: Ex_1",
-        ["AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 'Ex_1'. Such as 'ex-1'."],
+        [
+            "AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 'Ex_1'. Such as 'ex-1'."
+        ],
     ),
     (
         "name: x",
         "name: 12",
-        ["AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 12. Write it in quotes."],
+        [
+            "AGENT.md:2: name must be lowercase letters, digits and hyphens, at most 64 of them, not 12. Write it in quotes."
+        ],
     ),
     (
         "name: x",

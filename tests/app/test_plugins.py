@@ -129,7 +129,7 @@ def test_a_setting_of_another_kind_is_refused(role: str, name: str, settings: di
 def test_a_users_file_that_fails_is_told_by_its_path(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine:\n    def __init__(self): 1 / 0\n    def past(self, episode): ...\n")
-    with pytest.raises(InvalidInput, match=r"strategy '.*mine\.py' could not be made: ZeroDivisionError"):
+    with pytest.raises(InvalidInput, match=r"strategy '.*mine\.py' could not be created: ZeroDivisionError"):
         build("strategies", Spec(str(mine)), {})
     leaves = tmp_path / "leaves.py"
     leaves.write_text("raise SystemExit(0)\n")

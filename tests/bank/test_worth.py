@@ -115,7 +115,7 @@ async def test_the_first_outcome_of_a_recall_counts_once(tmp_path: Path) -> None
         assert (tally.known, tally.solved, tally.uplift) == (1, 0, None)
         with pytest.raises(NotFound):
             await bank.outcome_of("rnone", True)
-        with pytest.raises(InvalidInput, match="success is true or false"):
+        with pytest.raises(InvalidInput, match="success must be True or False"):
             await bank.outcome_of(recall.id, 1)  # pyright: ignore[reportArgumentType]
 
 

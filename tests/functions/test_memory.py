@@ -61,7 +61,7 @@ async def test_what_memory_cannot_take_is_refused_with_its_name() -> None:
         async with mulligan.memory("billing", model=3):  # pyright: ignore[reportArgumentType]
             pass
     async with mulligan.memory("billing") as memory:
-        with pytest.raises(InvalidInput, match="the task as a text, not None"):
+        with pytest.raises(InvalidInput, match="the task as a string, not None"):
             await memory.notes(None)  # pyright: ignore[reportArgumentType]
         with pytest.raises(InvalidInput, match="success must be True, False, or None"):
             await memory.learn(CHAT, success="yes")  # pyright: ignore[reportArgumentType]

@@ -130,7 +130,7 @@ def test_a_required_record_is_refused_before_the_function_runs(tmp_path: Path) -
         calls.append(task)
         return "12 EUR"
 
-    with pytest.raises(StoreError, match=r"cannot be made.*record='required'"):
+    with pytest.raises(StoreError, match=r"cannot be created.*record='required'"):
         bill("The total")
     assert calls == []
 
@@ -244,7 +244,7 @@ async def test_a_program_with_a_loop_of_its_own_goes_on_without_its_memory(
         messages = [{"role": "user", "content": "Write the total."}, {"role": "assistant", "content": "12"}]
         learned = await memory.learn(messages, success=False, why="no currency")
     assert (learned.facts, learned.nothing_because) == ((), "the bank failed; the log says why")
-    assert "cannot be made" in caplog.text
+    assert "cannot be created" in caplog.text
 
 
 async def test_a_store_that_works_again_is_used_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -69,7 +69,7 @@ def test_a_purge_frees_space_on_a_full_disk(small: dict[str, Any]) -> None:
 def test_a_home_that_cannot_be_made_is_read_as_an_empty_one(small: dict[str, Any]) -> None:
     said = small["new home"]
     assert (said["listed"], said["recalled"]) == (0, 0)
-    assert "cannot be made: Read-only file system" in said["add"]
+    assert "cannot be created: Read-only file system" in said["add"]
 
 
 @pytest.mark.slow

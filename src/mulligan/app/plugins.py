@@ -279,7 +279,7 @@ def build(role: str, spec: Spec, ports: Mapping[str, Any]) -> Any:
     except MulliganError:
         raise
     except Exception as error:
-        raise InvalidInput(f"The {ROLES[role].kind} {spec.name!r} could not be made: {described(error)}.") from error
+        raise InvalidInput(f"The {ROLES[role].kind} {spec.name!r} could not be created: {described(error)}.") from error
 
 
 def tried(role: str, spec: Spec) -> None:

@@ -242,7 +242,7 @@ class _Checks:
     def _date(self, at: tuple[str, ...], value: object) -> bool:
         if not isinstance(value, (datetime.date, datetime.time)):
             return False
-        self._report(at, f"{at[-1]} must not be a date or a time: write it in quotes if it is a text.")
+        self._report(at, f"{at[-1]} must not be a date or a time: write it in quotes if it is a string.")
         return True
 
 

@@ -343,7 +343,7 @@ class Bank:
         `NotFound` for another agent's recall, as for none.
         """
         if not isinstance(success, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput(f"success is true or false, not {success!r}.")
+            raise InvalidInput(f"success must be True or False, not {success!r}.")
         return await self._lessons.outcome_of(self._ports.writes, id, success)
 
     async def retired_for_harm(self) -> Sequence[str]:

@@ -103,7 +103,7 @@ def goals_in_use() -> Generator[None]:
     try:
         os.makedirs(home_path(), exist_ok=True)
     except OSError as error:
-        why = f"{home_path()} cannot be made: {error.strerror}"
+        why = f"{home_path()} cannot be created: {error.strerror}"
         raise StoreError(f"Mulligan's folder {why}. Name another in MULLIGAN_HOME.") from error
     try:
         yield

@@ -92,7 +92,7 @@ def schema(where: str, as_json: bool, user: str | None, database: str | None) ->
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter, as JSON or as a text.")
 @click.option("--seconds", type=float, metavar="S", help="Stop the query after S seconds (default: 10).")
 @click.option("--rows", type=int, metavar="N", help="At most N rows (default: 1000).")
-@click.option("--json", "as_json", is_flag=True, help="JSON for a program, one row a line.")
+@click.option("--json", "as_json", is_flag=True, help="JSON for a program: one row on each line.")
 @server_options
 def query(
     where: str,

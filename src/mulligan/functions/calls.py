@@ -95,7 +95,7 @@ class Call:
         if manner.into and not isinstance(text := self._given.arguments[manner.into], str):
             raise InvalidInput(
                 f"{manner.name}() got a {type(text).__name__} for {manner.into!r}, whose text gets the notes appended "
-                f"(notes={manner.into!r}): give a text, or add a parameter for the notes (notes: mulligan.Notes)."
+                f"(notes={manner.into!r}): give a string, or add a parameter for the notes (notes: mulligan.Notes)."
             )
         self._inputs = Inputs(self._given.arguments)
         self._values, self._judged = dict[int, Any](), dict[int, Any]()

@@ -120,7 +120,7 @@ async def _resume(bank: Bank, work: str, given: _Arguments) -> Learned:
     known = await bank.outcome(work)
     if given.signal is not None and known.success not in (None, given.signal):
         raise InvalidInput(
-            f"This task is held for a {'success' if known.success else 'failure'} already. To learn from it as the "
+            f"This task is already recorded as a {'success' if known.success else 'failure'}. To learn from it as the "
             "other, pass its trajectory and query with this success_signal, and no task_id."
         )
     if known.question is None and not known.pending:

@@ -113,7 +113,7 @@ class Snapshots:
     def connect(self) -> sqlite3.Connection:
         """A new connection; a missing file reads as empty. Raises `sqlite3.Error`."""
         if not os.path.exists(self._path):
-            self._warn("it is not there, and cannot be made here")
+            self._warn("it does not exist, and cannot be created here")
             return _ready(":memory:", lambda db: migrate(db, self._path))
         if os.path.exists(f"{self._path}-shm"):  # another process holds it open
             with suppress(sqlite3.Error):
@@ -361,7 +361,7 @@ class Database:
         except OSError as error:
             unwritable = error.errno in (errno.EROFS, errno.ENOSPC, errno.EACCES, errno.EPERM)
             raise (NoFolder if unwritable else StoreError)(
-                f"The store's folder {self.path.parent} cannot be made: {error.strerror or error}. "
+                f"The store's folder {self.path.parent} cannot be created: {error.strerror or error}. "
                 "Name another in MULLIGAN_HOME."
             ) from error
         with suppress(OSError):  # a new file is for its user alone: it holds what people say; SQLite says what is wrong

@@ -76,7 +76,9 @@ class JsonEntry:
         elif content is None or isinstance(content, list):
             yield from self.entries("content", "block")
         else:
-            raise InvalidInput(f"{self.at}: content must be a string or a list of blocks, not {type(content).__name__}.")
+            raise InvalidInput(
+                f"{self.at}: content must be a string or a list of blocks, not {type(content).__name__}."
+            )
 
 
 def block_text(block: JsonEntry) -> str:
