@@ -308,7 +308,8 @@ def _check_put(op: PutOp) -> None:
         raise InvalidInput(f"The context of a lesson must be an object without the key {KEYS!r} or {VALUE!r}.")
     if op.index is False or op.ttl is not None:
         raise InvalidInput(
-            "This store does not support index=False and ttl: every lesson can be found, and none expires."
+            "This store does not support index=False and ttl: every lesson can be found. For one that expires, put "
+            "`expires` into its value."
         )
 
 

@@ -1,0 +1,3 @@
+-- expands
+-- from when on a lesson is not recalled any more
+ALTER TABLE lessons ADD COLUMN expires double precision;
