@@ -86,6 +86,7 @@ def test_two_clones_share_lessons_and_see_their_conflict(someone: Callable[[str]
     ended = ada("sync", "a")
     assert (ended.status, outcomes(ended)) == (1, ["conflict"])
     assert "--ours ID (the bank) or --theirs ID (the file)" in ended.err
+    assert "\n-Never count them.\n+Filter them out, and the returned ones.\n" in ended.err
     assert lessons(ada)["Cancelled orders"] == ("active", "Never count them.")
     assert "and the returned ones" in (a / f"cancelled-orders-{orders[:8]}.md").read_text()
     assert git(a, "status", "--porcelain") == ""

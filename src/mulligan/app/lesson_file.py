@@ -34,7 +34,8 @@ def file_text(lesson: Lesson) -> str:
         if name == "content" or (value == getattr(plain, name) and name not in ALWAYS):
             continue
         if isinstance(value, float) and kind == Time:
-            value = datetime.fromtimestamp(value, UTC).isoformat()
+            with suppress(ValueError, OverflowError, OSError):  # a year that calendars do not have
+                value = datetime.fromtimestamp(value, UTC).isoformat()
         text = _quoted(name, list(cast(tuple[str, ...], value)) if isinstance(value, tuple) else value)
         lines += [f"{name}: {text}"] if len(text) <= LONGEST else []
     return "\n".join(["---", *lines, "---", "", mask(lesson.content).strip(), ""])

@@ -17,6 +17,7 @@ import stat
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from difflib import unified_diff
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -43,7 +44,7 @@ class SyncedLesson:
 
     Attributes:
         outcome: written or removed: of the file; received, retired: of the lesson; conflict: both changed, so nothing
-            was done; left: it cannot be used, and `why` says so.
+            was done, and `why` has the difference; left: it cannot be used, and `why` says so.
         file: its name in the folder.
     """
 
@@ -119,7 +120,7 @@ class _Sync:
         self._purged = purged_ids(self._bank.erasures, self._bank.agent_id)
         self._files: dict[str, _LessonFile] = {}
         named = {one.name: (id, one) for id, one in self._last.items()}
-        for name in sorted(os.listdir(self._folder)):
+        for name in sorted(os.listdir(self._folder), key=lambda name: (name not in named, name)):
             if name.endswith(".md") and not name.startswith("."):
                 try:
                     self._read(name, *named.get(name, ("", None)))
@@ -175,12 +176,23 @@ class _Sync:
         elif theirs or here == before:
             await self._to_bank(id, lesson, file)
         else:
-            self.say("conflict", id)
+            self.say("conflict", id, self._conflict(lesson if live else None, file))
 
     def say(self, outcome: Outcome, id: str, why: str = "") -> None:
         lesson = self._lessons.get(id) or (self._files[id].lesson if id in self._files else None)
         at = self._files.get(id) or self._last.get(id)
         self.changes.append(SyncedLesson(outcome, at.name if at else "", id, lesson.title if lesson else "", why))
+
+    def _conflict(self, lesson: Lesson | None, file: _LessonFile | None) -> str:
+        """What the two sides of a conflict are."""
+        if lesson is None or file is None:
+            return (
+                "The file is gone, and the lesson was changed."
+                if lesson
+                else "The lesson is gone, and the file was changed."
+            )
+        here, there = file_text(lesson), _bytes(self._folder / file.name).decode(errors="replace")
+        return "\n".join(unified_diff(here.splitlines(), there.splitlines(), "bank", file.name, n=1, lineterm=""))
 
     def _agree(self, id: str, file: _LessonFile | None) -> None:
         if file:

@@ -168,7 +168,7 @@ class BankStore(BaseStore):
                 recall = await self._banks.do(bank.recall(op.query, top_k=max(most, 1), threshold=self._threshold))
                 lessons: Sequence[Lesson] = recall.lessons
             else:
-                which = Selection(limit=None if op.filter else last)
+                which = Selection(limit=None if op.filter else last, expired=False)
                 lessons = await self._banks.do(bank.list(which))
             for lesson in lessons:
                 if fits(_value(lesson), op.filter):

@@ -157,7 +157,9 @@ def facts(lesson: Lesson) -> dict[str, str]:
         "confidence": f"{lesson.confidence:g}",
         "created": moment(lesson.created),
         "as of": "" if lesson.date is None else moment(lesson.date),
-        "expires": "" if lesson.expires is None else moment(lesson.expires),
+        "expires": ""
+        if lesson.expires is None
+        else moment(lesson.expires) + (" (expired)" if lesson.is_expired(time.time()) else ""),
         "recalled": f"{lesson.uses} times, last {moment(lesson.last_used)}" if lesson.last_used else "never",
         "stands for": _support(lesson),
         "how general": GENERALITY.get(str(lesson.context.get(LEVEL, "")), ""),
