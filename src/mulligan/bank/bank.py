@@ -470,7 +470,7 @@ class Bank:
         else:
             then = [one for one in await self._lessons.as_of(self.agent_id, moment(as_of)) if not one.is_expired(as_of)]
             facts = [one for one in then if one.nature == "fact" and one.project == self._ports.project]
-        return sorted(mark_contradictions(facts), key=lambda fact: -fact.time)
+        return tuple(sorted(mark_contradictions(facts), key=lambda fact: -fact.time))
 
     async def undo(self, id: str) -> Lesson:
         """Takes back the last change of a lesson that its history can take back; the lesson after it.

@@ -110,7 +110,7 @@ class Settings:
         table: object = self.expires
         spans = cast(dict[object, object], table).values() if isinstance(table, Mapping) else [table]
         for span in spans:
-            if not isinstance(span, str) or not (span_of(span) or span == "never"):
+            if not isinstance(span, str) or (span_of(span) is None and span != "never"):
                 raise InvalidInput(f'expires gives a span by kind of lesson, such as {{ fact = "90d" }}, not {span!r}.')
 
     def expiry(self, lesson: Lesson) -> float | None:

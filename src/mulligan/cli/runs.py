@@ -49,7 +49,9 @@ class _Age(Ages):
     name = "age"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        return span_of(str(value)) or self.fail(f"{value!r} is not an age such as 30d, 12h or 8w.", param, ctx)
+        if (span := span_of(str(value))) is None:
+            self.fail(f"{value!r} is not an age such as 30d, 12h or 8w.", param, ctx)
+        return span
 
 
 @click.group(cls=Group)

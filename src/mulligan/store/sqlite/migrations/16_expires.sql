@@ -1,3 +1,2 @@
--- expands
 -- from when on a lesson is not recalled any more
 ALTER TABLE lessons ADD COLUMN expires REAL;
