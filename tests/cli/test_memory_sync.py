@@ -90,6 +90,7 @@ def test_two_clones_share_lessons_and_see_their_conflict(someone: Callable[[str]
     assert lessons(ada)["Cancelled orders"] == ("active", "Never count them.")
     assert "and the returned ones" in (a / f"cancelled-orders-{orders[:8]}.md").read_text()
     assert git(a, "status", "--porcelain") == ""
+    assert "There is no conflict of such a lesson." in ada("sync", "a", "--ours", "none").err
     assert outcomes(ada("sync", "a", "--theirs", orders[:6])) == ["received"]
     assert lessons(ada)["Cancelled orders"] == ("quarantined", "Filter them out, and the returned ones.")
     assert "Never count them. -> Filter them out" in ada("history", orders).out

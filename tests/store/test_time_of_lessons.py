@@ -4,10 +4,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from mulligan.app.memory import open_bank
 from mulligan.core.lesson import Selection
 from mulligan.core.lessons import Memory
 from mulligan.core.records import Task
+from mulligan.hooks.recall import Reader, shown_text
+from mulligan.store import open_store
 
 DAY = 24 * 3600
 SETTINGS = {"embedder": "none", "threshold": 0.0, "expires": {"fact": "2d", "web": "5d"}}
@@ -61,7 +65,19 @@ async def test_facts_that_contradict_each_other_are_marked_the_newer_first(memor
     assert "as of" not in found.formatted_prompt  # a fact without a date costs no words
 
 
-async def test_a_lesson_that_a_stranger_changes_is_quarantined(memory: Memory, tmp_path: Path) -> None:
+async def test_hooks_do_not_show_what_has_expired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
+    async with open_bank("project:shop", store=open_store(tmp_path / "mulligan.db").memory) as bank:
+        await bank.add("Over", "The old server.", expires=time.time() - DAY)
+        await bank.add("Now", "The new server.", expires=time.time() + DAY, date="2026-01-31T12:00Z")
+        await bank.add("Always", "Any server.")
+    reader = Reader("project:shop")
+    shown = shown_text(reader.kept())
+    reader.close()
+    assert ("- Now (as of 2026-01-31)\n" in shown, "- Always\n" in shown, "Over" in shown) == (True, True, False)
+
+
+async def test_a_lesson_that_a_stranger_changes_is_quarantined(memory: Memory) -> None:
     bank = open_bank("a", store=memory, settings={"embedder": "none"}, project="shop")
     mine = await bank.add("Mine", "As I wrote it.")
     theirs = await bank.receive(replace(mine, content="As they wrote it."), mine)

@@ -35,6 +35,9 @@ LARGEST = 1_000_000
 PART = ".mulligan-sync.part"
 """A file of this name is being written."""
 
+NONE = "There is no conflict of such a lesson."
+
+Side: TypeAlias = Literal["ours", "theirs"]
 Outcome: TypeAlias = Literal["written", "removed", "received", "retired", "conflict", "left"]
 
 
@@ -84,14 +87,14 @@ async def sync(
     name = digest([str(bank.erasures), bank.agent_id, str(folder)])[:16]
     with _state(home() / "sync" / f"{name}.json", folder) as last:
         (folder / PART).unlink(missing_ok=True)
-        one_sync = _Sync(bank, folder, last)
+        one_sync = _Sync(bank, folder, last, {**dict.fromkeys(ours, "ours"), **dict.fromkeys(theirs, "theirs")})
         await one_sync.read()
         for id in one_sync.ids:
             try:
-                await one_sync.one(id, _is_chosen(id, ours), _is_chosen(id, theirs))
+                await one_sync.one(id)
             except (StoreError, InvalidInput, OSError) as error:
                 one_sync.say("left", id, str(error))
-        return one_sync.changes
+        return [*one_sync.changes, *(SyncedLesson("left", "", id, why=NONE) for id in one_sync.sides)]
 
 
 def _made(folder: Path) -> Path:
@@ -102,15 +105,12 @@ def _made(folder: Path) -> Path:
         raise InvalidInput(f"{folder} cannot be a folder of lessons: {error.strerror}.") from error
 
 
-def _is_chosen(id: str, prefixes: Sequence[str]) -> bool:
-    return any(prefix and id.startswith(prefix) for prefix in prefixes)
-
-
 class _Sync:
-    """One sync. `last` is what each lesson and its file were; it is brought up to date."""
+    """One sync. `last` is what each lesson and its file were; it is brought up to date. `sides` says which side of a
+    conflict counts, by the id or its beginning; what was used is taken out."""
 
-    def __init__(self, bank: Bank, folder: Path, last: dict[str, _LessonFile]) -> None:
-        self._bank, self._folder, self._last = bank, folder, last
+    def __init__(self, bank: Bank, folder: Path, last: dict[str, _LessonFile], sides: dict[str, Side]) -> None:
+        self._bank, self._folder, self._last, self.sides = bank, folder, last, sides
         self.changes: list[SyncedLesson] = []
         self._unusable: set[str] = set()
 
@@ -156,7 +156,7 @@ class _Sync:
     def ids(self) -> Sequence[str]:
         return list(dict.fromkeys([*self._lessons, *self._last, *self._files]))
 
-    async def one(self, id: str, ours: bool, theirs: bool) -> None:
+    async def one(self, id: str) -> None:
         """Compares the two sides of a lesson with the last sync, and takes a change to the other side."""
         lesson, file, last = self._lessons.get(id), self._files.get(id), self._last.get(id)
         if last and last.name in self._unusable:
@@ -171,10 +171,17 @@ class _Sync:
             self.say("left", id, f"{file.name}: the lesson was purged here, and is not brought back.")
         elif here == there:
             self._agree(id, file)
-        elif ours or (there == before and not theirs):
-            self._to_folder(id, lesson if live else None, file, ours)
-        elif theirs or here == before:
+        elif there == before:
+            self._to_folder(id, lesson if live else None, file)
+        elif here == before:
             await self._to_bank(id, lesson, file)
+        elif prefix := next((one for one in self.sides if one and id.startswith(one)), None):
+            if self.sides.pop(prefix) == "theirs":
+                await self._to_bank(id, lesson, file)
+            elif lesson and lesson.state == "quarantined":
+                raise InvalidInput(f"Lesson {id} is quarantined here: release it first, and sync again.")
+            else:
+                self._to_folder(id, lesson if live else None, file)
         else:
             self.say("conflict", id, self._conflict(lesson if live else None, file))
 
@@ -200,10 +207,8 @@ class _Sync:
         else:
             self._last.pop(id, None)
 
-    def _to_folder(self, id: str, lesson: Lesson | None, file: _LessonFile | None, ours: bool) -> None:
+    def _to_folder(self, id: str, lesson: Lesson | None, file: _LessonFile | None) -> None:
         if lesson is not None and lesson.state == "quarantined":
-            if ours:
-                raise InvalidInput(f"Lesson {id} is quarantined here: release it first, and sync again.")
             return
         if file and hashlib.sha256(_bytes(self._folder / file.name)).hexdigest() != file.raw:
             raise InvalidInput(f"{file.name} was changed during the sync. Sync again.")
@@ -236,7 +241,9 @@ class _Sync:
             await self._bank.retire(id, f"its file is gone from {self._folder}")
             self.say("retired", id)
         else:
-            new = file.lesson or lesson_in(self._folder / file.name, _bytes(self._folder / file.name).decode())
+            new = file.lesson or lesson_in(
+                self._folder / file.name, _bytes(self._folder / file.name).decode("utf-8-sig")
+            )
             assert new is not None
             await self._bank.receive(new, lesson)
             self.say("received", id)
