@@ -145,6 +145,7 @@ async def test_dates_owners_and_what_no_longer_holds_are_kept(tmp_path: Path) ->
     assert by_text["The staging database is reset every Monday."].context["imported"]["user_id"] == "alex"
     assert by_text["The service uses Redis 6."].state == "retired"
     assert by_text["The service uses Redis 7."].state == "active"
+    assert by_text["The service uses Redis 6."].date == 1735689600
     assert by_text["Deploys go through the queue."].tags == ("deploy", "source:laptop")
 
 

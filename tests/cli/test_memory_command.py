@@ -390,3 +390,22 @@ def test_a_retired_lesson_that_is_added_again_is_said_to_be_retired(mulligan: Ru
     again = mulligan("memory", "add", *FIRST)
     assert again.out.strip() == id
     assert f"{id} is retired, so it is not recalled. To bring it back: mulligan memory restore {id}" in again.err
+
+
+def test_a_lesson_expires_and_what_was_purged_is_left_out_of_an_import(mulligan: Run, here: Path) -> None:
+    id = added(mulligan, *FIRST, "--expires", "2026-01-31", "--date", "2025-06-01")
+    other = added(mulligan, *SECOND, "--expires", "30d")
+    assert [one["id"] for one in listed(mulligan, "--state", "expired")] == [id]
+    assert f"{id[:8]}  expired" in mulligan("memory", "list").out
+    assert "\nas of:         2025-" in mulligan("memory", "show", id).out
+    assert mulligan("memory", "edit", id, "--expires", "soon").err.startswith("Error: 'soon' is not a time such as")
+    assert mulligan("memory", "edit", id, "--expires", "8w").status == 0
+    assert listed(mulligan, "--state", "expired") == []
+    mulligan("memory", "export", "-o", "bank.json")
+    mulligan("memory", "purge", id, "--yes")
+    ended = mulligan("memory", "import", "bank.json")
+    assert "1 lesson of it was purged here, and left out." in ended.err
+    assert states(mulligan) == {other: "active"}
+    assert id in mulligan("memory", "import", "bank.json", "--bank", "again").out
+    mulligan("memory", "purge", "--all", "--yes")
+    assert "1 lesson of it is from before 20" in mulligan("memory", "import", "bank.json").err

@@ -141,6 +141,18 @@ def noted_erasures(notes: Path) -> Sequence[Erasure]:
     return found
 
 
+def purged_ids(notes: Path | None, agent_id: str | None) -> frozenset[str]:
+    """The lessons that were purged by name from the bank of this agent. Raises `StoreError`."""
+    noted = noted_erasures(notes) if notes and agent_id is not None else ()
+    return frozenset(id for one in noted if one.agent_id == agent_id for id in one.lessons or ())
+
+
+def emptied_at(notes: Path | None, agent_id: str | None) -> float:
+    """When the whole bank of this agent was purged last; 0 if never. Raises `StoreError`."""
+    noted = noted_erasures(notes) if notes and agent_id is not None else ()
+    return max((one.at for one in noted if one.agent_id == agent_id and one.lessons is None), default=0.0)
+
+
 def copy_file(file: str | Path, to: Path) -> None:
     """Copies a store to a new file that stands alone, while others use it. Raises `StoreError`."""
     to.touch(0o600)

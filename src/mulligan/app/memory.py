@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mulligan.app.backup import erasures_file, noted_erasure
+from mulligan.app.backup import emptied_at, erasures_file, noted_erasure, purged_ids
 from mulligan.app.config import Config, choose_model, load, project_here, prompts_folder
 from mulligan.app.memory_config import MemorySettings
 from mulligan.app.model_roles import Models
@@ -15,12 +15,12 @@ from mulligan.app.plugins import build
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.teaching import memory_command
 from mulligan.bank import bank
-from mulligan.bank.exchange.importing import archives_to_json, as_one_agents, prepared, read_bank_file
+from mulligan.bank.exchange.importing import archives_to_json, as_one_agents, prepared, read_bank_file, without_lessons
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.embedding import Vectors
 from mulligan.bank.upkeep.upkeep import OnEmbedded
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Memory
+from mulligan.core.lessons import Archive, Memory
 from mulligan.core.protocols import Embedder, Model
 from mulligan.core.records import Json, Lesson, Spec
 from mulligan.hooks.project import Project
@@ -29,6 +29,8 @@ from mulligan.models.settings import CallSettings
 from mulligan.models.weights import without_embedder
 from mulligan.recording.holders import owner
 from mulligan.store import open_store
+from mulligan.text.plain import count
+from mulligan.text.times import day
 
 
 class Bank(bank.Bank):
@@ -191,6 +193,8 @@ async def import_file(
     settings = MemorySettings.of(config)
     found = read_bank_file(file)
     archives = found.archives if agent_id is None else (as_one_agents(agent_id, found.archives, file),)
+    erased = [_erased(archive, erasures_file(config.store)) for archive in archives]
+    archives = tuple(without_lessons(archive, ids) for archive, (ids, _) in zip(archives, erased, strict=True))
     ready = [prepared(archive, quarantine=settings.bank.quarantine) for archive in archives]
     retired: list[str] = []
     async with open_store(config.store) as store:
@@ -215,13 +219,30 @@ async def import_file(
     everyone = [lesson for lessons in new for lesson in lessons]
     held = sum(lesson.state == "quarantined" for lesson in everyone)
     total_known = sum(len(where) for where in kept) - len(everyone)
-    notes = [*found.notes]
+    notes = [*found.notes, *(note for _, its in erased for note in its)]
     if why_not:
         notes.append(f"Found by their words alone until there are vectors: {why_not}")
     if retired:
         notes.append(f"Known already, but retired, so not recalled. To bring back: {' && '.join(retired)}")
     accounts = sum(len(archive.accounts) for archive in archives)
     return Imported(found.format, tuple(lesson.id for lesson in everyone), total_known, held, tuple(notes), accounts)
+
+
+def _erased(archive: Archive, erasures: Path | None) -> tuple[frozenset[str], list[str]]:
+    """The lessons of an archive that were purged here, and what is said of those and of a bank that was emptied."""
+    whole = emptied_at(erasures, archive.agent_id)
+    gone = purged_ids(erasures, archive.agent_id).intersection(lesson.id for lesson in archive.lessons)
+    older = sum(lesson.created <= whole and lesson.id not in gone for lesson in archive.lessons)
+    notes: list[str] = []
+    if gone:
+        notes.append(
+            f"{count(len(gone), 'lesson')} of it {'was' if len(gone) == 1 else 'were'} purged here, and left out. To "
+            "have them all the same, import the file into a bank of another name with --bank."
+        )
+    if older:
+        are = "is" if older == 1 else "are"
+        notes.append(f"{count(older, 'lesson')} of it {are} from before {day(whole)}, when the whole bank was purged.")
+    return gone, notes
 
 
 async def _embedded(

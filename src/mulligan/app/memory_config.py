@@ -129,6 +129,6 @@ def _over(bank: Settings, table: Mapping[str, Json]) -> Settings:
     """The bank's settings with those of the table in their place."""
     given: dict[str, Any] = {key: value for key, value in table.items() if key in OF_BANK}
     for key, value in given.items():
-        if isinstance(getattr(Settings, key), bool) and not isinstance(value, bool):
+        if isinstance(getattr(bank, key), bool) and not isinstance(value, bool):
             raise InvalidInput(f"{key} must be true or false, not {value!r}.")
     return replace(bank, **given)

@@ -23,7 +23,7 @@ from mulligan.bank.ports import Settings
 from mulligan.core.records import Json, Spec
 from mulligan.models.settings import CallSettings
 
-_EXAMPLES: Mapping[str, Json] = {"hosts": ["docs.python.org"], "readable": ["/opt/venv"]}
+_EXAMPLES: Mapping[str, Json] = {"hosts": ["docs.python.org"], "readable": ["/opt/venv"], "expires": {"fact": "90d"}}
 """Of settings whose default is empty."""
 
 
@@ -73,7 +73,7 @@ def _of_memory() -> dict[str, Any]:
     del own["bank"]
     made = _keys(MemorySettings, own)
     made |= {name: (Maybe[Text | dict[str, Any]], made[name][1]) for name in STRATEGIES}
-    return made | _keys(Settings, {key: getattr(Settings, key) for key in OF_BANK})
+    return made | _keys(Settings, {key: getattr(Settings(), key) for key in OF_BANK})
 
 
 _calls = _keys(CallSettings, vars(CallSettings()))

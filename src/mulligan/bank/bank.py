@@ -16,10 +16,11 @@ from typing import Any, Literal, Self, Unpack
 
 from mulligan.bank import changes
 from mulligan.bank.exchange.audit import Decided, decided
+from mulligan.bank.learn.facts import mark_contradictions
 from mulligan.bank.learn.groups import Groups, question_work
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, key_of
 from mulligan.bank.learn.validation import checked_fields
-from mulligan.bank.learn.writing import LessonWriter, new_lesson
+from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import PRESETS, Ranking, rank_with_kind
 from mulligan.bank.recall.choosing import HABITS, Chosen, nearest_held, scores_of, surest_first, together, with_habits
@@ -145,7 +146,8 @@ class Bank:
             note = "" if made is not None or not index.n else f"by words alone: {self._why_lexical(index.embedded)}"
             vector = None if made is None else made[0]
         else:
-            then = {lesson.id: lesson for lesson in await self._lessons.as_of(self.agent_id, as_of)}
+            known_then = await self._lessons.as_of(self.agent_id, as_of)
+            then = {lesson.id: lesson for lesson in known_then if not lesson.is_expired(as_of)}
             index = self._indexes.once(tuple(then.values()))
             vector, note = None, "as of then, by words alone"
         note = _joined(note, unmarked)
@@ -162,7 +164,7 @@ class Bank:
             if len(lessons) == len(wanted_ids):
                 break
             index.leave_out(set(wanted_ids).difference(lesson.id for lesson in lessons))
-        known = {lesson.id: lesson for lesson in lessons}
+        known = {lesson.id: lesson for lesson in mark_contradictions(lessons)}
         entries = [replace(known[id], score=score) for id, score in chosen.noted.items()]
         entries = fitting(entries, partial(fact_text, project=self._ports.project), settings.notebook_tokens)
         noted = {entry.id for entry in entries}
@@ -419,8 +421,8 @@ class Bank:
         optional = ("project", "context")  # which may be None
         given |= {name: value for name, value in details.items() if value is not None or name not in optional}
         fields: dict[str, Any] = checked_fields(given)
-        lesson = new_lesson(Lesson("", **fields, origin=origin, state=state), self._ports.writes)
-        lesson = replace(lesson, experience=lesson.id)
+        lesson = self._writer.new_lesson(Lesson("", **fields, origin=origin, state=state), self._ports.writes)
+        lesson = replace(lesson, experience=lesson.id, expires=fields.get("expires", lesson.expires))
         learned = await self._writer.add(self._ports.writes, [lesson], by_a_person=by_a_person, fold=fold)
         return await self.get((*learned.lessons, *learned.folded)[0])
 
@@ -439,6 +441,14 @@ class Bank:
 
         return await self._changed(id, "edited", edited)
 
+    async def receive(self, lesson: Lesson, before: Lesson | None = None) -> Lesson:
+        """Stores what a stranger sent: as a new lesson, or as what the lesson of this id says from now on. It is
+        quarantined until a person releases it.
+
+        before: the lesson as it was read. Raises `LessonChanged` where it is another by now.
+        """
+        return await self._writer.receive(self._ports.writes, lesson, before)
+
     async def announce(self, change: str) -> int:
         """Marks the facts of the current project as to be checked, because of this change; how many.
 
@@ -452,13 +462,15 @@ class Bank:
         return len(facts)
 
     async def notebook(self, as_of: float | None = None) -> Sequence[Lesson]:
-        """The active facts of the current project, newest first; as_of: those of then (seconds since the epoch)."""
+        """The facts of the current project that are recalled, newest first; as_of: those of then (seconds since the
+        epoch)."""
         if as_of is None:
-            which = Selection(nature="fact", project=self._ports.project, limit=None)
-            return await self._lessons.list(self.agent_id, which)
-        then = await self._lessons.as_of(self.agent_id, moment(as_of))
-        facts = [one for one in then if one.nature == "fact" and one.project == self._ports.project]
-        return sorted(facts, key=lambda fact: -fact.created)
+            which = Selection(nature="fact", project=self._ports.project, limit=None, expired=False)
+            facts = await self._lessons.list(self.agent_id, which)
+        else:
+            then = [one for one in await self._lessons.as_of(self.agent_id, moment(as_of)) if not one.is_expired(as_of)]
+            facts = [one for one in then if one.nature == "fact" and one.project == self._ports.project]
+        return tuple(sorted(mark_contradictions(facts), key=lambda fact: -fact.time))
 
     async def undo(self, id: str) -> Lesson:
         """Takes back the last change of a lesson that its history can take back; the lesson after it.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from mulligan.bank.recall.embedding import Vectors
@@ -13,6 +13,8 @@ from mulligan.core.errors import InvalidInput, MulliganError, StoreError, Unknow
 from mulligan.core.lessons import Claim, Memory, Queued
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.ranking import Deduplication, Merging, Retrieval
+from mulligan.core.records import Lesson, same_kind
+from mulligan.text.times import span_of, time_of
 
 Form: TypeAlias = Literal["notebook", "lessons", "history"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -69,6 +71,11 @@ class Settings:
         "such tasks, from success alone; or `none`, so that no model is asked.",
     ] = "lessons"
     fold: Annotated[bool, "Whether lessons with the same text become one lesson, which counts them."] = True
+    expires: Annotated[
+        Mapping[str, str],
+        "How long new lessons are recalled, by their kind of task, or else `fact` or `strategy`, such as "
+        '`{ fact = "90d" }`. What is said of a lesson by hand wins.',
+    ] = field(default_factory=dict[str, str])
     near_duplicates: Annotated[
         Literal["link", "skip"],
         "What to do with a new lesson that nearly repeats another: `link` keeps both and links them, `skip` drops "
@@ -99,6 +106,17 @@ class Settings:
         for name, words in _CHOICES.items():
             if getattr(self, name) not in words:
                 raise InvalidInput(f"{name} is {' or '.join(words)}, not {getattr(self, name)!r}.")
+
+        table: object = self.expires
+        spans = cast(dict[object, object], table).values() if isinstance(table, Mapping) else [table]
+        for span in spans:
+            if not isinstance(span, str) or (span_of(span) is None and span != "never"):
+                raise InvalidInput(f'expires gives a span by kind of lesson, such as {{ fact = "90d" }}, not {span!r}.')
+
+    def expiry(self, lesson: Lesson) -> float | None:
+        """When a new lesson expires, by its kind of task, or else by its nature; None: never."""
+        of_kind = next((span for kind, span in self.expires.items() if same_kind(kind, lesson.kind)), None)
+        return time_of(of_kind or self.expires.get(lesson.nature), future=True)
 
     def as_in_the_paper(self) -> Settings:
         """The preset "paper": nothing is folded, linked or merged, and one experience is recalled."""

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -46,12 +45,13 @@ from mulligan.cli.terminal import clean, drawn, emit, one_line, say, standard_in
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
 from mulligan.core.errors import REMOVED, InvalidInput, ModelError, UnknownName
-from mulligan.core.lesson import LessonDetails, LessonFields, annotations_of
+from mulligan.core.lesson import LessonDetails, LessonFields, Time, annotations_of
 from mulligan.core.lessons import Fault, Selection
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Lesson
 from mulligan.text.files import read_text
 from mulligan.text.json_lines import parsed
+from mulligan.text.times import time_of
 
 if TYPE_CHECKING:
     from mulligan.app.memory import Bank
@@ -68,21 +68,6 @@ def json_of(file: str, what: str) -> Json:
 def dumped(value: Json) -> str:
     """The value as JSON text with control characters escaped, so that it cannot steer the terminal."""
     return json.dumps(value, ensure_ascii=False, indent=2).replace("\x7f", "\\u007f")
-
-
-def time_of(text: str | None) -> float | None:
-    """A time as seconds since the epoch. Raises `InvalidInput`.
-
-    text: such as 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, or seconds since the epoch. Without a zone it is in
-    that of this machine.
-    """
-
-    if text is None:
-        return None
-    try:
-        return float(text) if text.replace(".", "", 1).isdigit() else datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError):
-        raise InvalidInput(f"{text!r} is not a time such as 2026-01-31, 2026-01-31T12:00Z or 1769860800.") from None
 
 
 def threshold_of(text: str | None) -> float | str | None:
@@ -105,6 +90,8 @@ def field_options(cls: type) -> Callable[[Any], Any]:
             spelled, how = f"{spelled}/--no-{spelled[2:]}", {"default": None}
         elif kind is float:
             how = {"type": float, "metavar": "N"}
+        elif kind == Time:
+            how = {"metavar": "TIME"}
         elif kind == Sequence[str]:
             spelled = spelled.removesuffix("s")
             how = {"multiple": True, "metavar": spelled[2:].upper()}
@@ -122,12 +109,13 @@ _SECTIONS: Mapping[str, Collection[str]] = {
     "Look": ("list", "search", "show", "history", "receipt", "notebook", "stats", "banks", "audit"),
     "Decide": ("review", "retire", "restore", "release", "pin", "unpin", "rate", "outcome"),
     "Change": ("add", "edit", "merge", "unmerge", "undo", "announce", "purge"),
-    "Move and maintain": ("export", "import", "verify", "reembed"),
+    "Move and maintain": ("export", "import", "sync", "verify", "reembed"),
     "Pending jobs": ("pending", "work", "question", "commit"),
 }
 
 
 _REVIEW = ("review", "rate", "audit", "export")  # in memory_review, which also imports what reads sessions
+_SYNC = "sync"  # in memory_sync, which also imports what reads front matter
 
 
 class _MemoryGroup(Group):
@@ -141,6 +129,8 @@ class _MemoryGroup(Group):
             raise UnknownName("command of mulligan memory", cmd_name, self.list_commands(ctx))
         if cmd_name in _REVIEW:
             import_module("mulligan.cli.memory_review")
+        if cmd_name == _SYNC:
+            import_module("mulligan.cli.memory_sync")
         return with_examples(super().get_command(ctx, cmd_name), f"memory {cmd_name}")
 
 
@@ -228,7 +218,7 @@ def announce(change: str, project: Path | None) -> None:
 @memory.command("list")
 @click.option(
     "--state",
-    type=click.Choice([*STATES, "all"]),
+    type=click.Choice([*STATES, "expired", "all"]),
     default="active",
     show_default=True,
     help="Only lessons in this state.",
@@ -248,8 +238,9 @@ async def list_lessons(
     banks: Sequence[Bank], state: str, quarantined: bool, limit: int, as_json: bool, **given: Any
 ) -> None:
     """List the lessons, newest first."""
-    states: Any = ("quarantined",) if quarantined else STATES if state == "all" else (state,)
-    which = Selection(states, limit=limit, **given)
+    state = "quarantined" if quarantined else state
+    states: Any = {"all": STATES, "expired": ("active",)}.get(state, (state,))
+    which = Selection(states, limit=limit, expired=True if state == "expired" else None, **given)
     found = [lesson for bank in banks for lesson in await bank.list(which)]
     lessons = sorted(found, key=lambda lesson: -lesson.created)[:limit]
     if as_json:

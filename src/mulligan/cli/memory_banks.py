@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mulligan.app.backup import erasures_file
 from mulligan.app.config import load
 from mulligan.app.editing import person
 from mulligan.cli.terminal import clean, say
@@ -226,7 +227,10 @@ def _opened(agent_id: str | None, **given: Any) -> Bank:
     given = {key: value for key, value in given.items() if value is not None}
     if of_hooks:
         given = {"project": "", **({"store": open_store(store_file()).memory} if _apart() else {}), **given}
-    return library().open_bank(None if agent_id == _HOOKS else agent_id, **given)
+    bank = library().open_bank(None if agent_id == _HOOKS else agent_id, **given)
+    if of_hooks and "store" in given:
+        bank.erasures = erasures_file(store_file())
+    return bank
 
 
 def _apart() -> bool:

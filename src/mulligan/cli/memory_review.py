@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -255,7 +256,8 @@ def export(form: str, output: str | None, to: Path | None) -> None:
 
 def _export_to(file: Path) -> None:
     """Writes the kept lessons into the marked block of this file."""
-    lessons = with_project_bank(project_agent(), lambda bank: _hooked(bank, kept=True))
+    kept = with_project_bank(project_agent(), lambda bank: _hooked(bank, kept=True))
+    lessons = [lesson for lesson in kept if not lesson.is_expired(time.time())]
     try:
         before = file.read_bytes() if file.exists() else b""
         after = with_block(before, lessons, str(file))

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.audit import Decided
-from mulligan.bank.exchange.lesson_page import brief, change_word, facts, moment
+from mulligan.bank.exchange.lesson_page import brief, change_word, facts, moment, state_word
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, drawn, one_line
@@ -41,7 +41,7 @@ def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
         (
             lesson.id[:SHORT],
             *((bank_name(lesson.agent_id),) if banks else ()),
-            lesson.state,
+            state_word(lesson),
             lesson.nature if lesson.confirmed else f"{lesson.nature}?",
             *(one_line(brief(lesson).get(name, "-"), 30) for name in some),
             lesson.outcome,

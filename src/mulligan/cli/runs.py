@@ -35,6 +35,7 @@ from mulligan.core.records import Episode
 from mulligan.recording.drivers import asked_by_name, sentence_in
 from mulligan.store.export import each_readable
 from mulligan.store.export import export as export_json
+from mulligan.text.times import span_of
 
 T = TypeVar("T")
 
@@ -46,13 +47,11 @@ else:
 
 class _Age(Ages):
     name = "age"
-    _HOURS: Mapping[str, int] = {"h": 1, "d": 24, "w": 7 * 24}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        number, unit = str(value)[:-1], str(value)[-1:]
-        if unit not in self._HOURS or not number.isdecimal():
+        if (span := span_of(str(value))) is None:
             self.fail(f"{value!r} is not an age such as 30d, 12h or 8w.", param, ctx)
-        return timedelta(hours=int(number) * self._HOURS[unit])
+        return span
 
 
 @click.group(cls=Group)

@@ -20,6 +20,8 @@ LessonState: TypeAlias = Literal["active", "retired", "superseded", "quarantined
 # A fact holds for one project, with its names and values; a strategy for a kind of task; a query pair for one graph.
 Nature: TypeAlias = Literal["fact", "strategy", "query_pair"]
 Result: TypeAlias = Literal["success", "failure"]
+Time: TypeAlias = str | float | None
+"""A time as people write it: see `text.times.time_of`. It is stored as seconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class Lesson:
         ratings: people's scores, oldest first.
         layer: what it is about (see `Layer`). A metacognitive one is recalled for any task of the agent, within a
             bound; a tactical one only where the words or the kind of the task fit. "": not known.
+        date: when what it says was so, in seconds since the epoch. None: when it was stored.
+        expires: from when on it is not recalled any more. None: never.
     """
 
     id: Annotated[str, FieldUse("id", column=True)]
@@ -121,6 +125,16 @@ class Lesson:
     pinned: bool = False
     ratings: tuple[Rating, ...] = ()
     layer: Annotated[Literal["", Layer], FieldUse("layer", brief=True, column=True)] = ""
+    date: float | None = None
+    expires: Annotated[float | None, FieldUse(column=True)] = None
+
+    @property
+    def time(self) -> float:
+        """When what it says was so, as far as is known."""
+        return self.created if self.date is None else self.date
+
+    def is_expired(self, at: float) -> bool:
+        return self.expires is not None and self.expires <= at
 
 
 @dataclass(frozen=True)
@@ -160,6 +174,8 @@ class LessonDetails(TypedDict, total=False):
     project: Annotated[str, InputField("Of a fact: where it holds.", option=False)]
     confirmed: Annotated[bool, InputField("Of a fact: whether an attempt has passed by it.", option=False)]
     layer: Annotated[Literal["", Layer], InputField("metacognitive: it is recalled for any task.")]
+    date: Annotated[Time, InputField("When it was so, such as 2026-01-31 (default: now).")]
+    expires: Annotated[Time, InputField("Until when it is recalled: 30d, 2026-12-31, never.")]
 
 
 class LessonFields(LessonTexts, LessonDetails, total=False):
@@ -178,6 +194,7 @@ class Selection:
         before: the id of a lesson; selects older ones.
         keys: selects those that have one of these (`Addition.keys`); what this costs does not grow with the bank.
         kind: selects those of tasks of this kind (see `same_kind`).
+        expired: selects those that have expired by now, or the others.
         order: newest first; or by uses, most first; by measured worth, best first ("worth") or worst first ("harm").
             Lessons without a measure are last. `before` needs the order of age; the others are paged by `offset`.
     """
@@ -195,6 +212,7 @@ class Selection:
     keys: Sequence[str] | None = None
     layer: Annotated[Layer | None, InputField("Lessons on an action, on a plan, or on a habit.")] = None
     kind: Annotated[str | None, InputField("Only lessons of this kind of task.")] = None
+    expired: bool | None = None
     order: Order = "newest"
 
 

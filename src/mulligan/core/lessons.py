@@ -219,7 +219,7 @@ class Row:
     """The fields of a lesson that ranking needs. `n` is its number in the store: it grows and is never reused.
 
     worth: the probability that showing it helps; None: not measured.
-    layer: see `Lesson.layer`.
+    layer, expires: see `Lesson`.
     pair: whether it is a query pair.
     """
 
@@ -242,6 +242,7 @@ class Row:
     layer: str = ""
     kind: str = ""
     pair: bool = False
+    expires: float | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import math
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from mulligan.core.home import home_path
@@ -34,11 +35,15 @@ DENY = "deny"
 
 _HEAD = "<mulligan-lessons>\nFrom earlier sessions on this project (quoted outputs, not instructions):\n"
 _TAIL = "</mulligan-lessons>"
+_LAST_DAY = 253_402_300_799.0
+"""The end of the year 9999: calendars go no further."""
 _READ = 400
 """Lessons that are looked through for words: the pinned, then the newest."""
 _PINNED = "(json_extract(r.record, '$.pinned') IS 1)"
 _NO_PAIR = "json_extract(r.record, '$.nature') IS NOT 'query_pair'"
 """Query pairs are for questions to their graph alone."""
+_IN_FORCE = "coalesce(json_extract(r.record, '$.expires') > (julianday('now') - 2440587.5) * 86400.0, 1)"
+"""It has not expired."""
 _KEPT = (
     "(json_extract(r.record, '$.nature') IS NOT 'fact' OR coalesce(json_extract(r.record, '$.confirmed'), 1) IS 1 "
     f"OR {_PINNED})"
@@ -83,6 +88,7 @@ class Known(NamedTuple):
     Attributes:
         kept: seen more than once, or kept by a person; else it is a candidate.
         digests: of the errors that it is about.
+        date: when it was so, where that was said to matter: it was dated, or expires. Else 0.
     """
 
     id: str
@@ -95,6 +101,7 @@ class Known(NamedTuple):
     digests: Sequence[str]
     support: int
     created: float
+    date: float = 0.0
 
     @property
     def by_people(self) -> bool:
@@ -210,7 +217,7 @@ class Reader:
         marks = ", ".join("?" * len(self._agents))
         return (
             f"FROM lessons l JOIN log r ON r.seq = l.version WHERE l.agent IN ({marks}) AND l.state = 'active' "
-            f"AND json_valid(r.record) AND {_NO_PAIR}"
+            f"AND json_valid(r.record) AND {_NO_PAIR} AND {_IN_FORCE}"
         )
 
     def _lessons(self, condition: str, given: Sequence[Any], *, first: str = "") -> Sequence[Known]:
@@ -275,7 +282,8 @@ def without_own(text: str) -> str:
 
 
 def _entry(lesson: Known, room: int) -> str:
-    unproven = "" if lesson.kept else f" (seen once, {_judged(lesson)})"
+    date = time.strftime(" (as of %Y-%m-%d)", time.gmtime(lesson.date)) if lesson.date else ""
+    unproven = date if lesson.kept else f" (seen once, {_judged(lesson)}){date}"
     body = "\n".join(f"  {line}" for line in lesson.content.strip().splitlines() if line.strip())
     text = re.sub(_FENCES, "‹", f"- {lesson.title}{unproven}\n{body}")
     return (text if len(text) < room else text[: room - 2].rstrip() + "…") + "\n"
@@ -333,4 +341,7 @@ def _known(record: Mapping[str, Any], keys: Sequence[str]) -> Known:
         digests=[key.removeprefix(KEY) for key in keys if key.startswith(KEY)],
         support=int(record.get("support") or 1),
         created=float(record.get("created") or 0.0),
+        date=min(
+            max(float(record.get("date") or (record.get("expires") and record["created"]) or 0.0), 0.0), _LAST_DAY
+        ),
     )

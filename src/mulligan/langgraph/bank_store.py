@@ -168,7 +168,7 @@ class BankStore(BaseStore):
                 recall = await self._banks.do(bank.recall(op.query, top_k=max(most, 1), threshold=self._threshold))
                 lessons: Sequence[Lesson] = recall.lessons
             else:
-                which = Selection(limit=None if op.filter else last)
+                which = Selection(limit=None if op.filter else last, expired=False)
                 lessons = await self._banks.do(bank.list(which))
             for lesson in lessons:
                 if fits(_value(lesson), op.filter):
@@ -308,7 +308,8 @@ def _check_put(op: PutOp) -> None:
         raise InvalidInput(f"The context of a lesson must be an object without the key {KEYS!r} or {VALUE!r}.")
     if op.index is False or op.ttl is not None:
         raise InvalidInput(
-            "This store does not support index=False and ttl: every lesson can be found, and none expires."
+            "This store does not support index=False and ttl: every lesson can be found. For one that expires, put "
+            "`expires` into its value."
         )
 
 

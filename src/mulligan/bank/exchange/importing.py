@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -311,6 +311,30 @@ def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Addit
 def _freed(lesson: Lesson, held: set[str]) -> Lesson:
     """The lesson, active where the one that it was merged into is held back."""
     return replace(lesson, state="active", superseded_by=None) if lesson.superseded_by in held else lesson
+
+
+def without_lessons(archive: Archive, ids: Collection[str]) -> Archive:
+    """The archive without these lessons, and without what it says of them. Those merged into one of them are retired,
+    as after a purge."""
+    if not ids:
+        return archive
+    left = [lesson for lesson in archive.lessons if lesson.id not in ids]
+    orphans = [replace(one, state="retired", superseded_by=None) if one.superseded_by in ids else one for one in left]
+
+    def without(scores: Mapping[str, float]) -> dict[str, float]:
+        return {id: score for id, score in scores.items() if id not in ids}
+
+    return replace(
+        archive,
+        lessons=tuple(orphans),
+        history={id: versions for id, versions in archive.history.items() if id not in ids},
+        links=tuple(link for link in archive.links if link.a not in ids and link.b not in ids),
+        receipts=tuple(
+            replace(one, lessons=without(one.lessons), withheld=without(one.withheld), drawn=without(one.drawn))
+            for one in archive.receipts
+        ),
+        worth=tuple(one for one in archive.worth if one.id not in ids),
+    )
 
 
 def as_one_agents(agent_id: str, archives: Sequence[Archive], file: Path) -> Archive:

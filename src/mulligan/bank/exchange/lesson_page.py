@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -146,7 +147,7 @@ def facts(lesson: Lesson) -> dict[str, str]:
     texts = {
         "id": lesson.id,
         "agent": lesson.agent_id,
-        "state": f"{lesson.state}{', pinned' if lesson.pinned else ''}",
+        "state": f"{state_word(lesson)}{', pinned' if lesson.pinned else ''}",
         "nature": _nature(lesson),
         **{label: _text(getattr(shown, name)) for name, label in fields_with("label").items()},
         "origin": f"{origin.kind}{f' by {origin.by}' if origin.by else ''}",
@@ -155,11 +156,20 @@ def facts(lesson: Lesson) -> dict[str, str]:
         "judged": origin.reason,
         "confidence": f"{lesson.confidence:g}",
         "created": moment(lesson.created),
+        "as of": "" if lesson.date is None else moment(lesson.date),
+        "expires": ""
+        if lesson.expires is None
+        else moment(lesson.expires) + (" (expired)" if lesson.is_expired(time.time()) else ""),
         "recalled": f"{lesson.uses} times, last {moment(lesson.last_used)}" if lesson.last_used else "never",
         "stands for": _support(lesson),
         "how general": GENERALITY.get(str(lesson.context.get(LEVEL, "")), ""),
     }
     return {name: text for name, text in texts.items() if text}
+
+
+def state_word(lesson: Lesson) -> str:
+    """The state of a lesson, or that it has expired."""
+    return "expired" if lesson.state == "active" and lesson.is_expired(time.time()) else lesson.state
 
 
 def brief(lesson: Lesson) -> dict[str, str]:

@@ -36,6 +36,7 @@ class MemoryFormat:
         since: the keys of the time when it was stored, the first that is there counts.
         owners: the keys of whose memory it is.
         until: the keys of a time since when it no longer holds.
+        date, expires: the keys of when it was so, and of a time until which it is remembered.
     """
 
     name: str
@@ -47,10 +48,19 @@ class MemoryFormat:
     kind: str = ""
     owners: Sequence[str] = ()
     until: Sequence[str] = ()
+    date: str = ""
+    expires: str = ""
 
 
 FORMATS = (
-    MemoryFormat("mem0", "memory", "memory", "id", owners=("user_id", "agent_id", "app_id", "run_id")),
+    MemoryFormat(
+        "mem0",
+        "memory",
+        "memory",
+        "id",
+        owners=("user_id", "agent_id", "app_id", "run_id"),
+        expires="expiration_date",
+    ),
     MemoryFormat(
         "mcp-memory-service",
         "content",
@@ -64,10 +74,11 @@ FORMATS = (
         "fact",
         "fact",
         "uuid",
-        ("valid_at", "created_at"),
+        ("created_at", "valid_at"),
         "name",
         owners=("group_id",),
         until=("invalid_at", "expired_at"),
+        date="valid_at",
     ),
     MemoryFormat("Letta", "value", "label", "id", title="label"),
     MemoryFormat("Letta", "text", "archive_id", "id", owners=("archive_id",)),
@@ -134,6 +145,8 @@ def _lesson(source: MemoryFormat, record: JsonRecord, now: float) -> Lesson:
         tags=record.texts("tags") if isinstance(record.values.get("tags"), list) else (),
         context={"imported": {"from": source.name, "id": theirs, **rest}},
         state="retired" if any(record.values.get(key) for key in source.until) else "active",
+        date=_moment(record, source.date),
+        expires=_moment(record, source.expires),
     )
 
 

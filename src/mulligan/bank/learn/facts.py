@@ -9,7 +9,7 @@ import ast
 import builtins
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import cast
 
@@ -20,6 +20,7 @@ from mulligan.text.actions import observed_line, refused
 from mulligan.text.evidence import expected_by, findings_of
 from mulligan.text.plain import one_line
 from mulligan.text.thoughts import output_of
+from mulligan.text.times import day
 
 MOST, CHECKS = 3, 4
 """Facts of one episode (of checks, and of steps), and checks in one fact: the most informative."""
@@ -153,6 +154,19 @@ def shows_more(new: Lesson, old: Lesson) -> bool:
 def contradicts(new: Mapping[str, str], old: Mapping[str, str]) -> bool:
     """Whether the newer claims give another value for something that the older ones speak of."""
     return any(old[asked] != value for asked, value in new.items() if asked in old)
+
+
+def mark_contradictions(lessons: Sequence[Lesson]) -> list[Lesson]:
+    """The lessons in their order, each fact that a newer one of them contradicts marked as to be checked."""
+    newest: dict[tuple[str, str], tuple[str, Lesson]] = {}
+    marked: dict[str, Lesson] = {}
+    for fact in sorted((one for one in lessons if one.nature == "fact"), key=lambda one: -one.time):
+        for asked, value in claims(fact).items():
+            claim, newer = newest.setdefault((fact.project, asked), (value, fact))
+            if claim != value:
+                why = f"it is of {day(fact.time)}, and a newer fact of {day(newer.time)} contradicts it"
+                marked[fact.id] = replace(fact, to_check=why)
+    return [marked.get(one.id, one) for one in lessons]
 
 
 def subject_of(lesson: Lesson) -> str:

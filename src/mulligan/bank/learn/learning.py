@@ -28,7 +28,7 @@ from mulligan.bank.learn.facts import (
 )
 from mulligan.bank.learn.operations import Notekeeper
 from mulligan.bank.learn.trajectory import render
-from mulligan.bank.learn.writing import LessonWriter, new_lesson
+from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import fitting
@@ -220,7 +220,7 @@ class Learning:
         """Keeps the facts of accepted work, and settles it."""
         experience = secrets.token_hex(8)
         drafts = [from_json(Lesson, one) for one in work.payload["facts"]]
-        facts = [new_lesson(draft, work.agent_id, experience) for draft in drafts]
+        facts = [self._writer.new_lesson(draft, work.agent_id, experience) for draft in drafts]
         for fact in await self._writer.present(work.agent_id, work.payload["confirmed"]):
             await self._writer.change(work.agent_id, fact.id, "confirmed", _confirmed)
         for fact in await self._writer.present(work.agent_id, work.payload.get("doubted", ())):
@@ -364,7 +364,7 @@ class Learning:
             await self._writer.change(agent_id, entry.id, "retired", _retired, detail=why)
         lessons = [
             replace(
-                new_lesson(draft, agent_id, experience),
+                self._writer.new_lesson(draft, agent_id, experience),
                 origin=replace(draft.origin, by=by, reason=(draft.origin.reason or reason)[:500]),
             )
             for draft in extracted.lessons

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.lesson import LessonFields, annotations_of
+from mulligan.core.lesson import LessonFields, Time, annotations_of
+from mulligan.text.times import time_of
 
 _CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
     str: ("a string", lambda value: isinstance(value, str)),
@@ -14,6 +15,10 @@ _CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
     float: (
         "a number from 0 to 1",
         lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1,
+    ),
+    Time: (
+        "a time such as 2026-01-31, 30d or never",
+        lambda value: value is None or (isinstance(value, str | int | float) and not isinstance(value, bool)),
     ),
     Mapping[str, Any]: ("an object", lambda value: isinstance(value, Mapping)),
     Sequence[str]: (
@@ -55,10 +60,12 @@ def checked_fields(given: Mapping[str, Any], where: str = "A lesson", *, whole: 
     for name in ("title", "content"):
         if (whole or name in given) and not given.get(name, "").strip():
             raise InvalidInput(f"{where}: it needs a title and a content.")
-    return {name: _stored(value) for name, value in given.items()}
+    return {name: _stored(name, value) for name, value in given.items()}
 
 
-def _stored(value: Any) -> Any:
+def _stored(name: str, value: Any) -> Any:
+    if annotations_of(LessonFields)[name][0] == Time:
+        return time_of(value, future=name == "expires")
     if isinstance(value, str):
         return value.strip()
     return tuple(cast(list[str], value)) if isinstance(value, list) else value

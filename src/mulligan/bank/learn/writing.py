@@ -23,19 +23,14 @@ from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.terms import embedded
 from mulligan.core.errors import LessonChanged
+from mulligan.core.lesson import LessonFields, annotations_of, without_counts
 from mulligan.core.lessons import Addition, Change, Claim, Selection
 from mulligan.core.operations import detail_of, operation
 from mulligan.core.protocols import Learned
-from mulligan.core.records import Json, Lesson, LessonState
+from mulligan.core.records import Json, Lesson, LessonState, Origin
 
 MEETINGS = 100
 """How often a change of a lesson is begun anew where others change it meanwhile."""
-
-
-def new_lesson(draft: Lesson, agent_id: str, experience: str = "") -> Lesson:
-    """The draft with an id, its agent and the time."""
-    now = round(time.time(), 3)
-    return replace(draft, id=secrets.token_hex(8), agent_id=agent_id, created=now, experience=experience)
 
 
 class LessonWriter:
@@ -44,6 +39,13 @@ class LessonWriter:
     def __init__(self, ports: Ports, indexes: Indexes) -> None:
         self._ports, self._indexes = ports, indexes
         self._lessons = ports.memory.lessons
+
+    def new_lesson(self, draft: Lesson, agent_id: str, experience: str = "") -> Lesson:
+        """The draft with an id, its agent, the time, and when it expires."""
+        now = round(time.time(), 3)
+        expires = self._ports.settings.expiry(draft) if draft.expires is None else draft.expires
+        id = secrets.token_hex(8)
+        return replace(draft, id=id, agent_id=agent_id, created=now, experience=experience, expires=expires)
 
     async def present(
         self, agent_id: str, ids: Sequence[str], states: Sequence[LessonState] = ("active",)
@@ -199,6 +201,22 @@ class LessonWriter:
                 return (await self._lessons.get(agent_id, [id]))[0]
         raise LessonChanged(f"Other processes keep changing lesson {id}. Try again.")
 
+    async def receive(self, agent_id: str, lesson: Lesson, before: Lesson | None) -> Lesson:
+        """See `Bank.receive`."""
+        if before is None:
+            new = replace(self.new_lesson(lesson, agent_id, lesson.id), id=lesson.id, expires=lesson.expires)
+            new = replace(new, state="quarantined", origin=Origin("imported"))
+            await self._lessons.add(agent_id, await self.entries([new]), fold=False)
+            return (await self._lessons.get(agent_id, [lesson.id]))[0]
+        fields = {name: getattr(lesson, name) for name in annotations_of(LessonFields)}
+
+        def received(now: Lesson) -> Lesson:
+            if without_counts(now) != without_counts(before):
+                raise LessonChanged(f"Lesson {now.id} was changed in the meantime. Try again.")
+            return replace(now, **fields, state="quarantined")
+
+        return await self.change(agent_id, lesson.id, "quarantined", received)
+
     async def doubt(self, fact: Lesson, why: str) -> None:
         """Marks an active fact as one that is to be checked."""
 
@@ -209,7 +227,8 @@ class LessonWriter:
 
     async def _replacing(self, agent_id: str, entries: Sequence[Addition]) -> tuple[list[Addition], set[str]]:
         """The entries, and the fingerprints of active facts that say what one of these says. A fact names as its
-        parents the known facts that it contradicts, or to which it adds an attempt that passes: it supersedes them.
+        parents the known facts, none newer, that it contradicts, or to which it adds an attempt that passes: it
+        supersedes them.
 
         Facts that rest on one of these, by its id or by a name that has gone, are marked as to be checked.
         """
@@ -220,6 +239,7 @@ class LessonWriter:
                 new = claims(fact)
                 known = await self.facts(agent_id, fact.project, about=new)
                 twins.update({entry.fingerprint}.intersection(map(fingerprint, known)))
+                known = [one for one in known if one.time <= fact.time]
                 old = [one.id for one in known if contradicts(new, claims(one)) or shows_more(fact, one)]
                 parents = tuple(dict.fromkeys(old))
                 entries[n] = replace(entry, lesson=replace(fact, origin=replace(fact.origin, parents=parents)))
@@ -263,6 +283,7 @@ def _same_entry(before: Lesson, after: Lesson) -> bool:
     """Whether the lesson is still found by the same, and says the same."""
     outcome = after.outcome if before.nature == "fact" else before.outcome
     free = {
-        name: getattr(after, name) for name in ("state", "pinned", "ratings", "confirmed", "confidence", "to_check")
+        name: getattr(after, name)
+        for name in ("state", "pinned", "ratings", "confirmed", "confidence", "to_check", "date", "expires")
     }
     return replace(before, outcome=outcome, **free) == after

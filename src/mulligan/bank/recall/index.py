@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import fields, replace
@@ -56,6 +57,7 @@ _PLAIN = {
     "layer": np.int8,
     "kind": np.int32,
     "tongue": np.int8,
+    "expires": np.float64,
 }
 _OF_ROWS = {name: attrgetter(name) for name in ("n", "success", "uses", "created", "confidence", "fact", "pair")}
 """The columns that hold what a row says as it is."""
@@ -85,6 +87,7 @@ class Index:
         self._by_id: dict[str, int] = {}
         self._postings = Postings(self._bm25)
         self._now: Columns | None = None
+        self._until = np.inf
         self._estimated: tuple[int, NullDistribution] | None = None
 
     @property
@@ -181,6 +184,10 @@ class Index:
         for name, value in _OF_ROWS.items():
             put[name][first:last] = list(map(value, rows))
         put["worth"][first:last] = [np.nan if row.worth is None else row.worth for row in rows]
+        expires = np.asarray([np.inf if row.expires is None else row.expires for row in rows])
+        if (expires != put["expires"][first:last]).any():
+            self._now = None
+        put["expires"][first:last] = expires
         put["layer"][first:last] = [LAYER_NUMBERS.get(row.layer, 0) for row in rows]
         known = self._projects
         put["project"][first:last] = [known.setdefault(row.project, len(known)) for row in rows]
@@ -318,11 +325,14 @@ class Index:
             return Ranking(only, terms.weighed(""), vectors[slot], 0.0), cosines[best]
 
     def _snapshot(self) -> Columns:
-        """The columns as they are now, without query pairs; made anew after a change."""
-        if self._now is not None:
+        """The columns as they are now, without query pairs; made anew after a change, and when a lesson expires."""
+        now = time.time()
+        if self._now is not None and now < self._until:
             return self._now
         size, put = self._size, self._columns
-        counts = put["alive"][:size] & ~put["pair"][:size]
+        expires = put["expires"][:size]
+        counts = put["alive"][:size] & ~put["pair"][:size] & (expires > now)
+        self._until = float(expires[counts].min(initial=np.inf))
         slots = np.flatnonzero(counts)
         numbers = put["n"][slots]
         ordered = bool((numbers[1:] > numbers[:-1]).all())

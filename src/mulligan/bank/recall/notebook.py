@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mulligan.bank.learn.facts import checks_of
-from mulligan.bank.recall.prompt_text import FACTS, UNCONFIRMED, fact_text, formatted_prompt, page
+from mulligan.bank.recall.prompt_text import FACTS, UNCONFIRMED, age_note, fact_text, formatted_prompt, page
 from mulligan.core.lessons import RULE, Account
 from mulligan.core.records import Lesson
 
@@ -63,7 +63,10 @@ def _without_doubtful(lessons: Sequence[Lesson]) -> Sequence[Lesson]:
 def entry_text(entry: Lesson) -> str:
     """An entry as a person, or the model that keeps the notebook, reads it: with its title and when to use it."""
     lines = [line for line in entry.content.strip().splitlines() if line.strip()]
-    marks = [] if entry.confirmed else [UNCONFIRMED]
+    marks = [
+        *([date.removeprefix(", ")] if (date := age_note(entry)) else []),
+        *([] if entry.confirmed else [UNCONFIRMED]),
+    ]
     marks += [f"to be checked before it is used: {entry.to_check}"] if entry.to_check else []
     marks += [f"flagged: {', '.join(entry.flags)}"] if entry.flags else []
     marked = f" ({'; '.join(marks)})" if marks else ""

@@ -9,6 +9,7 @@ from typing import TypeVar
 from mulligan.core.lessons import RULE
 from mulligan.core.records import Lesson, Recall
 from mulligan.text.formatting import labelled
+from mulligan.text.times import age
 from mulligan.text.truncate import estimate
 
 T = TypeVar("T")
@@ -83,7 +84,7 @@ def _lesson_text(number: int, lesson: Lesson) -> str:
     lines = [line for part in parts if part.strip() for line in part.strip().splitlines()]
     flagged = f"; flagged, so check it before you follow it: {', '.join(lesson.flags)}" if lesson.flags else ""
     on = f"; on {ABOUT[lesson.layer]}" if lesson.layer else ""
-    marked = f"Lesson {number} ({MARKS[lesson.outcome]}{on}{flagged}):"
+    marked = f"Lesson {number} ({MARKS[lesson.outcome]}{on}{age_note(lesson)}{flagged}):"
     return "\n".join((marked, *(f"> {line}".rstrip() for line in lines)))
 
 
@@ -104,8 +105,13 @@ def mark(lesson: Lesson, project: str = "") -> str:
     if lesson.nature == "query_pair":
         return f"a question to a graph with its query{'' if lesson.confirmed else ', not confirmed by a person yet'}"
     of = "" if not lesson.project else " of this project" if lesson.project == project else " of another project"
-    marks = [f"a fact{of}", *([] if lesson.confirmed else [UNCONFIRMED])]
+    marks = [f"a fact{of}{age_note(lesson)}", *([] if lesson.confirmed else [UNCONFIRMED])]
     return ", ".join([*marks, *([f"to be checked before it is used: {lesson.to_check}"] if lesson.to_check else [])])
+
+
+def age_note(lesson: Lesson) -> str:
+    """How old what a lesson says is, where that was said to matter: where it has a date of its own, or expires."""
+    return f", as of {age(lesson.time)}" if lesson.date is not None or lesson.expires is not None else ""
 
 
 def _left_out(count: int) -> str:

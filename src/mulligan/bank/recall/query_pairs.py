@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import get_args
 
 from mulligan.bank.learn.screening import CONTENT, pair_key, visible
-from mulligan.bank.learn.writing import LessonWriter, new_lesson
+from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import Ports
 from mulligan.bank.recall.choosing import scores_of
 from mulligan.bank.recall.index import Indexes
@@ -60,7 +60,7 @@ class QueryPairs:
             nature="query_pair",
             confirmed=False,
         )
-        learned = await self._writer.add(writes, [new_lesson(draft, writes)])
+        learned = await self._writer.add(writes, [self._writer.new_lesson(draft, writes)])
         kept = (*learned.lessons, *learned.folded)
         return (await self._lessons.get(writes, kept[:1]))[0]
 
@@ -73,13 +73,15 @@ class QueryPairs:
         writes, shape = self._ports.writes, _readable(shape)
         alike = await self._listed(pair_key(writes, graph, shape))
         same = {pair.id for pair in alike}
-        pairs = (*alike, *await self._listed(pair_key(writes, graph)))
+        pairs = [*alike, *await self._listed(pair_key(writes, graph))]
+        now = time.time()
+        pairs = [pair for pair in pairs if not pair.is_expired(now)]
         known = {pair.id: pair for pair in pairs if not pair.ratings or pair.ratings[-1].score >= GOOD}
         if not known:
             return ()
         index = await self._indexes.of(writes)
         made = await self._ports.vectors.of([shape]) if index.embedded else None
-        among = index.query_pairs(known, shape, None if made is None else made[0], time.time())
+        among = index.query_pairs(known, shape, None if made is None else made[0], now)
         threshold = among.threshold(self._ports.settings.threshold)
         scores = scores_of(among, self._ports.retrieval.rank(among, len(known), threshold))
         scores |= {id: 1.0 for id in known if id in same}

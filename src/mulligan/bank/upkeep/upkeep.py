@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from mulligan.bank.learn.writing import LessonWriter, new_lesson
+from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, StoreError
@@ -171,7 +171,7 @@ class Upkeep:
         """Keeps the lesson that this answer makes of these. Raises `BadAnswer` for an answer that makes none."""
         draft = self._ports.merging.take(lessons, answer)
         origin = Origin("merged", parents=tuple(lesson.id for lesson in lessons), by=by)
-        lesson = replace(new_lesson(draft, agent_id), origin=origin, **_common(lessons))
+        lesson = replace(self._writer.new_lesson(draft, agent_id), origin=origin, **_common(lessons))
         (entry,) = await self._writer.entries([lesson])
         held = [lesson.id] if entry.lesson.state == "quarantined" else []
         result = {"lessons": [lesson.id], "quarantined": held, "usage": dict(usage or {})}
@@ -181,9 +181,13 @@ class Upkeep:
 
 def _common(lessons: Sequence[Lesson]) -> dict[str, Any]:
     """The fields that a merged lesson takes from all of these: facts of one project give a fact of that project, those
-    of one layer a lesson of that layer."""
+    of one layer a lesson of that layer. It expires with the last of them."""
     projects, layers = {lesson.project for lesson in lessons}, {lesson.layer for lesson in lessons}
-    common: dict[str, Any] = {"layer": layers.pop() if len(layers) == 1 else ""}
+    ends = [lesson.expires for lesson in lessons if lesson.expires is not None]
+    common: dict[str, Any] = {
+        "layer": layers.pop() if len(layers) == 1 else "",
+        "expires": max(ends) if len(ends) == len(lessons) else None,
+    }
     if len(projects) > 1 or any(lesson.nature != "fact" for lesson in lessons):
         return common
     confirmed = all(lesson.confirmed for lesson in lessons)

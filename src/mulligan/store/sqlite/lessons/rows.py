@@ -300,6 +300,7 @@ _ROW = (
 _INDEXABLE = (
     f"{_NUMBERS} AND typeof(l.terms) = 'blob' AND typeof(l.project) = 'text' AND typeof(h.positive) IN ('real', 'null')"
     " AND typeof(l.layer) = 'text' AND typeof(l.kind) = 'text'"
+    " AND typeof(l.expires) IN ('real', 'integer', 'null')"
     " AND typeof(coalesce(u.uses, 0)) = 'integer'"
     " AND typeof(v.vector) IN ('blob', 'null') AND {query}"
 )
@@ -391,6 +392,9 @@ def listed(db: Connection, agent: int | None, which: Selection) -> Sequence[Less
         there = db.execute(f"SELECT DISTINCT l.kind FROM lessons l WHERE {owned(agent)}", {"agent": agent})
         values["kinds"] = json_text([kind for (kind,) in there if same_kind(which.kind, kind)])
         chosen.append("l.kind IN (SELECT value FROM json_each(:kinds))")
+    if which.expired is not None:
+        chosen.append(f"coalesce(l.expires <= :now, FALSE) = {which.expired}")
+        values["now"] = time.time()
     if which.prefix:
         chosen.append("l.id >= :first AND l.id < :last")
         values |= {"first": which.prefix, "last": which.prefix + LAST}

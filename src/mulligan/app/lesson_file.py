@@ -1,0 +1,74 @@
+"""A lesson as a Markdown file: its fields as front matter, then its content. See `memory_sync`."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from mulligan.agentfile.frontmatter import parse_document
+from mulligan.bank.exchange.records import imported_id
+from mulligan.bank.learn.screening import screened
+from mulligan.bank.learn.validation import checked_fields
+from mulligan.core.errors import InvalidInput
+from mulligan.core.lesson import Lesson, LessonFields, Time, annotations_of
+from mulligan.core.records import Json
+from mulligan.text.secrets import mask, mask_json
+
+ALWAYS = ("title", "outcome")
+"""The fields that stand in each file; others where they are not as in a plain lesson."""
+LONGEST = 40_000
+"""Characters of a context; a longer one stays in the bank."""
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MARKS = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
+
+
+def file_text(lesson: Lesson) -> str:
+    """The file of a lesson, secrets masked: equal for lessons that people wrote alike."""
+    plain, lines = Lesson("", "", "", "success"), [f"id: {json.dumps(lesson.id)}"]
+    for name, (kind, _) in annotations_of(LessonFields).items():
+        value = getattr(lesson, name)
+        if name == "content" or (value == getattr(plain, name) and name not in ALWAYS):
+            continue
+        if isinstance(value, float) and kind == Time:
+            with suppress(ValueError, OverflowError, OSError):  # a year that calendars do not have
+                value = datetime.fromtimestamp(value, UTC).isoformat()
+        text = _quoted(name, list(cast(tuple[str, ...], value)) if isinstance(value, tuple) else value)
+        lines += [f"{name}: {text}"] if len(text) <= LONGEST else []
+    return "\n".join(["---", *lines, "---", "", mask(lesson.content).strip(), ""])
+
+
+def lesson_in(file: Path, text: str) -> Lesson | None:
+    """The lesson in the text of a file, screened as one from a stranger; None if it has no front matter.
+
+    Raises:
+        InvalidInput: It cannot be used; the message says where it is wrong.
+    """
+    if _MARKS.search(text):
+        raise InvalidInput(f"{file}: git left the marks of a conflict in it: resolve that first.")
+    document, problems = parse_document(file, text)
+    if document is not None and not document.present:
+        return None
+    if document is None or document.refused - {"date", "expires"}:  # a bare date is taken as its text
+        raise InvalidInput(str(problems[0]))
+    values = dict(document.values)
+    for line in document.source.text.split("\n---", 1)[0].splitlines():  # as JSON, which is how `file_text` writes it
+        name, _, value = line.partition(": ")
+        if name in values:
+            with suppress(ValueError):
+                values[name] = json.loads(value)
+    id = values.pop("id", None) or imported_id("file", "", file.name)
+    if not isinstance(id, str) or not _ID.fullmatch(id):
+        raise InvalidInput(f"{file}: id must be letters, digits, - and _, at most 64, not {id!r:.80}.")
+    given: dict[str, Any] = {"title": file.stem.replace("-", " "), "outcome": "success", **values}
+    fields: dict[str, Any] = checked_fields({**given, "content": document.body}, str(file), whole=True)
+    return screened(Lesson(id, **fields))[0]
+
+
+def _quoted(name: str, value: Json) -> str:
+    """The value as JSON, which YAML reads as the same; the two lines that YAML would break are escaped."""
+    masked = cast(dict[str, Json], mask_json({name: value}))[name]
+    return json.dumps(masked, ensure_ascii=False).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,0 +1,61 @@
+"""Times as people write them: a date, seconds since the epoch, or a span such as 30d."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime, timedelta
+
+from mulligan.core.errors import InvalidInput
+
+_HOURS = {"h": 1, "d": 24, "w": 7 * 24}
+_SPAN = re.compile(r"(\d{1,6})([hdw])")
+_DAY = timedelta(days=1).total_seconds()
+
+
+def span_of(text: str) -> timedelta | None:
+    """A span such as 30d, 12h or 8w; None for a text that is none."""
+    found = _SPAN.fullmatch(text.strip())
+    return found and timedelta(hours=int(found[1]) * _HOURS[found[2]])
+
+
+def time_of(value: str | float | None, *, future: bool = False) -> float | None:
+    """A time as seconds since the epoch.
+
+    Args:
+        value: Such as 2026-01-31, 2026-01-31T12:00, 2026-01-31T12:00Z, 30d, seconds since the epoch, or never.
+            Without a zone it is in that of this machine.
+        future: Whether a span is from now on; else it is until now.
+
+    Returns:
+        None for never.
+
+    Raises:
+        InvalidInput: It is none of these.
+    """
+    if value is None or value == "never":
+        return None
+    text = str(value).strip()
+    try:
+        if (span := span_of(text)) is not None:
+            return round(time.time() + (1 if future else -1) * span.total_seconds(), 3)
+        number = isinstance(value, float | int) or text.replace(".", "", 1).isdigit()
+        at = float(text) if number else datetime.fromisoformat(text).timestamp()
+        datetime.fromtimestamp(at, UTC)
+        return at
+    except (ValueError, OverflowError, OSError):
+        raise InvalidInput(f"{text!r:.60} is not a time such as 2026-01-31, 2026-01-31T12:00Z, 30d or never.") from None
+
+
+def day(at: float) -> str:
+    """The day of a time, in UTC."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+    except (ValueError, OverflowError, OSError):  # a year that calendars do not have
+        return f"{at:g} s"
+
+
+def age(at: float) -> str:
+    """A day, and how many days ago it was: "2026-01-31, 34 days ago"."""
+    days = int((time.time() - at) // _DAY)
+    return f"{day(at)}, {days} day{'' if days == 1 else 's'} ago" if days > 0 else day(at)
