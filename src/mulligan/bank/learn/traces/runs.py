@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from mulligan.bank.learn.traces.conventions import (
+    TRIAL,
     Evaluation,
     Kind,
     Rule,
@@ -291,7 +292,9 @@ class Spans:
     def _verdict(
         self, trace: str, rows: Sequence[tuple[Span, Kind, int]], failure: str | None, *, whole_trace: bool
     ) -> Verdict:
-        found = [one for span, _, _ in rows for one in evaluations_in(span, self._events(trace, span))]
+        tries = [number for span, _, _ in rows if isinstance(number := span.attributes.get(TRIAL), int)]
+        judged = [span for span, _, _ in rows if span.attributes.get(TRIAL) in (None, *tries[-1:])]
+        found = [one for span in judged for one in evaluations_in(span, self._events(trace, span))]
         if whole_trace:
             found += self._of_trace(trace)
         found = list(dict.fromkeys(found))
