@@ -30,7 +30,7 @@ class Dialect:
         name: attributes of an agent's or a tool's name. "": the span's own name.
         session: the attribute of the conversation.
         call: the attribute of a tool call's id.
-        untyped: the kind of a span that has an input or output and no kind, and names no model; "": it is not read.
+        default: the kind of a span that has an input or output and no kind, and names no model; "": it is not read.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Dialect:
     name: tuple[str, ...] = ("",)
     session: str = ""
     call: str = ""
-    untyped: str = ""
+    default: str = ""
 
 
 _COMMON = {"agent": "AGENT", "llm": "LLM", "tool": "TOOL", "evaluator": "EVALUATOR", "chain": "CHAIN"}
@@ -66,7 +66,7 @@ _DIALECTS = (
         ("langfuse.observation.input", "langfuse.trace.input"),
         ("langfuse.observation.output", "langfuse.trace.output"),
         session="langfuse.session.id",
-        untyped="span",
+        default="span",
     ),
     Dialect(
         "mlflow.spanType",
@@ -104,8 +104,8 @@ def in_conventions(span: Span) -> Span:
     has = span.attributes
     for dialect in _DIALECTS:
         kind = _value(has.get(dialect.kind))
-        if kind is None and dialect.untyped and any(key in has for key in (*dialect.input, *dialect.output)):
-            kind = "generation" if any(key in has for key in _MODELS) else dialect.untyped
+        if kind is None and dialect.default and any(key in has for key in (*dialect.input, *dialect.output)):
+            kind = "generation" if any(key in has for key in _MODELS) else dialect.default
         if isinstance(kind, str):
             return _translated(span, dialect, kind.lower())
     return _logfire(_pydantic_ai(span))
