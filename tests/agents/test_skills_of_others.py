@@ -118,6 +118,15 @@ WHOLE: dict[str, tuple[bytes, str]] = {
 }
 
 
+@pytest.mark.parametrize("name", ["PDF_Tools", "two words", "пдф"])
+def test_a_skill_is_named_by_its_folder_whatever_that_is_called(tmp_path: Path, name: str) -> None:
+    lay(tmp_path / "agent", {"AGENT.md": AGENT.format(more=f"uses: ['{name}']")})
+    with_skill(tmp_path / "agent" / "skills" / name)
+    agent, problems = read_agent(tmp_path / "agent", [], strict=True)
+    assert agent is not None, problems
+    assert list(agent.skills) == [name]
+
+
 @pytest.mark.parametrize("name", ["SKILL.md", "skill.md"])
 @pytest.mark.parametrize(("content", "warned"), WHOLE.values(), ids=WHOLE)
 def test_a_skill_is_read_as_others_write_the_file(tmp_path: Path, content: bytes, warned: str, name: str) -> None:
