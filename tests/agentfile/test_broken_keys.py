@@ -48,10 +48,8 @@ KEYS: list[tuple[str, list[str]]] = [
         ["AGENT.md:6: each of uses must be the name of a folder, not '../../etc'."],
     ),
     (
-        "uses:\n  - Code Style",
-        [
-            "AGENT.md:7: there is no skill 'Code Style'. Put it in skills/Code Style/SKILL.md, in the agent's folder or the project's."
-        ],
+        "uses:\n  - .hidden",
+        ["AGENT.md:7: each of uses must be the name of a folder, not '.hidden'."],
     ),
     ("call: x", ["AGENT.md:6: call must be a table (model, uses, max_iter), not 'x'."]),
     ("judge_last: maybe", ["AGENT.md:6: judge_last must be true or false, not 'maybe'."]),

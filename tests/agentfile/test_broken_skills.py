@@ -115,11 +115,8 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         ["skills/a/SKILL.md:5: warning: a tab stands where YAML takes only spaces. Indent with spaces."],
     ),
     "not UTF-8": (
-        {"skills/a/SKILL.md": b"---\nname: a\n\xff---\n"},
-        [
-            "skills/a/SKILL.md:3: warning: this file is not UTF-8 text (byte 0xff at position 12). Save it as UTF-8.",
-            "skills/a/SKILL.md:3: warning: a line such as `name: value` should stand here: the colon and a space are missing.",
-        ],
+        {"skills/a/SKILL.md": b"---\nname: a\ndescription: caf\xff\n---\ntext"},
+        ["skills/a/SKILL.md:3: warning: this file is not UTF-8 text (byte 0xff at position 28). Save it as UTF-8."],
     ),
 }
 

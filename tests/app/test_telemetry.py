@@ -113,8 +113,8 @@ async def test_each_change_of_a_bank_has_the_name_of_the_conventions(spans: Span
     with traced(spans.provider):
         async with Bank.open("anna") as bank:
             kept = await bank.add("Multiply", "Multiply twice.")
-            assert (await bank.add("Again", "Multiply twice.")).id == kept.id
-            own = await bank.add("Apart", "Multiply twice.", fold=False)
+            assert (await bank.add("Multiply", "Multiply twice.")).id == kept.id
+            own = await bank.add("Multiply", "Multiply twice.", fold=False)
             await bank.edit(kept.id, title="Times")
             await bank.retire(own.id, "no use")
             await bank.purge([own.id])
@@ -183,7 +183,7 @@ async def test_content_is_left_out_unless_it_is_asked_for_and_masked_then(spans:
     assert record["content"] == "Multiply twice."
     assert {"id", "score", "metadata"} < record.keys()
     (event,) = shown.one("trial 1").events
-    assert "42" in str((event.attributes or {})["gen_ai.evaluation.explanation"])
+    assert "Found" in str((event.attributes or {})["gen_ai.evaluation.explanation"])
     assert "six times seven" in facts(next(s for s in shown.all if s.name.startswith("chat ")))["mulligan.question"]
     assert SECRET not in spans.text() + shown.text()
 
