@@ -84,12 +84,6 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         ],
     ),
     "tools as text": ({"skills/a/SKILL.md": skill("a", "tools: read_file, run_command")}, []),
-    "tools of others": (
-        {"skills/a/SKILL.md": skill("a", "tools: Read, Bash(git:*), mcp__github__search")},
-        [
-            "skills/a/SKILL.md:4: warning: these tools are not Mulligan's and are left out: Read, Bash(git:*), mcp__github__search."
-        ],
-    ),
     "keys of others": (
         {"skills/a/SKILL.md": skill("a", "tama:\n  depends: {apt: [jq]}\nallowed-tools: Bash")},
         [
@@ -105,10 +99,8 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         ["skills/a/SKILL.md: warning: there is no description: the first paragraph of the text stands for it."],
     ),
     "key of a step": (
-        {"skills/a/SKILL.md": skill("a", "pattern: react")},
-        [
-            "skills/a/SKILL.md:4: warning: unknown key 'pattern'. Available: name, description, tools, uses, license, version, compatibility, metadata, allowed-tools, tama."
-        ],
+        {"skills/a/SKILL.md": skill("a", "pattern: react\ncolor: red")},
+        ["skills/a/SKILL.md:4: warning: these keys have no effect here: pattern, color."],
     ),
     "tab": (
         {"skills/a/SKILL.md": "---\nname: a\ndescription: x\nmetadata:\n\tauthor: y\n---\nt"},

@@ -10,7 +10,7 @@ from seed_agents import lay
 import mulligan
 from mulligan import ScriptedModel
 from mulligan.agentfile.reading import read_agent
-from mulligan.app.agents import skill_folders
+from mulligan.app.agents import read, skill_folders
 from mulligan.app.config import Config
 from mulligan.app.trusting import trust
 from mulligan.core.errors import InvalidInput
@@ -50,7 +50,6 @@ FRONT: dict[str, tuple[str, str]] = {
     "a pattern of files": ("name: pdf\ndescription: d\nglobs: **/*.pdf", "quotes"),
     "a list that is not closed": ("name: pdf\ndescription: d\nallowed-tools: [Read, Bash", "bracket"),
     "what it uses, in words": ("name: pdf\ndescription: d\nuses: poppler, qpdf", "poppler, qpdf"),
-    "tools of others": ("name: pdf\ndescription: d\ntools: Read, Bash(git:*), mcp__x__y", "Bash(git:*)"),
     "a long description": (f"name: pdf\ndescription: {'Reads files of this kind. ' * 50}", ""),
 }
 
@@ -186,6 +185,19 @@ async def test_all_skills_of_a_project_wait_for_trust(project: Path) -> None:
     trust(project)
     await mulligan.run("worker", "Read.", model=model)
     assert "- pdf: Reads PDF files." in model.questions[0].messages[0].text
+
+
+async def test_the_tools_of_another_program_are_left_out_of_a_skill(project: Path) -> None:
+    with_skill(project / "skills" / "pdf", "name: pdf\ndescription: d\ntools: Read, Bash(git:*), codebase")
+    lay(project / "agents" / "worker", {"AGENT.md": AGENT.format(more="uses: [pdf]")})
+    model = ScriptedModel([call("read_skill", name="pdf"), DONE])
+    episode = await mulligan.run("worker", "Read.", model=model)
+    [first, _] = episode.trials[0].attempt.steps
+    assert "See references/forms.md." in first.observation
+    assert "Tools that you can call" not in first.observation
+    _, problems = read(project / "agents" / "worker", Config(project), strict=False)
+    assert [problem.level for problem in problems] == ["warning"]
+    assert "left out: Read, Bash(git:*), codebase." in problems[0].message
 
 
 async def test_a_script_runs_in_the_sandbox_once_the_project_is_trusted(project: Path) -> None:

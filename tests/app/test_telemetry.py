@@ -13,7 +13,7 @@ from forked import run_forked
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 from wire_client import KEY, running
 
 import mulligan
@@ -255,6 +255,13 @@ def test_a_mode_that_is_none_is_refused(value: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MULLIGAN_OTEL", value)
     with pytest.raises(InvalidInput, match="off, on, content"), traced_as_configured():
         pass
+
+
+def test_without_an_exporter_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_OTEL", "on")
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+    with traced_as_configured(), operation("recall"):
+        assert not get_current_span().is_recording()
 
 
 def mulligan_with(*arguments: str, **env: str) -> Any:

@@ -16,9 +16,11 @@ from mulligan.agentfile.checking import checked, meant
 from mulligan.agentfile.frontmatter import Document, read_document
 from mulligan.agentfile.problems import Problem
 from mulligan.agentfile.schema import KEBAB, MISSING_TOOLS, TOOL_ALIASES, SkillFile
-from mulligan.agentfile.subagents import own_tool, split_names
+from mulligan.agentfile.subagents import split_names
 from mulligan.core.records import Json
 from mulligan.models.steps import Skill
+
+_KEYS = [field.alias or name for name, field in SkillFile.model_fields.items()]
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,9 @@ def _as_meant(document: Document) -> tuple[Document, list[Problem]]:
     def warn(key: str, why: str) -> None:
         problems.append(document.source.problem(key, why, "warning"))
 
+    if unused := [key for key in values if key not in _KEYS and not meant(key, _KEYS)]:
+        warn(unused[0], f"these keys have no effect here: {', '.join(unused)}.")
+        values = {key: value for key, value in values.items() if key not in unused}
     described = values.get("description")
     if described in (None, "", []) and (text := _first_paragraph(document.body)):
         values["description"] = text
@@ -175,23 +180,20 @@ def _as_meant(document: Document) -> tuple[Document, list[Problem]]:
         values["description"] = " ".join(_listed(described))
     if not isinstance(values.get("name", ""), str):
         values["name"] = str(values["name"])
-    for key, takes in (("tools", _is_tool), ("uses", re.compile(KEBAB).fullmatch)):
-        if (given := values.pop(key, None)) is not None:
-            listed = split_names(given) if isinstance(given, str) else _listed(given)
-            kept = [] if key == "uses" and isinstance(given, str) else [one for one in listed if takes(one)]
-            values[key] = cast(Json, kept)
-            if others := [one for one in listed if one not in kept]:
-                warn(key, f"these {key} are not Mulligan's and are left out: {', '.join(others)}.")
+    if isinstance(tools := values.get("tools"), str):
+        values["tools"] = cast(Json, split_names(tools))
+    elif tools is not None:
+        values["tools"] = cast(Json, _listed(tools))
+    if (used := values.pop("uses", None)) is not None:
+        names = [] if isinstance(used, str) else [one for one in _listed(used) if re.fullmatch(KEBAB, one)]
+        values["uses"] = cast(Json, names)
+        if others := [one for one in _listed(used) if one not in names]:
+            warn("uses", f"these are no names of skills and are left out: {', '.join(others)}.")
     return replace(document, values=values), problems
 
 
 def _listed(value: Json) -> list[str]:
     return [str(one) for one in (cast("list[Json]", value) if isinstance(value, list) else [value])]
-
-
-def _is_tool(name: str) -> bool:
-    """Whether a name can be that of a tool here, and not one that only other programs have."""
-    return bool(name) and not name[0].isupper() and not name.startswith("mcp__") and own_tool(name) in ("", name)
 
 
 def _first_paragraph(body: str) -> str:

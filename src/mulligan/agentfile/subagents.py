@@ -147,16 +147,11 @@ def _own_tools(named: Json) -> tuple[list[str], list[str]]:
     for part in filter(None, (str(part).strip().strip("\"'") for part in parts)):
         if part == "*":
             found += [*READING, *_WRITING]
-        elif tool := own_tool(part):
+        elif tool := _OWN.get(re.sub(r"[^a-z]", "", re.sub(r"\(.*", "", part).lower())):
             found.append(tool)
         else:
             unknown.append(part)
     return found, unknown
-
-
-def own_tool(name: str) -> str:
-    """Mulligan's tool for one of another program, such as `Bash(git:*)`; "": there is none."""
-    return _OWN.get(re.sub(r"[^a-z]", "", re.sub(r"\(.*", "", name).lower()), "")
 
 
 def split_names(text: str) -> list[str]:

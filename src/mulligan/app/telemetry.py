@@ -81,6 +81,9 @@ def traced_as_configured() -> Generator[None]:
     provider: Any = trace.get_tracer_provider()
     if own := isinstance(provider, trace.ProxyTracerProvider):
         provider = _configured()
+    if provider is None:
+        yield
+        return
     try:
         with traced(provider, content=mode == "content" or None):
             yield
@@ -113,7 +116,8 @@ def traced(provider: TracerProvider | None = None, *, content: bool | None = Non
 
 
 def _configured() -> Any:
-    """A provider of spans as the variables say. Raises `InvalidInput` for an exporter that is not installed."""
+    """A provider of spans as the variables say; None without an exporter. Raises `InvalidInput` for one that is not
+    installed."""
     from importlib.metadata import entry_points
 
     from opentelemetry.sdk.resources import Resource
@@ -121,7 +125,7 @@ def _configured() -> Any:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
-    provider = TracerProvider(resource=Resource.create({} if named else {"service.name": "mulligan"}))
+    exporters: list[Any] = []
     protocol = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     for name in (os.environ.get("OTEL_TRACES_EXPORTER") or "otlp").replace(",", " ").split():
         if name == "none":
@@ -136,7 +140,12 @@ def _configured() -> Any:
                 f"{VARIABLE}: the exporter {name!r} of spans is not installed. OTEL_TRACES_EXPORTER names it: otlp if "
                 f"it is not set, console to look at spans, none. For OTLP:  pip install {package}"
             )
-        provider.add_span_processor(BatchSpanProcessor(found[0].load()()))
+        exporters.append(found[0].load()())
+    if not exporters:
+        return None
+    provider = TracerProvider(resource=Resource.create({} if named else {"service.name": "mulligan"}))
+    for exporter in exporters:
+        provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider
 
 
