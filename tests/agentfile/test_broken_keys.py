@@ -37,27 +37,19 @@ KEYS: list[tuple[str, list[str]]] = [
     ("uses: [a]\ncall: {uses: [a]}", ["AGENT.md:6: uses is given twice: here and as call.uses on line 7. Keep one."]),
     (
         "uses: code-style",
-        [
-            "AGENT.md:6: uses must be a list of names (lowercase letters, digits and hyphens), not 'code-style'. Write it as [\"code-style\"]."
-        ],
+        ["AGENT.md:6: uses must be a list of names of folders, not 'code-style'. Write it as [\"code-style\"]."],
     ),
     (
         "uses: [3]",
-        [
-            "AGENT.md:6: each of uses must be lowercase letters, digits and hyphens, at most 64 of them, not 3. Write it in quotes."
-        ],
+        ["AGENT.md:6: each of uses must be the name of a folder, not 3. Write it in quotes."],
     ),
     (
         "uses: [../../etc]",
-        [
-            "AGENT.md:6: each of uses must be lowercase letters, digits and hyphens, at most 64 of them, not '../../etc'. Such as 'etc'."
-        ],
+        ["AGENT.md:6: each of uses must be the name of a folder, not '../../etc'."],
     ),
     (
-        "uses:\n  - Code Style",
-        [
-            "AGENT.md:7: each of uses must be lowercase letters, digits and hyphens, at most 64 of them, not 'Code Style'. Such as 'code-style'."
-        ],
+        "uses:\n  - .hidden",
+        ["AGENT.md:7: each of uses must be the name of a folder, not '.hidden'."],
     ),
     ("call: x", ["AGENT.md:6: call must be a table (model, uses, max_iter), not 'x'."]),
     ("judge_last: maybe", ["AGENT.md:6: judge_last must be true or false, not 'maybe'."]),

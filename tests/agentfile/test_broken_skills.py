@@ -28,7 +28,7 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "skill.md": (
         {"skills/a/skill.md": skill("a")},
-        ["act.md:3: there is no skill 'a'. There is skill.md: rename it to SKILL.md."],
+        ["skills/a/skill.md: warning: programs may look for SKILL.md, not skill.md."],
     ),
     "another name": (
         {"skills/a/SKILL.md": skill("b")},
@@ -36,6 +36,12 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "no front matter": (
         {"skills/a/SKILL.md": "text"},
+        [
+            "skills/a/SKILL.md: warning: this file has no front matter. Begin it with ---, name: a, description: ... and ---."
+        ],
+    ),
+    "nothing": (
+        {"skills/a/SKILL.md": ""},
         ["skills/a/SKILL.md: this file has no front matter. Begin it with ---, name: a, description: ... and ---."],
     ),
     "no text": (
@@ -77,16 +83,7 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
             "skills/a/SKILL.md:7: the tool 'tama_http_post' of tama does not exist in Mulligan.",
         ],
     ),
-    "tools as text": (
-        {"skills/a/SKILL.md": skill("a", "tools: read_file, run_command")},
-        [
-            'skills/a/SKILL.md:4: tools must be a list of strings, not \'read_file, run_command\'. Write it as ["read_file", "run_command"].'
-        ],
-    ),
-    "tools as numbers": (
-        {"skills/a/SKILL.md": skill("a", "tools: [3]")},
-        ["skills/a/SKILL.md:4: each of tools must be a string, not 3. Write it in quotes."],
-    ),
+    "tools as text": ({"skills/a/SKILL.md": skill("a", "tools: read_file, run_command")}, []),
     "keys of others": (
         {"skills/a/SKILL.md": skill("a", "tama:\n  depends: {apt: [jq]}\nallowed-tools: Bash")},
         [
@@ -99,23 +96,19 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "no description": (
         {"skills/a/SKILL.md": "---\nname: a\n---\ntext"},
-        [
-            "skills/a/SKILL.md: description is missing. Add a line such as `description: How code is written in this project. Read it before you write any.`."
-        ],
+        ["skills/a/SKILL.md: warning: there is no description: the first paragraph of the text stands for it."],
     ),
     "key of a step": (
-        {"skills/a/SKILL.md": skill("a", "pattern: react")},
-        [
-            "skills/a/SKILL.md:4: warning: unknown key 'pattern'. Available: name, description, tools, uses, license, version, compatibility, metadata, allowed-tools, tama."
-        ],
+        {"skills/a/SKILL.md": skill("a", "pattern: react\ncolor: red")},
+        ["skills/a/SKILL.md:4: warning: these keys have no effect here: pattern, color."],
     ),
     "tab": (
         {"skills/a/SKILL.md": "---\nname: a\ndescription: x\nmetadata:\n\tauthor: y\n---\nt"},
         ["skills/a/SKILL.md:5: warning: a tab stands where YAML takes only spaces. Indent with spaces."],
     ),
     "not UTF-8": (
-        {"skills/a/SKILL.md": b"---\nname: a\n\xff---\n"},
-        ["skills/a/SKILL.md:3: this file is not UTF-8 text (byte 0xff at position 12). Save it as UTF-8."],
+        {"skills/a/SKILL.md": b"---\nname: a\ndescription: caf\xff\n---\ntext"},
+        ["skills/a/SKILL.md:3: warning: this file is not UTF-8 text (byte 0xff at position 28). Save it as UTF-8."],
     ),
 }
 

@@ -49,6 +49,27 @@ MARKDOWN: dict[str, tuple[str, tuple[str, ...], str]] = {
         ("read_file", "run_command", "list_files"),
         "",
     ),
+    "a star alone": ("name: t\ndescription: d\ntools: *", ALL, "quotes"),
+    "a table": ("name: t\ndescription: d\ntools:\n  write: false\n  read: true\n  bash: ask", ("read_file",), ""),
+    "tools without a value": ("name: t\ndescription: d\ntools:", READING, ""),
+    "denied": ("name: t\ndescription: d\ntools: Read, Write, Bash\ndisallowedTools: Bash, Write", ("read_file",), ""),
+    "all but": (
+        "name: t\ndescription: d\ntools: '*'\ndisallowedTools: [Bash(rm:*)]",
+        ("read_file", "list_files", "write_file"),
+        "",
+    ),
+    "a list in a text": ("name: t\ndescription: d\ntools: \"['Read', 'Edit']\"", ("read_file", "write_file"), ""),
+    "a list that is not closed": (
+        "name: t\ndescription: d\ntools: [Read, Edit",
+        ("read_file", "write_file"),
+        "bracket",
+    ),
+    "lines of examples": (
+        "name: t\ndescription: Use it: late.\n\n<example>\nuser: Is it done?\n</example>\ntools: Read",
+        ("read_file",),
+        "user",
+    ),
+    "limits in quotes": ("name: t\ndescription: d\nmaxTurns: '7'\ntemperature: '0.5'", READING, ""),
     "Gemini's limits": ("name: t\ndescription: d\nmax_turns: 7\ntimeout_mins: 5", READING, "timeout_mins"),
 }
 
@@ -70,6 +91,12 @@ TOML: dict[str, tuple[str, tuple[str, ...], str]] = {
         "model_reasoning_effort, mcp_servers",
     ),
 }
+
+TOML["Codex on Windows"] = (
+    "\ufeffname = \"t\"\r\ndeveloper_instructions = '''\r\nLook.\r\n'''\r\n[[skills.config]]\r\npath = \"x\"\r\n",
+    READING,
+    "skills",
+)
 
 REFUSED: dict[str, tuple[str, str]] = {
     "remote": ("---\nname: t\ndescription: d\nkind: remote\nagent_card_url: x\n---\nText", "only local agents"),
@@ -96,7 +123,7 @@ def test_a_markdown_file_is_an_agent(tmp_path: Path, front: str, tools: tuple[st
 @pytest.mark.parametrize(("text", "tools", "warned"), TOML.values(), ids=TOML)
 def test_a_toml_file_is_an_agent(tmp_path: Path, text: str, tools: tuple[str, ...], warned: str) -> None:
     path = tmp_path / "t.toml"
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(text.encode())
     agent, problems = read_agent(path, [], strict=False)
     assert agent is not None, problems
     assert agent.act.tools == tools
@@ -115,7 +142,8 @@ def test_a_file_that_is_no_agent_of_ours_says_why(tmp_path: Path, text: str, why
 
 
 def test_the_files_of_three_programs_are_found(tmp_path: Path) -> None:
-    for name in (".claude/agents/a.md", ".gemini/agents/b.md", ".codex/agents/c.toml", ".claude/agents/README.md"):
+    names = (".claude/agents/a.md", ".claude/agents/team/d.md", ".gemini/agents/b.md", ".codex/agents/c.toml")
+    for name in (*names, ".claude/agents/README.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x", encoding="utf-8")
-    assert list(subagents(tmp_path)) == ["a", "b", "c"]
+    assert list(subagents(tmp_path)) == ["a", "d", "b", "c"]

@@ -10,7 +10,7 @@ from seed_agents import lay
 import mulligan
 from mulligan import ScriptedModel
 from mulligan.agentfile.reading import read_agent
-from mulligan.app.agents import skill_folders
+from mulligan.app.agents import read, skill_folders
 from mulligan.app.config import Config
 from mulligan.app.trusting import trust
 from mulligan.core.errors import InvalidInput
@@ -42,6 +42,14 @@ FRONT: dict[str, tuple[str, str]] = {
     "a tab": ("name: pdf\ndescription: d\nmetadata:\n\tauthor: x", "tab"),
     "an anchor": ("name: pdf\ndescription: d\nauthor: *someone*", "quote"),
     "words of other scripts": ("name: pdf\ndescription: 読む PDF ファイル — быстро", ""),
+    "a description of several types": ("name: 42\ndescription: [Reads files, 2]", "42"),
+    "no description": ("name: pdf", "no description"),
+    "a description without a value": ("name: pdf\ndescription:", "no description"),
+    "nested metadata in braces": ('name: pdf\ndescription: d\nmetadata: {"a": {"b": ["c", {"d": 1}]}}', ""),
+    "a star": ("name: pdf\ndescription: d\nallowed-tools: *", "quotes"),
+    "a pattern of files": ("name: pdf\ndescription: d\nglobs: **/*.pdf", "quotes"),
+    "a list that is not closed": ("name: pdf\ndescription: d\nallowed-tools: [Read, Bash", "bracket"),
+    "what it uses, in words": ("name: pdf\ndescription: d\nuses: poppler, qpdf", "poppler, qpdf"),
     "a long description": (f"name: pdf\ndescription: {'Reads files of this kind. ' * 50}", ""),
 }
 
@@ -96,6 +104,42 @@ def test_a_skill_of_the_standard_is_read(tmp_path: Path, front: str, warned: str
     assert bool(problems) == bool(warned), said
 
 
+WHOLE: dict[str, tuple[bytes, str]] = {
+    # the file; a word of the warnings, "" for none
+    "a mark of byte order and lines of Windows": (
+        b"\xef\xbb\xbf---\r\nname: pdf\r\ndescription: d\r\n---\r\nText.\r\n",
+        "",
+    ),
+    "below a comment": (b"\n<!-- made by x -->\n\n---\nname: pdf\ndescription: d\n---\nText.\n", ""),
+    "ended by dots": (b"---\nname: pdf\ndescription: d\n...\nText.\n", ""),
+    "no front matter": (b"# PDF\n\nText.\n", "no front matter"),
+    "Latin-1": (b"---\nname: pdf\ndescription: caf\xe9\n---\nText.\n", "UTF-8"),
+}
+
+
+@pytest.mark.parametrize("name", ["PDF_Tools", "two words", "пдф"])
+def test_a_skill_is_named_by_its_folder_whatever_that_is_called(tmp_path: Path, name: str) -> None:
+    lay(tmp_path / "agent", {"AGENT.md": AGENT.format(more=f"uses: ['{name}']")})
+    with_skill(tmp_path / "agent" / "skills" / name)
+    agent, problems = read_agent(tmp_path / "agent", [], strict=True)
+    assert agent is not None, problems
+    assert list(agent.skills) == [name]
+
+
+@pytest.mark.parametrize("name", ["SKILL.md", "skill.md"])
+@pytest.mark.parametrize(("content", "warned"), WHOLE.values(), ids=WHOLE)
+def test_a_skill_is_read_as_others_write_the_file(tmp_path: Path, content: bytes, warned: str, name: str) -> None:
+    lay(tmp_path / "agent", {"AGENT.md": AGENT.format(more="uses: [pdf]"), f"skills/pdf/{name}": ""})
+    (tmp_path / "agent" / "skills" / "pdf" / name).write_bytes(content)
+    agent, problems = read_agent(tmp_path / "agent", [], strict=True)
+    assert agent is not None, problems
+    assert agent.skills["pdf"].body.endswith("Text.")
+    assert agent.skills["pdf"].description in ("d", "Text.", "caf\ufffd")
+    said = [problem.message for problem in problems if name not in problem.message]
+    assert warned in " ".join(said)
+    assert bool(said) == bool(warned), said
+
+
 @pytest.mark.parametrize("place", ["skills", ".agents/skills", ".claude/skills", "../home/.agents/skills"])
 async def test_a_skill_is_found_where_people_keep_them(project: Path, place: str) -> None:
     with_skill(project / place / "pdf")
@@ -132,7 +176,7 @@ async def test_a_file_of_a_skill_is_read_and_no_other(project: Path, path: str, 
 
 async def test_all_skills_of_a_project_wait_for_trust(project: Path) -> None:
     with_skill(project / ".claude" / "skills" / "pdf")
-    lay(project / ".claude" / "skills" / "broken", {"SKILL.md": "no front matter"})
+    lay(project / ".claude" / "skills" / "broken", {"SKILL.md": ""})
     lay(project / "agents" / "worker", {"AGENT.md": AGENT.format(more="skills: found")})
     model = ScriptedModel([DONE])
     with pytest.raises(InvalidInput, match="skill pdf"):
@@ -141,6 +185,19 @@ async def test_all_skills_of_a_project_wait_for_trust(project: Path) -> None:
     trust(project)
     await mulligan.run("worker", "Read.", model=model)
     assert "- pdf: Reads PDF files." in model.questions[0].messages[0].text
+
+
+async def test_the_tools_of_another_program_are_left_out_of_a_skill(project: Path) -> None:
+    with_skill(project / "skills" / "pdf", "name: pdf\ndescription: d\ntools: Read, Bash(git:*), codebase")
+    lay(project / "agents" / "worker", {"AGENT.md": AGENT.format(more="uses: [pdf]")})
+    model = ScriptedModel([call("read_skill", name="pdf"), DONE])
+    episode = await mulligan.run("worker", "Read.", model=model)
+    [first, _] = episode.trials[0].attempt.steps
+    assert "See references/forms.md." in first.observation
+    assert "Tools that you can call" not in first.observation
+    _, problems = read(project / "agents" / "worker", Config(project), strict=False)
+    assert [problem.level for problem in problems] == ["warning"]
+    assert "left out: Read, Bash(git:*), codebase." in problems[0].message
 
 
 async def test_a_script_runs_in_the_sandbox_once_the_project_is_trusted(project: Path) -> None:

@@ -13,18 +13,20 @@ from forked import run_forked
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 from wire_client import KEY, running
 
 import mulligan
 from mulligan.app.memory import Bank
 from mulligan.app.service import Service
-from mulligan.app.telemetry import traced, traced_as_configured
+from mulligan.app.telemetry import CAPTURE, SCHEMA, traced, traced_as_configured
 from mulligan.app.toolbox import ConfiguredTools
+from mulligan.bank.learn.traces import runs as traces
 from mulligan.core.errors import InvalidInput
 from mulligan.core.operations import operation, watched_by
 from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Episode, Task
+from mulligan.functions.tracing import span_of
 from mulligan.mcp_server.server import run_tool
 from mulligan.mcp_server.tool import Call
 from mulligan.mcp_server.tools.retrieve_memory import TOOL as RETRIEVE
@@ -96,14 +98,75 @@ async def test_an_episode_with_its_trials_recall_and_lesson(spans: Spans, tmp_pa
     assert (facts(whole)["mulligan.stop"], facts(whole)["mulligan.trials"]) == ("solved", 2)
     first, second = spans.one("trial 1"), spans.one("trial 2")
     assert [facts(one)["mulligan.passed"] for one in (first, second)] == [False, True]
-    recall, learn, keep = spans.one("recall"), spans.one("learn"), spans.one("keep")
+    recall, learn, keep = spans.one("search_memory"), spans.one("learn"), spans.one("upsert_memory")
     assert {spans.parent(span) for span in (first, second, recall, learn)} == {whole.name}
     assert spans.parent(keep) == "learn"
-    assert (facts(recall)["gen_ai.operation.name"], facts(recall)["mulligan.lessons"]) == ("retrieval", 0)
+    assert {facts(one)["gen_ai.memory.store.id"] for one in (recall, keep)} == {"anna"}
+    assert [facts(one)["gen_ai.memory.record.count"] for one in (recall, keep)] == [0, 1]
     asked = [span for span in spans.all if span.name.startswith("chat scripted:")]
     assert {spans.parent(span) for span in asked} == {"trial 1", "trial 2", "learn"}
     assert all(facts(span)["gen_ai.provider.name"] == "scripted" for span in asked)
     assert all(facts(span)["gen_ai.usage.input_tokens"] > 0 for span in asked)
+
+
+async def test_each_change_of_a_bank_has_the_name_of_the_conventions(spans: Spans) -> None:
+    with traced(spans.provider):
+        async with Bank.open("anna") as bank:
+            kept = await bank.add("Multiply", "Multiply twice.")
+            assert (await bank.add("Multiply", "Multiply twice.")).id == kept.id
+            own = await bank.add("Multiply", "Multiply twice.", fold=False)
+            await bank.edit(kept.id, title="Times")
+            await bank.retire(own.id, "no use")
+            await bank.purge([own.id])
+            await bank.purge(None)
+    assert [(span.name, facts(span).get("gen_ai.memory.record.id")) for span in spans.all] == [
+        ("upsert_memory", kept.id),
+        ("upsert_memory", kept.id),
+        ("create_memory", own.id),
+        ("update_memory", kept.id),
+        ("update_memory", own.id),
+        ("delete_memory", own.id),
+        ("delete_memory_store", None),
+    ]
+    assert all(facts(span)["gen_ai.operation.name"] == span.name for span in spans.all)
+    assert {facts(span)["gen_ai.memory.store.id"] for span in spans.all} == {"anna"}
+    assert [facts(span)["mulligan.change"] for span in spans.named("update_memory")] == ["edited", "retired"]
+    assert facts(spans.one("delete_memory_store"))["gen_ai.memory.record.count"] == 1
+    assert {span.instrumentation_scope and span.instrumentation_scope.schema_url for span in spans.all} == {SCHEMA}
+    assert "twice" not in spans.text()
+
+
+async def test_a_verdict_is_an_event_of_its_trial_and_the_last_one_counts(spans: Spans, tmp_path: Path) -> None:
+    with traced(spans.provider):
+        await solved(tmp_path)
+    events = [event for span in spans.all for event in span.events]
+    assert [dict(event.attributes or {}) for event in events] == [
+        {
+            "gen_ai.evaluation.name": "contains",
+            "gen_ai.evaluation.score.label": label,
+            "gen_ai.evaluation.score.value": n,
+        }
+        for label, n in (("fail", 0.0), ("pass", 1.0))
+    ]
+    assert {event.name for event in events} == {"gen_ai.evaluation.result"}
+    with traces.Spans() as found:
+        for span in spans.all:
+            found.add(span_of(span))
+        (run,) = found.runs()
+    assert run.verdict.success is True
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [("", False), ("no_content", False), ("event_only", False), ("true", True)]
+)
+async def test_the_variable_of_the_conventions_asks_for_content(
+    value: str, shown: bool, spans: Spans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CAPTURE, value)
+    with traced(spans.provider):
+        async with Bank.open("anna") as bank:
+            await bank.recall("six times seven")
+    assert ("six times seven" in spans.text()) is shown
 
 
 async def test_content_is_left_out_unless_it_is_asked_for_and_masked_then(spans: Spans, tmp_path: Path) -> None:
@@ -114,7 +177,13 @@ async def test_content_is_left_out_unless_it_is_asked_for_and_masked_then(spans:
     with traced(shown.provider, content=True):
         await mulligan.solve(TASK, evaluator="contains:42", model=answers(tmp_path, "42"), bank="anna", trials=1)
     shown.provider.shutdown()
-    assert "six times seven" in facts(shown.one("recall"))["gen_ai.retrieval.query.text"]
+    recall = facts(shown.one("search_memory"))
+    assert "six times seven" in recall["gen_ai.memory.query.text"]
+    (record,) = json.loads(recall["gen_ai.memory.records"])
+    assert record["content"] == "Multiply twice."
+    assert {"id", "score", "metadata"} < record.keys()
+    (event,) = shown.one("trial 1").events
+    assert "Found" in str((event.attributes or {})["gen_ai.evaluation.explanation"])
     assert "six times seven" in facts(next(s for s in shown.all if s.name.startswith("chat ")))["mulligan.question"]
     assert SECRET not in spans.text() + shown.text()
 
@@ -167,7 +236,7 @@ async def test_an_error_says_its_kind_and_not_its_message(spans: Spans, tmp_path
     assert episode.stop
     assert episode.stop.reason == "error"
     assert facts(next(s for s in spans.all if s.name.startswith("invoke_agent")))["mulligan.stop"] == "error"
-    recall = spans.one("recall")
+    recall = spans.one("search_memory")
     assert (recall.status.status_code, facts(recall)["error.type"]) == (StatusCode.ERROR, "InvalidInput")
     assert "six times seven" not in spans.text()
 
@@ -188,6 +257,13 @@ def test_a_mode_that_is_none_is_refused(value: str, monkeypatch: pytest.MonkeyPa
         pass
 
 
+def test_without_an_exporter_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MULLIGAN_OTEL", "on")
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+    with traced_as_configured(), operation("recall"):
+        assert not get_current_span().is_recording()
+
+
 def mulligan_with(*arguments: str, **env: str) -> Any:
     return run_forked([sys.executable, "-m", "mulligan", *arguments], env={**os.environ, **env})
 
@@ -195,7 +271,7 @@ def mulligan_with(*arguments: str, **env: str) -> Any:
 def test_the_command_sends_spans_where_the_variables_say() -> None:
     ended = mulligan_with("memory", "search", "six times seven", MULLIGAN_OTEL="on", OTEL_TRACES_EXPORTER="console")
     assert ended.returncode == 0, ended.stderr
-    start = ended.stdout.index('{\n    "name": "recall"')
+    start = ended.stdout.index('{\n    "name": "search_memory"')
     span, _ = json.JSONDecoder().raw_decode(ended.stdout[start:])
     assert span["resource"]["attributes"]["service.name"] == "mulligan"
     assert "six times seven" not in json.dumps(span)
@@ -235,7 +311,7 @@ async def test_a_call_of_the_server_holds_its_recall_and_work_in_the_background_
     assert (answered.kind, facts(answered)["mulligan.result"]) == (SpanKind.SERVER, "answered")
     assert facts(answered)["mcp.method.name"] == "tools/call"
     assert (facts(refused)["mulligan.result"], facts(refused)["error.type"]) == ("refused", "InvalidInput")
-    recall = spans.named("recall")[0]
+    recall = spans.named("search_memory")[0]
     assert recall.parent
     assert answered.context
     assert recall.parent.span_id == answered.context.span_id

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from mulligan.agentfile.schema import KEBAB
+from mulligan.agentfile.schema import FOLDER, KEBAB
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -92,6 +92,8 @@ def kind(schema: Schema, root: Schema, *, many: bool = False, page: bool = False
             if many:
                 return "names (lowercase letters, digits and hyphens)"
             return f"lowercase letters, digits and hyphens, at most {schema['maxLength']} of them"
+        case "string" if schema.get("pattern") == FOLDER:
+            return "names of folders" if many else "the name of a folder"
         case "string":
             return "strings" if many else "a string"
         case "integer" | "number" as number:

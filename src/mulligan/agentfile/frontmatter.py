@@ -33,6 +33,8 @@ _CLOSED = "put a line with --- after the keys, before the text"
 _SECOND = "the front matter holds a second YAML document. Take out the line that begins it."
 _OPENINGS = tuple(f"while scanning {what}" for what in ("an alias", "an anchor", "a tag", "a block scalar"))
 _KEY = re.compile(r"([A-Za-z][\w-]*):(?:\s+(.*)|)")
+_ABOVE = re.compile(r"(?s)(?:\s|<!--(?:(?!-->).)*-->)*+(?=---[ \t]*\n)")
+"""What may stand above front matter: empty lines and comments."""
 _UNREADABLE = re.compile("[\\0\ud800-\udfff]")
 
 
@@ -55,7 +57,8 @@ class Document:
 def read_document(path: Path, *, lenient: bool = False) -> tuple[Document | None, list[Problem]]:
     """The document, or None if the file cannot be read; and the problems found, also those of single values.
 
-    lenient: as other programs accept front matter. What is not plain YAML is read line by line, with a warning.
+    lenient: as other programs accept front matter: below empty lines and comments, ended by `...`, not all of it UTF-8.
+    What is not plain YAML is read line by line. There is a warning where something may be lost.
     """
     try:
         content = _content(path)
@@ -66,7 +69,11 @@ def read_document(path: Path, *, lenient: bool = False) -> tuple[Document | None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return None, [_undecoded(path, content, error)]
+        problem = _undecoded(path, content, error)
+        if not lenient or b"\0" in content:
+            return None, [problem]
+        document, problems = parse_document(path, content.decode("utf-8-sig", "replace"), lenient=True)
+        return document, [replace(problem, level="warning"), *problems]
     return parse_document(path, text, lenient=lenient)
 
 
@@ -78,16 +85,19 @@ def parse_document(path: Path, text: str, *, lenient: bool = False) -> tuple[Doc
         line = text.count("\n", 0, text.index("\0")) + 1
         return None, [Problem(path, line, "there is a NUL byte here, so this is not text. Save it as UTF-8 text.")]
     lines = text.split("\n")
-    if not _fence(lines[0]):
+    above = _ABOVE.match(text) if lenient else None
+    begin = above[0].count("\n") if above else 0
+    if not _fence(lines[begin]):
         opening = next((number for number, line in enumerate(lines, 1) if line.strip()), 1)
         if _fence(lines[opening - 1]):
             why = "front matter begins on the first line: take out the empty lines above it."
             return None, [Problem(path, opening, why)]
         return _with_body(Document(source), lines, 0), []
-    end = next((number for number, line in enumerate(lines) if number and _fence(line)), None)
+    ends = ("---", "...") if lenient else ("---",)
+    end = next((number for number, line in enumerate(lines) if number > begin and line.rstrip(" \t") in ends), None)
     if end is None:
-        return None, [Problem(path, 1, f"the front matter that opens here is not closed: {_CLOSED}.")]
-    front = "".join(f"{line}\n" for line in lines[1:end])
+        return None, [Problem(path, begin + 1, f"the front matter that opens here is not closed: {_CLOSED}.")]
+    front = "\n" * begin + "".join(f"{line}\n" for line in lines[begin + 1 : end])
     if len(front) > FRONT:
         return None, [Problem(path, 1, f"the front matter is longer than {FRONT:,} characters. Move text to the body.")]
     reader = _FrontMatter(path, front)

@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from mulligan.core.records import MOST_KIND
 
 KEBAB = r"^[a-z0-9][a-z0-9-]*$"
+FOLDER = r"^[^/\\.][^/\\]*$"
 
 FOREIGN_PATTERNS = (
     *("scatter", "parallel", "fsm", "critic", "constitutional", "chain-of-verification", "plan-execute"),
@@ -51,6 +52,7 @@ Maybe: TypeAlias = Annotated[T | None, BeforeValidator(_refuse_none)]
 
 Text: TypeAlias = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Name: TypeAlias = Annotated[str, Field(pattern=KEBAB, max_length=64)]
+SkillName: TypeAlias = Annotated[str, Field(pattern=FOLDER, max_length=255)]
 Count: TypeAlias = Annotated[int, Field(ge=1)]
 
 
@@ -115,7 +117,7 @@ class CallTable(Table):
     """How a step calls its model."""
 
     model: Maybe[ModelKey] = None
-    uses: Maybe[list[Name]] = None
+    uses: Maybe[list[SkillName]] = None
     max_iter: Maybe[Count] = None
 
 
@@ -198,7 +200,7 @@ class AgentFile(Table):
     pattern: Literal["reflexion", "react", "oneshot"]
     max_iter: Maybe[Count] = None
     model: Maybe[ModelKey] = None
-    uses: Maybe[list[Name]] = None
+    uses: Maybe[list[SkillName]] = None
     skills: Maybe[Literal["found"]] = None
     call: Maybe[CallTable] = None
     strategy: Maybe[Text] = None
@@ -218,7 +220,7 @@ class StepKeys(Table):
 
     pattern: Maybe[Literal["react", "oneshot"]] = None
     model: Maybe[ModelKey] = None
-    uses: Maybe[list[Name]] = None
+    uses: Maybe[list[SkillName]] = None
     max_iter: Maybe[Count] = None
     call: Maybe[CallTable] = None
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import graphlib
 import os
+import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from mulligan.agentfile.agent import Source
 from mulligan.agentfile.checking import checked, meant
-from mulligan.agentfile.frontmatter import read_document
+from mulligan.agentfile.frontmatter import Document, read_document
 from mulligan.agentfile.problems import Problem
-from mulligan.agentfile.schema import MISSING_TOOLS, TOOL_ALIASES, SkillFile
+from mulligan.agentfile.schema import KEBAB, MISSING_TOOLS, TOOL_ALIASES, SkillFile
+from mulligan.agentfile.subagents import split_names
+from mulligan.core.records import Json
 from mulligan.models.steps import Skill
+
+_KEYS = [field.alias or name for name, field in SkillFile.model_fields.items()]
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,12 @@ class SkillUse:
 
 def uses(source: Source, key: str, names: Iterable[str] | None) -> list[SkillUse]:
     return [SkillUse(name, source, f"{key}.{number}") for number, name in enumerate(names or ())]
+
+
+def skill_file(folder: Path) -> Path | None:
+    """The file of the skill in this folder; None if there is none."""
+    names = sorted(name for name in _entries(folder) if name.lower() == "skill.md")
+    return folder / names[0] if names else None
 
 
 def misnamed(folder: Path, name: str) -> str:
@@ -59,12 +71,12 @@ class Skills:
         graph: dict[str, list[SkillUse]] = {}
         while waiting:
             one = waiting.popleft()
-            folder = next((f / one.name for f in self.folders if os.path.lexists(f / one.name / "SKILL.md")), None)
-            if folder is None:
+            path = next((path for folder in self.folders if (path := skill_file(folder / one.name))), None)
+            if path is None:
                 self._blame(one.source.problem(one.key, self._missing(one.name)))
             elif one.name not in seen:
                 seen.add(one.name)
-                graph[one.name] = self._read(folder)
+                graph[one.name] = self._read(path)
                 waiting += graph[one.name]
         self._circles(graph)
 
@@ -72,7 +84,7 @@ class Skills:
         """Reads every skill in the folders; one that cannot be used is left out, with a warning. Returns the names."""
         there = sorted({name for folder in self.folders for name in _entries(folder)})
         for name in there:
-            if any((folder / name / "SKILL.md").is_file() for folder in self.folders):
+            if any((path := skill_file(folder / name)) and path.is_file() for folder in self.folders):
                 one = Skills(self.folders)
                 one.reach([SkillUse(name, source, key)])
                 self.problems += [replace(problem, level="warning") for problem in one.problems]
@@ -86,23 +98,28 @@ class Skills:
         self.usable = self.usable and not problems
 
     def _missing(self, name: str) -> str:
-        there = sorted({n for folder in self.folders for n in _entries(folder) if (folder / n / "SKILL.md").is_file()})
-        near = next((hint for folder in self.folders if (hint := misnamed(folder / name, "SKILL.md"))), "")
+        there = sorted({n for folder in self.folders for n in _entries(folder) if skill_file(folder / n)})
         where = f" Put it in skills/{name}/SKILL.md, in the agent's folder or the project's."
-        return f"there is no skill {name!r}.{near or meant(name, there) + where}"
+        return f"there is no skill {name!r}.{meant(name, there)}{where}"
 
-    def _read(self, folder: Path) -> list[SkillUse]:
+    def _read(self, path: Path) -> list[SkillUse]:
         """Reads one skill; returns the skills that it uses."""
-        document, problems = read_document(folder / "SKILL.md", lenient=True)
+        document, problems = read_document(path, lenient=True)
         if document is None:
             self._blame(*problems)
             return []
         self.problems += problems
-        source = document.source
+        source, folder = document.source, path.parent
+        if path.name != "SKILL.md":
+            self.problems.append(source.problem("", f"programs may look for SKILL.md, not {path.name}.", "warning"))
         if not document.present:
             why = f"this file has no front matter. Begin it with ---, name: {folder.name}, description: ... and ---."
-            self._blame(source.problem("", why))
-            return []
+            if not document.body:
+                self._blame(source.problem("", why))
+                return []
+            self.problems.append(source.problem("", why, "warning"))
+        document, problems = _as_meant(document)
+        self.problems += problems
         values, problems = checked(document, SkillFile, strict=False)  # other programs have keys of their own
         self.problems += problems
         if not document.body:
@@ -111,7 +128,7 @@ class Skills:
         if values is None:
             self.usable = False
             return []
-        if values.name != folder.name:
+        if values.name != folder.name and document.present:
             named = "there is no name" if values.name is None else f"the name {values.name!r} is not the folder's"
             self.problems.append(source.problem("name", f"{named}: the skill is called {folder.name}.", "warning"))
         for number, tool in enumerate(values.tools or ()):
@@ -141,3 +158,46 @@ class Skills:
             why = f"these skills use each other in a circle: {' → '.join(circle)}. Take one of them out."
             self._blame(closing.source.problem(closing.key, why))
             open_ways[last].remove(circle[-1])
+
+
+def _as_meant(document: Document) -> tuple[Document, list[Problem]]:
+    """The document with its values in the forms of `SkillFile`, as far as other programs have forms of their own, and a
+    warning for what is left out or made up."""
+    values, problems = dict(document.values), list[Problem]()
+
+    def warn(key: str, why: str) -> None:
+        problems.append(document.source.problem(key, why, "warning"))
+
+    if unused := [key for key in values if key not in _KEYS and not meant(key, _KEYS)]:
+        warn(unused[0], f"these keys have no effect here: {', '.join(unused)}.")
+        values = {key: value for key, value in values.items() if key not in unused}
+    described = values.get("description")
+    if described in (None, "", []) and (text := _first_paragraph(document.body)):
+        values["description"] = text
+        if document.present:
+            warn("description", "there is no description: the first paragraph of the text stands for it.")
+    elif described is not None and not isinstance(described, str):
+        values["description"] = " ".join(_listed(described))
+    if not isinstance(values.get("name", ""), str):
+        values["name"] = str(values["name"])
+    if isinstance(tools := values.get("tools"), str):
+        values["tools"] = cast(Json, split_names(tools))
+    elif tools is not None:
+        values["tools"] = cast(Json, _listed(tools))
+    if (used := values.pop("uses", None)) is not None:
+        names = [] if isinstance(used, str) else [one for one in _listed(used) if re.fullmatch(KEBAB, one)]
+        values["uses"] = cast(Json, names)
+        if others := [one for one in _listed(used) if one not in names]:
+            warn("uses", f"these are no names of skills and are left out: {', '.join(others)}.")
+    return replace(document, values=values), problems
+
+
+def _listed(value: Json) -> list[str]:
+    return [str(one) for one in (cast("list[Json]", value) if isinstance(value, list) else [value])]
+
+
+def _first_paragraph(body: str) -> str:
+    """The first paragraph of a text, else its first heading, on one line."""
+    blocks = [" ".join(line for line in block.split("\n") if line[:1] != "#") for block in re.split(r"\n\s*\n", body)]
+    text = next((block for block in blocks if block.strip()), body.split("\n")[0].lstrip("# "))
+    return " ".join(text.split())[:1024]

@@ -5,9 +5,11 @@ Such an agent is one react step. What it may do is what its file names, in the t
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -15,6 +17,7 @@ from mulligan.agentfile.agent import Agent, ModelChoice, Source, StepSpec
 from mulligan.agentfile.frontmatter import Document, read_document
 from mulligan.agentfile.problems import Problem
 from mulligan.core.records import Json
+from mulligan.sessions.records import as_record
 
 FOLDERS: Mapping[str, str] = {".claude/agents": ".md", ".gemini/agents": ".md", ".codex/agents": ".toml"}
 """Where coding agents keep their agents in a project, and how the files' names end."""
@@ -31,7 +34,20 @@ _TOOLS: Mapping[str, tuple[str, ...]] = {
     "http_get": ("webfetch", "fetch", "httpget"),
 }
 _OWN = {name: tool for tool, names in _TOOLS.items() for name in (tool.replace("_", ""), *names)}
-_USED = frozenset({"name", "description", "tools", "model", "kind", "temperature", "max_turns", "maxTurns", "version"})
+_USED = frozenset(
+    {
+        "name",
+        "description",
+        "tools",
+        "disallowedTools",
+        "model",
+        "kind",
+        "temperature",
+        "max_turns",
+        "maxTurns",
+        "version",
+    }
+)
 _USED_CODEX = frozenset({"name", "description", "developer_instructions", "model", "sandbox_mode"})
 
 
@@ -39,7 +55,7 @@ def subagents(project: Path) -> dict[str, Path]:
     """The files of a project's agents of other programs, by the names of the files; the first of a name wins."""
     found: dict[str, Path] = {}
     for folder, ending in FOLDERS.items():
-        for path in sorted((project / folder).glob(f"*{ending}")):
+        for path in sorted((project / folder).rglob(f"*{ending}")):
             if path.is_file() and path.stem.casefold() != "readme":
                 found.setdefault(path.stem, path)
     return found
@@ -73,13 +89,13 @@ def read_subagent(path: Path) -> tuple[Agent | None, list[Problem]]:
         add(unused[0], f"these keys have no effect here: {', '.join(unused)}.", "warning")
     model = _text(values.get("model"))
     ours = model if ":" in model and "/" not in model.partition(":")[0] else None
-    temperature, turns = values.get("temperature"), values.get("max_turns", values.get("maxTurns"))
+    temperature, turns = _number(values.get("temperature")), _number(values.get("max_turns", values.get("maxTurns")))
     step = StepSpec(
         source,
         "react",
         document.body,
-        ModelChoice(name=ours, temperature=float(temperature) if isinstance(temperature, int | float) else None),
-        max_iter=turns if isinstance(turns, int) and turns > 0 else None,
+        ModelChoice(name=ours, temperature=temperature),
+        max_iter=int(turns) if turns is not None and turns >= 1 else None,
         tools=tools,
     )
     agent = Agent(
@@ -111,27 +127,45 @@ def _codex(path: Path) -> tuple[Document | None, list[Problem]]:
 
 def _tools(values: Mapping[str, Json]) -> tuple[tuple[str, ...], list[str]]:
     """Mulligan's tools for those that a file names, and the names that mean none of them."""
-    if "tools" not in values:
+    named = values.get("tools")
+    if named is None:
         writing = values.get("sandbox_mode") in ("workspace-write", "danger-full-access")
-        return (*READING, *(_WRITING if writing else ())), []
-    named = values["tools"]
-    parts: Sequence[Json] = cast(Sequence[Json], named) if isinstance(named, list) else _split(_text(named))
+        found, unknown = [*READING, *(_WRITING if writing else ())], list[str]()
+    else:
+        found, unknown = _own_tools(named)
+    denied, _ = _own_tools(values.get("disallowedTools"))
+    return tuple(tool for tool in dict.fromkeys(found) if tool not in denied), unknown
+
+
+def _own_tools(named: Json) -> tuple[list[str], list[str]]:
+    """Mulligan's tools for these of another program, and the names that mean none: a text, a list, or a table of what
+    is allowed."""
+    if isinstance(named, dict):
+        named = [name for name, allowed in as_record(named).items() if allowed in (True, "allow")]
+    parts: Sequence[Json] = cast(Sequence[Json], named) if isinstance(named, list) else split_names(_text(named))
     found, unknown = list[str](), list[str]()
     for part in filter(None, (str(part).strip().strip("\"'") for part in parts)):
-        word = re.sub(r"[^a-z]", "", re.sub(r"\(.*", "", part).lower())
         if part == "*":
             found += [*READING, *_WRITING]
-        elif word in _OWN:
-            found.append(_OWN[word])
+        elif tool := _OWN.get(re.sub(r"[^a-z]", "", re.sub(r"\(.*", "", part).lower())):
+            found.append(tool)
         else:
             unknown.append(part)
-    return tuple(dict.fromkeys(found)), unknown
+    return found, unknown
 
 
-def _split(text: str) -> list[str]:
-    """The tools in a text: with commas between them, of which those within brackets are not meant; else spaces."""
+def split_names(text: str) -> list[str]:
+    """The names in a text: with commas between them, of which those within brackets are not meant; else spaces."""
     inner = text.strip().removeprefix("[").removesuffix("]")
     return re.split(r",\s*(?![^()]*\))" if "," in inner else r"\s+(?![^()]*\))", inner)
+
+
+def _number(value: Json) -> float | None:
+    """The value of a number, or of a text that is one."""
+    with suppress(ValueError):
+        if isinstance(value, int | float | str) and math.isfinite(number := float(value)):
+            return number
+    return None
 
 
 def _text(value: Json) -> str:

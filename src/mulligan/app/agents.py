@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.agentfile.agent import Agent, Source, StepSpec
+from mulligan.agentfile.checking import meant
 from mulligan.agentfile.problems import Problem, problem_of, refuse
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
@@ -21,7 +22,7 @@ from mulligan.app.config import Config, load, project_root
 from mulligan.app.foresight import foresight_of
 from mulligan.app.model_roles import StepModel, chosen, implicit, vision_role
 from mulligan.app.plugin_files import is_code, is_own
-from mulligan.app.plugins import check_setting, examine, file_of, tried
+from mulligan.app.plugins import check_setting, examine, file_of, names, tried
 from mulligan.app.recipe import Recipe, settled
 from mulligan.app.scaling import scaled
 from mulligan.app.session import with_limits
@@ -103,6 +104,11 @@ def read(folder: Path, config: Config, *, strict: bool) -> tuple[Agent | None, l
     if agent is not None:
         agent = with_skill_files(agent)
         problems = [*problems, *check(agent, config)]
+        known = {
+            name: replace(skill, tools=tuple(tool for tool in skill.tools if _exists(tool, config)))
+            for name, skill in agent.skills.items()
+        }
+        agent = replace(agent, skills=known)
     return agent, problems
 
 
@@ -234,15 +240,34 @@ def _check_evaluator(agent: Agent, given: Mapping[str, Json], found: _ProblemCol
 
 
 def check_skills(skills: Mapping[str, Skill], sources: Mapping[str, Source], config: Config) -> list[Problem]:
-    """Problems with the tools that skills name: unknown, or not set up."""
+    """Problems with the tools that skills name: not set up, or unknown, which is a warning, as skills are often written
+    for other programs."""
     found = _ProblemCollector(config)
     for name, source in sources.items():
+        unknown = [tool for tool in skills[name].tools if not _exists(tool, config)]
+        if unknown:
+            hint = next(filter(None, (meant(tool, names("tools")) for tool in unknown)), "")
+            why = f"these tools do not exist in Mulligan and are left out: {', '.join(unknown)}.{hint}"
+            found.problems.append(source.problem("tools", why, "warning"))
         for number, tool in enumerate(skills[name].tools):
+            if tool in unknown:
+                continue
             with found.at(source, f"tools.{number}"):
                 check_tools([tool], config.table("tools"), config.table("mcp"))
                 if file_of(tool):
                     _check_methods(tool)
     return found.problems
+
+
+def _exists(tool: str, config: Config) -> bool:
+    """Whether there is a tool of this name, set up or not."""
+    try:
+        check_tools([tool], config.table("tools"), config.table("mcp"))
+    except UnknownName:
+        return False
+    except InvalidInput:
+        pass
+    return True
 
 
 def _check_methods(tool: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from mulligan.agentfile.agent import Agent, Source
 from mulligan.agentfile.problems import Problem
 from mulligan.agentfile.reading import read_agent
-from mulligan.agentfile.skills import Skills, SkillUse
+from mulligan.agentfile.skills import Skills, SkillUse, skill_file
 from mulligan.app.agents import agents_of, check_skills, read, skill_folders, with_own_tools
 from mulligan.app.config import FILE, TAMA, Config, project_file, project_root, read_project
 from mulligan.app.project_file import check_project
@@ -70,10 +70,14 @@ def _meant(at: Path) -> tuple[list[Path], list[Path], bool]:
     """The folders of agents and skills at this path, and whether the project file is to be checked."""
     if at.is_file():
         folder = at.parent
-        return [folder] if at.name in STEPS else [], [folder] if at.name == "SKILL.md" else [], at.name in (FILE, TAMA)
+        return (
+            [folder] if at.name in STEPS else [],
+            [folder] if at.name.lower() == "skill.md" else [],
+            at.name in (FILE, TAMA),
+        )
     if any((at / name).is_file() for name in STEPS):
         return [at], [], False
-    if (at / "SKILL.md").is_file():
+    if skill_file(at):
         return [], [at], False
     if at.name in ("agents", "skills"):
         inside = _folders(at)
@@ -102,7 +106,7 @@ def _taken(agents: Iterable[Agent]) -> list[Problem]:
 def _skill(folder: Path, config: Config | None, here: Config) -> list[Problem]:
     """Problems of one skill, whether an agent uses it or not."""
     skills = Skills([folder.parent, *skill_folders(folder, here)])
-    if not (folder / "SKILL.md").is_file():
+    if not skill_file(folder):
         return [Problem(folder / "SKILL.md", None, "this file does not exist, so the folder is not a skill.")]
     skills.reach([SkillUse(folder.name, Source(folder / "SKILL.md"), "")])
     own = with_own_tools(skills.found, skills.sources)

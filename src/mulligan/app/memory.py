@@ -21,6 +21,7 @@ from mulligan.bank.recall.embedding import Vectors
 from mulligan.bank.upkeep.upkeep import OnEmbedded
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Archive, Memory
+from mulligan.core.operations import operation
 from mulligan.core.protocols import Embedder, Model
 from mulligan.core.records import Json, Lesson, Spec
 from mulligan.hooks.project import Project
@@ -197,8 +198,14 @@ async def import_file(
     archives = tuple(without_lessons(archive, ids) for archive, (ids, _) in zip(archives, erased, strict=True))
     ready = [prepared(archive, quarantine=settings.bank.quarantine) for archive in archives]
     retired: list[str] = []
+    owners = {archive.agent_id for archive in archives}
+    facts: dict[str, Json] = {
+        "bank": owners.pop() if len(owners) == 1 else None,
+        "lessons": sum(len(entries) for _, entries in ready),
+    }
     async with open_store(config.store) as store:
-        kept = await store.memory.lessons.restore(ready)
+        with operation("keep", facts=facts):
+            kept = await store.memory.lessons.restore(ready)
         for archive, where in zip(archives, kept, strict=True):
             if archive.agent_id is not None:
                 known = await store.memory.lessons.get(archive.agent_id, [one.id for one in where if one.folded])

@@ -1,7 +1,7 @@
-"""Spans of OpenTelemetry for what Mulligan does: episodes, trials, recalls, learning, tools, model calls.
+"""Spans of OpenTelemetry for what Mulligan does: episodes, trials, memory, learning, tools, model calls.
 
 OpenTelemetry is imported only where spans were asked for: by `MULLIGAN_OTEL`, or by `traced`. Names of attributes are
-those of the GenAI conventions where these have one, else they begin with `mulligan.`.
+those of the GenAI conventions at `SCHEMA` where these have one, else they begin with `mulligan.`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import json
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from mulligan.app.model_roles import OWN_KINDS
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import require
 from mulligan.core.operations import Operation, watched_by
-from mulligan.core.records import Json
+from mulligan.core.records import Json, Lesson
 from mulligan.models.provider_client import instrumented_by
 from mulligan.text.secrets import mask
 
@@ -25,14 +26,33 @@ if TYPE_CHECKING:
 
 VARIABLE = "MULLIGAN_OTEL"
 MODES = ("off", "on", "content")
+SCHEMA = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
+"""The version of the GenAI conventions that the spans follow. It is in development: see design/147."""
+CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""The variable by which instrumentations for generative AI are asked for content."""
 
-_OPERATIONS = {"episode": "invoke_agent", "recall": "retrieval", "tool": "execute_tool", "model": "chat"}
+_OPERATIONS = {
+    "episode": "invoke_agent",
+    "recall": "search_memory",
+    "keep": "upsert_memory",
+    "create": "create_memory",
+    "change": "update_memory",
+    "purge": "delete_memory",
+    "clear": "delete_memory_store",
+    "tool": "execute_tool",
+    "model": "chat",
+}
 """The kinds of operations that the GenAI conventions have a name for."""
 
+_MEMORY = ("recall", "keep", "create", "change", "purge", "clear")
 _ATTRIBUTES = {
     ("episode", "agent"): "gen_ai.agent.name",
     ("episode", "episode"): "gen_ai.conversation.id",
-    ("recall", "query"): "gen_ai.retrieval.query.text",
+    **{(kind, "bank"): "gen_ai.memory.store.id" for kind in _MEMORY},
+    **{(kind, "lesson"): "gen_ai.memory.record.id" for kind in _MEMORY},
+    **{(kind, "lessons"): "gen_ai.memory.record.count" for kind in _MEMORY},
+    **{(kind, "records"): "gen_ai.memory.records" for kind in _MEMORY},
+    ("recall", "query"): "gen_ai.memory.query.text",
     ("tool", "arguments"): "gen_ai.tool.call.arguments",
     ("tool", "result"): "gen_ai.tool.call.result",
 }
@@ -61,8 +81,11 @@ def traced_as_configured() -> Generator[None]:
     provider: Any = trace.get_tracer_provider()
     if own := isinstance(provider, trace.ProxyTracerProvider):
         provider = _configured()
+    if provider is None:
+        yield
+        return
     try:
-        with traced(provider, content=mode == "content"):
+        with traced(provider, content=mode == "content" or None):
             yield
     finally:
         if own:
@@ -70,13 +93,14 @@ def traced_as_configured() -> Generator[None]:
 
 
 @contextmanager
-def traced(provider: TracerProvider | None = None, *, content: bool = False) -> Generator[None]:
+def traced(provider: TracerProvider | None = None, *, content: bool | None = None) -> Generator[None]:
     """Traces what this process does with Mulligan, until the block ends.
 
     Args:
         provider: gets the spans; None: the global one.
-        content: whether spans hold tasks, queries, arguments, questions and answers, with secrets masked. The spans of
-            pydantic-ai never do: they do not go through our masks.
+        content: whether spans hold tasks, queries, lessons, arguments, questions, answers and verdicts in words, with
+            secrets masked; None: as the variable `CAPTURE` says, by default not. The spans of pydantic-ai never do:
+            they do not go through our masks.
 
     Raises:
         InvalidInput: OpenTelemetry is not installed.
@@ -85,12 +109,15 @@ def traced(provider: TracerProvider | None = None, *, content: bool = False) -> 
     from opentelemetry import trace
 
     provider = provider or trace.get_tracer_provider()
+    if content is None:
+        content = os.environ.get(CAPTURE, "").strip().lower() in ("true", "span_only", "span_and_event")
     with watched_by(_Spans(provider, content).watch), instrumented_by(_instrument(provider)):
         yield
 
 
 def _configured() -> Any:
-    """A provider of spans as the variables say. Raises `InvalidInput` for an exporter that is not installed."""
+    """A provider of spans as the variables say; None without an exporter. Raises `InvalidInput` for one that is not
+    installed."""
     from importlib.metadata import entry_points
 
     from opentelemetry.sdk.resources import Resource
@@ -98,7 +125,7 @@ def _configured() -> Any:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
-    provider = TracerProvider(resource=Resource.create({} if named else {"service.name": "mulligan"}))
+    exporters: list[Any] = []
     protocol = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     for name in (os.environ.get("OTEL_TRACES_EXPORTER") or "otlp").replace(",", " ").split():
         if name == "none":
@@ -113,7 +140,12 @@ def _configured() -> Any:
                 f"{VARIABLE}: the exporter {name!r} of spans is not installed. OTEL_TRACES_EXPORTER names it: otlp if "
                 f"it is not set, console to look at spans, none. For OTLP:  pip install {package}"
             )
-        provider.add_span_processor(BatchSpanProcessor(found[0].load()()))
+        exporters.append(found[0].load()())
+    if not exporters:
+        return None
+    provider = TracerProvider(resource=Resource.create({} if named else {"service.name": "mulligan"}))
+    for exporter in exporters:
+        provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider
 
 
@@ -135,7 +167,7 @@ class _Spans:
     """Makes a span of each operation."""
 
     def __init__(self, provider: TracerProvider, content: bool) -> None:
-        self._tracer, self._content = provider.get_tracer("mulligan"), content
+        self._tracer, self._content = provider.get_tracer("mulligan", version("mulligan"), SCHEMA), content
 
     @contextmanager
     def watch(self, done: Operation) -> Generator[None]:
@@ -148,25 +180,62 @@ class _Spans:
         if done.kind == "upkeep":  # a background task inherits the context of the call that started it
             before = get_current_span().get_span_context()
             context, links = Context(), [Link(before)] if before.is_valid else []
+        called = _operation(done, by_model)  # when a span begins, for samplers
+        about = {"gen_ai.operation.name": called} if called else {}
         with self._tracer.start_as_current_span(
-            _name(done, by_model), context, kind, links=links, record_exception=False, set_status_on_exception=False
+            _name(done, by_model),
+            context,
+            kind,
+            about,
+            links=links,
+            record_exception=False,
+            set_status_on_exception=False,
         ) as span:
             yield
+            if not span.is_recording():
+                return
             span.set_attributes(_attributes(done, by_model))
+            if done.kind == "trial" and (verdict := self._verdict(done)):
+                span.add_event("gen_ai.evaluation.result", verdict)
             if self._content:
                 span.set_attributes(
                     {
                         _ATTRIBUTES.get((done.kind, name), f"mulligan.{name}"): mask(_text(said))
                         for name, said in done.content.items()
+                        if (done.kind, name) != ("trial", "verdict")
                     }
                 )
             if done.error:
                 span.set_attribute("error.type", done.error)
                 span.set_status(Status(StatusCode.ERROR))
 
+    def _verdict(self, done: Operation) -> Mapping[str, str | float]:
+        """The attributes of the event for the trial's verdict; empty where nothing could be said of it."""
+        passed, score = done.facts.get("passed"), done.facts.get("score")
+        if passed is None and score is None:
+            return {}
+        return {
+            "gen_ai.evaluation.name": str(done.facts["evaluator"] or "verdict"),
+            **({} if passed is None else {"gen_ai.evaluation.score.label": "pass" if passed else "fail"}),
+            **({"gen_ai.evaluation.score.value": score} if isinstance(score, int | float) else {}),
+            **({"gen_ai.evaluation.explanation": mask(done.content["verdict"])} if self._content else {}),
+        }
 
-def _text(said: Json) -> str:
-    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
+
+def _text(said: Any) -> str:
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=_record)
+
+
+def _record(said: Any) -> Json:
+    """A lesson as a memory record of the conventions."""
+    if not isinstance(said, Lesson):
+        return str(said)
+    score = {} if said.score is None else {"score": said.score}
+    return {"id": said.id, "content": said.content, "metadata": {"title": said.title, "state": said.state}, **score}
+
+
+def _operation(done: Operation, by_model: bool) -> str:
+    return _OPERATIONS.get(done.kind, "") if by_model or done.kind != "model" else ""
 
 
 def _name(done: Operation, by_model: bool) -> str:
@@ -182,7 +251,7 @@ def _name(done: Operation, by_model: bool) -> str:
         case "model":
             return f"chat {done.name}" if by_model else f"ask {done.facts['role']}"
         case _:
-            return " ".join(filter(None, (done.kind, done.name)))
+            return _OPERATIONS.get(done.kind) or " ".join(filter(None, (done.kind, done.name)))
 
 
 def _attributes(done: Operation, by_model: bool) -> Mapping[str, str | bool | int | float]:
@@ -190,8 +259,6 @@ def _attributes(done: Operation, by_model: bool) -> Mapping[str, str | bool | in
     found: dict[str, Json] = {
         _ATTRIBUTES.get((done.kind, name), f"mulligan.{name}"): done.facts[name] for name in done.facts
     }
-    if done.kind in _OPERATIONS and (by_model or done.kind != "model"):
-        found["gen_ai.operation.name"] = _OPERATIONS[done.kind]
     if done.kind in ("tool", "call"):
         found["gen_ai.tool.name"] = done.name
     if done.kind == "call":
@@ -205,4 +272,4 @@ def _attributes(done: Operation, by_model: bool) -> Mapping[str, str | bool | in
         }
     if by_model:
         found["gen_ai.provider.name"] = done.name.partition(":")[0]
-    return {name: value for name, value in found.items() if isinstance(value, str | bool | int | float)}
+    return {name: value for name, value in found.items() if isinstance(value, str | bool | int | float) and value != ""}

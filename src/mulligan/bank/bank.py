@@ -32,7 +32,7 @@ from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound, StoreError
 from mulligan.core.lesson import LessonDetails
 from mulligan.core.lessons import QUOTA, Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
-from mulligan.core.operations import as_operation, detail_of
+from mulligan.core.operations import as_operation, detail_of, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Episode, HeldBack, Json, Lesson, Origin, Rating, Recall, Task
@@ -98,7 +98,7 @@ class Bank:
 
     # --- recall -------------------------------------------------------------------------------------------------
 
-    @as_operation("recall", "lessons", "filtered", content="query")
+    @as_operation("recall", "lessons", "filtered", content="query", records="lessons")
     async def recall(
         self,
         task: Task | str,
@@ -490,10 +490,11 @@ class Bank:
         before = versions[-2].lesson
         assert before is not None
         (entry,) = await self._writer.entries([before])
-        undone = detail_of("undone")
-        await self._lessons.change(
-            self._ports.writes, entry.lesson, "edited", entry=entry, detail=undone, before=versions[-1].lesson
-        )
+        writes, undone = self._ports.writes, detail_of("undone")
+        with operation("change", facts={"bank": writes, "lesson": lesson.id, "change": "undone"}):
+            await self._lessons.change(
+                writes, entry.lesson, "edited", entry=entry, detail=undone, before=versions[-1].lesson
+            )
         return await self.get(lesson.id)
 
     async def retire(self, id: str, why: str = "") -> Lesson:
@@ -577,7 +578,8 @@ class Bank:
         lesson = await self._own(id)
         if lesson.origin.kind != "merged" and not (lesson.nature == "fact" and lesson.origin.parents):
             raise InvalidInput(f"Lesson {lesson.id} was not merged from others.")
-        parents = await self._lessons.unmerge(self._ports.writes, lesson.id)
+        with operation("change", facts={"bank": self._ports.writes, "lesson": lesson.id, "change": "unmerged"}):
+            parents = await self._lessons.unmerge(self._ports.writes, lesson.id)
         if self._ports.vectors.embedder is not None:
             await self._queue.enqueue("embed", self._ports.writes, {}, key=f"unmerged:{lesson.id}")
             self.wake()
@@ -633,12 +635,17 @@ class Bank:
         """Removes lessons for good, with their history; None: all of this agent. How many."""
         writes = self._ports.writes
         whole = None if ids is None else [await self._lessons.resolve(writes, id) for id in ids]
-        return await self._lessons.purge(writes, whole)
+        with operation("clear" if whole is None else "purge", facts={"bank": writes}) as done:
+            if whole is not None and len(whole) == 1:
+                done.facts["lesson"] = whole[0]
+            done.facts["lessons"] = removed = await self._lessons.purge(writes, whole)
+        return removed
 
     async def redact(self, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]) -> bool:
         """Changes the context of a lesson in all of its history: for what is not to be kept. This cannot be undone."""
-        writes = self._ports.writes
-        return await self._lessons.redact(writes, await self._lessons.resolve(writes, id), change)
+        writes, whole = self._ports.writes, await self._lessons.resolve(self._ports.writes, id)
+        with operation("change", facts={"bank": writes, "lesson": whole, "change": "redacted"}):
+            return await self._lessons.redact(writes, whole, change)
 
     async def verify(self, *, mend: bool = False) -> Sequence[Fault]:
         """Finds what is wrong with the store, and with `mend` repairs what can be repaired."""

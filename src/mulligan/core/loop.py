@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -83,17 +83,12 @@ async def drive(episode: Episode, roles: Roles, limits: Limits, record: Record, 
                 if isinstance(event, Stopped) and event.stop.reason == "interrupted":
                     raise asyncio.CancelledError
                 move = due(episode, limits)
-            if trial:
-                trial.facts |= _verdict(episode, number)
+            if trial and number <= len(episode.trials) and (feedback := episode.trials[number - 1].feedback):
+                trial.facts |= {"passed": feedback.passed, "score": feedback.score, "evaluator": feedback.source}
+                trial.content["verdict"] = feedback.text
     if not episode.stop:
         episode = await record(Stopped(move))
     return episode
-
-
-def _verdict(episode: Episode, number: int) -> Mapping[str, bool | None]:
-    """Whether the trial of this number passed, as far as it came."""
-    feedback = episode.trials[number - 1].feedback if number <= len(episode.trials) else None
-    return {"passed": feedback.passed if feedback else None}
 
 
 async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, meter: Meter) -> Event:

@@ -20,9 +20,25 @@ from mulligan.core.protocols import Model
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Json, Usage
 
-Kind: TypeAlias = Literal["episode", "trial", "recall", "learn", "keep", "upkeep", "tool", "call", "model"]
-"""episode, trial, recall, learn: as in the records. keep: of new lessons in the store. upkeep: queued work of a bank,
-done in the background. tool: one that an agent calls. call: of the server's tools, by a client. model: one question."""
+Kind: TypeAlias = Literal[
+    "episode",
+    "trial",
+    "recall",
+    "learn",
+    "keep",
+    "create",
+    "change",
+    "purge",
+    "clear",
+    "upkeep",
+    "tool",
+    "call",
+    "model",
+]
+"""episode, trial, recall, learn: as in the records. keep: of lessons in the store, where equal ones are folded. create:
+the same, each as a lesson of its own. change: of a lesson. purge: of lessons, for good. clear: of a whole bank. upkeep:
+queued work of a bank, done in the background. tool: one that an agent calls. call: of the server's tools, by a client.
+model: one question."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,7 +53,7 @@ class Operation:
     Attributes:
         name: what is called: a tool, a model; "" for the other kinds.
         facts: figures, names and ids, without content; the code inside the block may add some.
-        content: what a user or a model wrote, by name: a text, or the arguments of a tool.
+        content: what a user or a model wrote, by name: a text, the arguments of a tool, or lessons.
         error: the name of the exception's class; "cancelled" for a cancellation; "" while all is well.
         seconds: how long it took, once it has ended.
         usage: the tokens and the cost of a model call.
@@ -46,7 +62,7 @@ class Operation:
     kind: Kind
     name: str = ""
     facts: dict[str, Json] = field(default_factory=dict[str, Json])
-    content: dict[str, Json] = field(default_factory=dict[str, Json])
+    content: dict[str, Any] = field(default_factory=dict[str, Any])
     error: str = ""
     seconds: float = 0.0
     usage: Usage = Usage()
@@ -129,25 +145,29 @@ async def asked(model: Model, question: Question, sampling: Sampling, role: str)
 
 
 def as_operation(
-    kind: Kind, *facts: str, content: str = ""
+    kind: Kind, *facts: str, content: str = "", records: str = ""
 ) -> Callable[[Callable[P, CoroutineType[Any, Any, T]]], Callable[P, CoroutineType[Any, Any, T]]]:
-    """Makes each call of a method an operation.
+    """Makes each call of a bank's method an operation.
 
     Args:
         facts: attributes of what the method returns; of one with a length, that counts.
         content: the name of its first argument, a task or a text, in the content; "": it is left out.
+        records: the attribute of what it returns with lessons, which are content; "": there is none.
     """
 
     def wrap(method: Callable[P, CoroutineType[Any, Any, T]]) -> Callable[P, CoroutineType[Any, Any, T]]:
         @wraps(method)
         async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            with operation(kind) as done:
+            bank: Any = args[0]
+            with operation(kind, facts={"bank": bank.agent_id}) as done:
                 if content and len(args) > 1:
                     done.content[content] = str(getattr(args[1], "prompt", args[1]))
                 result = await method(*args, **kwargs)
                 for name in facts:
                     value = getattr(result, name)
                     done.facts[name] = len(value) if isinstance(value, Sized) else value
+                if records:
+                    done.content["records"] = getattr(result, records)
                 return result
 
         return call

@@ -120,11 +120,14 @@ class LessonWriter:
         quarantined = [entry.lesson.id for entry in entries if entry.lesson.state == "quarantined"]
         ids: list[Json] = [entry.lesson.id for entry in entries]
         result = {**(result or {}), "lessons": ids, "skipped": [*skipped], "quarantined": [*quarantined]}
-        with operation("keep") as keeping:
-            fold = fold and self._ports.settings.fold
+        fold = fold and self._ports.settings.fold
+        facts, content = {"bank": agent_id, "lessons": len(entries)}, {"records": [entry.lesson for entry in entries]}
+        with operation("keep" if fold else "create", facts=facts, content=content) as keeping:
             kept = await self._lessons.add(agent_id, entries, fold=fold, claim=claim, result=result)
             new = [one.id for one in kept if not one.folded]
             held = len(set(new).intersection(quarantined))
+            if len(kept) == 1:
+                keeping.facts["lesson"] = kept[0].id
             keeping.facts |= {"new": len(new) - held, "quarantined": held, "known": len(kept) - len(new) + len(skipped)}
         if self._ports.vectors.id and any(one.lesson.id in new and one.fingerprint in twins for one in entries):
             # its twin was retired meanwhile, or stored by a version with other fingerprints
@@ -187,19 +190,22 @@ class LessonWriter:
             detail: What its history keeps of the change.
             by_a_person: See `entries`.
         """
-        for _ in range(MEETINGS):
-            (before,) = await self._lessons.get(agent_id, [id])
-            after, entry = changed(before), None
-            if after == before:
-                return before
-            if not _same_entry(before, after):
-                same = embedded(after) == embedded(before) and after.query == before.query
-                (entry,) = await self.entries([after], by_a_person=by_a_person, embed=not same or not before.embedder)
-                after = entry.lesson
-            with suppress(LessonChanged):
-                await self._lessons.change(agent_id, after, change, entry=entry, detail=detail, before=before)
-                return (await self._lessons.get(agent_id, [id]))[0]
-        raise LessonChanged(f"Other processes keep changing lesson {id}. Try again.")
+        with operation("change", facts={"bank": agent_id, "lesson": id, "change": change}) as changing:
+            for _ in range(MEETINGS):
+                (before,) = await self._lessons.get(agent_id, [id])
+                after, entry = changed(before), None
+                if after == before:
+                    return before
+                if not _same_entry(before, after):
+                    same = embedded(after) == embedded(before) and after.query == before.query
+                    embed = not same or not before.embedder
+                    (entry,) = await self.entries([after], by_a_person=by_a_person, embed=embed)
+                    after = entry.lesson
+                with suppress(LessonChanged):
+                    await self._lessons.change(agent_id, after, change, entry=entry, detail=detail, before=before)
+                    changing.content["records"] = [lesson] = await self._lessons.get(agent_id, [id])
+                    return lesson
+            raise LessonChanged(f"Other processes keep changing lesson {id}. Try again.")
 
     async def receive(self, agent_id: str, lesson: Lesson, before: Lesson | None) -> Lesson:
         """See `Bank.receive`."""

@@ -175,7 +175,9 @@ class Upkeep:
         (entry,) = await self._writer.entries([lesson])
         held = [lesson.id] if entry.lesson.state == "quarantined" else []
         result = {"lessons": [lesson.id], "quarantined": held, "usage": dict(usage or {})}
-        await self._lessons.merge(agent_id, entry, origin.parents, claim=claim, result=result, before=lessons)
+        facts, content = {"bank": agent_id, "lesson": lesson.id, "lessons": 1}, {"records": [lesson]}
+        with operation("keep", facts=facts, content=content):
+            await self._lessons.merge(agent_id, entry, origin.parents, claim=claim, result=result, before=lessons)
         return Learned((lesson.id,), quarantined=tuple(held), work=claim.id)
 
 

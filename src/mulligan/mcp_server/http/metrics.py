@@ -87,9 +87,9 @@ class Metrics:
                 self._recalls.labels("failed" if done.error else "lessons" if found else "nothing").inc()
                 self._recalled.inc(found)
                 self._recall_seconds.observe(done.seconds)
-            case "keep":
-                for result, count in done.facts.items():
-                    self._lessons.labels(result).inc(count)
+            case "keep" | "create":
+                for result in ("new", "known", "quarantined"):
+                    self._lessons.labels(result).inc(done.facts.get(result, 0))
             case "episode":
                 self._episodes.labels(done.facts.get("stop") or "error").inc()
             case "trial":

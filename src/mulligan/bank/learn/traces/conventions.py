@@ -50,6 +50,8 @@ _SPOKEN = {
 _CHOICE = "gen_ai.choice"
 _PAIRS = (("gen_ai.content.prompt", "gen_ai.prompt"), ("gen_ai.content.completion", "gen_ai.completion"))
 EVALUATION = "gen_ai.evaluation.result"
+TRIAL = "mulligan.trial"
+"""The number of a try, on our own spans. Of several tries of a run, the last one's verdict counts."""
 _ANNOTATION = re.compile(
     r"(?:trace\.|session\.)?(annotation|evaluation)s\.(\d+)\.\1\.(name|score|label|explanation)|"
     r"()eval\.(.+)\.(score|label|explanation)"

@@ -30,6 +30,7 @@ class Dialect:
         name: attributes of an agent's or a tool's name. "": the span's own name.
         session: the attribute of the conversation.
         call: the attribute of a tool call's id.
+        default: the kind of a span that has an input or output and no kind, and names no model; "": it is not read.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Dialect:
     name: tuple[str, ...] = ("",)
     session: str = ""
     call: str = ""
+    default: str = ""
 
 
 _COMMON = {"agent": "AGENT", "llm": "LLM", "tool": "TOOL", "evaluator": "EVALUATOR", "chain": "CHAIN"}
@@ -64,6 +66,7 @@ _DIALECTS = (
         ("langfuse.observation.input", "langfuse.trace.input"),
         ("langfuse.observation.output", "langfuse.trace.output"),
         session="langfuse.session.id",
+        default="span",
     ),
     Dialect(
         "mlflow.spanType",
@@ -88,6 +91,7 @@ _DIALECTS = (
         "traceloop.association.properties.session_id",
     ),
 )
+_MODELS = ("langfuse.observation.model.name", "gen_ai.request.model", "gen_ai.response.model")
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system"}
 _TEXTS = ("text", "input_text", "output_text")
 _CALLS = ("tool_call", "tool-call", "tool_use", "function_call")
@@ -97,8 +101,12 @@ _WRAPPERS = ("inputs", "input", "outputs", "output", "kwargs", "args", "response
 
 def in_conventions(span: Span) -> Span:
     """The span with the attributes of the conventions beside those of its dialect; itself where it has none."""
+    has = span.attributes
     for dialect in _DIALECTS:
-        if isinstance(kind := _value(span.attributes.get(dialect.kind)), str):
+        kind = _value(has.get(dialect.kind))
+        if kind is None and dialect.default and any(key in has for key in (*dialect.input, *dialect.output)):
+            kind = "generation" if any(key in has for key in _MODELS) else dialect.default
+        if isinstance(kind, str):
             return _translated(span, dialect, kind.lower())
     return _logfire(_pydantic_ai(span))
 
@@ -113,7 +121,7 @@ def _translated(span: Span, dialect: Dialect, kind: str) -> Span:
     more: dict[str, Json] = {"openinference.span.kind": "AGENT" if meaning == "CHAIN" else meaning}
     if meaning == "TOOL":
         more |= {"tool.name": name, "tool_call.id": span.text(dialect.call) if dialect.call else ""}
-        more |= {"gen_ai.tool.call.arguments": _value(given), "gen_ai.tool.call.result": _value(answer)}
+        more |= {"gen_ai.tool.call.arguments": _arguments(given), "gen_ai.tool.call.result": _outcome(answer)}
     elif meaning in ("AGENT", "CHAIN", "LLM"):
         more |= _said(given, answer)
     if meaning == "AGENT":
@@ -123,6 +131,27 @@ def _translated(span: Span, dialect: Dialect, kind: str) -> Span:
     failed = span.text("langfuse.observation.level") == "ERROR" and not span.status
     told = span.said or span.text("langfuse.observation.status_message")
     return _with(replace(span, status="error", said=told) if failed else span, more)
+
+
+def _arguments(given: Json) -> Json:
+    """What a tool was called with; of a Python function, without the table around its arguments."""
+    given = _value(given)
+    table = as_record(given)
+    if set(table) != {"args", "kwargs"}:
+        return given
+    positional = _listed(table["args"])
+    if not positional:
+        return table["kwargs"]
+    return positional[0] if len(positional) == 1 and not table["kwargs"] else given
+
+
+def _outcome(answer: Json) -> Json:
+    """What a tool gave back, without the table or the message around it."""
+    answer = _value(answer)
+    table = as_record(answer)
+    if set(table) == {"output"}:
+        return _outcome(table["output"])
+    return table["content"] if table.get("type") == "tool" and "content" in table else answer
 
 
 def _pydantic_ai(span: Span) -> Span:
@@ -175,34 +204,47 @@ def _ai_answer(span: Span) -> Json:
 
 
 def _said(given: Json, answer: Json) -> dict[str, Json]:
-    return {
-        "gen_ai.input.messages": list(_messages(given, "user")),
-        "gen_ai.output.messages": list(_messages(answer, "assistant")),
-    }
+    asked, said = list(_messages(given, "user")), list(_messages(answer, "assistant"))
+    if asked and said[: len(asked)] == asked:  # a graph's state after a step repeats the one before it
+        said = said[len(asked) :]
+    return {"gen_ai.input.messages": asked, "gen_ai.output.messages": said}
 
 
 def _messages(value: Json, role: str) -> Iterator[Json]:
     """The messages in a value of any of the forms, with `parts`. `role`: of what names none."""
     value = _value(value)
     if isinstance(value, list):
-        several = cast("list[Json]", value)
-        if several and all(map(_is_message, several)):
+        several = [_of_pair(one) for one in cast("list[Json]", value)]
+        if several and all(as_record(one).get("type") in _TEXTS for one in several):  # the parts of one message
+            yield _message({"content": several}, role)
+        elif several and all(map(_is_message, several)):
             yield from (_message(as_record(one), role) for one in several)
         elif len(several) == 1 or (several and all(isinstance(one, list) for one in several)):  # a batch: its first
             yield from _messages(several[0], role)
         elif several:
             yield _message({"content": json.dumps(several, ensure_ascii=False)}, role)
     elif isinstance(value, dict):
-        yield from _in_table(as_record(value), role)
+        table = as_record(value)
+        yield from _messages([value], role) if table.get("type") in _TEXTS else _in_table(table, role)
     elif value is not None and value != "":
         yield _message({"content": value if isinstance(value, str) else json.dumps(value)}, role)
 
 
+def _of_pair(value: Json) -> Json:
+    """The message of a pair of a role and a text, as LangChain takes it; any other value as it is."""
+    match value:
+        case [str() as role, str() as text] if role in (*_ROLES, "system", "user", "assistant"):
+            return {"role": role, "content": text}
+        case _:
+            return value
+
+
 def _in_table(table: Mapping[str, Json], role: str) -> Iterator[Json]:
     first: Json = None
-    if listed := _listed(table.get("messages") or table.get("contents")):
+    if any(table.get(key) for key in ("messages", "contents", "prompt", "input")):
         for key in ("system", "instructions", "system_instruction"):
             yield from _messages(table.get(key), "system")
+    if listed := _listed(table.get("messages") or table.get("contents")):
         yield from _messages(listed, role)
     elif choices := _listed(table.get("choices") or table.get("candidates") or table.get("generations")):
         first = choices[0]
@@ -214,7 +256,6 @@ def _in_table(table: Mapping[str, Json], role: str) -> Iterator[Json]:
     elif _is_message(cast(Json, table)):
         yield _message(table, role)
     elif text := table.get("combined_chunk_content") or table.get("prompt"):
-        yield from _messages(table.get("system"), "system")
         yield from _messages(text, role)
     elif inner := next((table[key] for key in _WRAPPERS if table.get(key)), None):
         yield from _messages(inner, role)

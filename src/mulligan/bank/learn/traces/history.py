@@ -35,6 +35,8 @@ class History:
     def use(self, call: Turn, result: Turn | None) -> None:
         """Adds the call of a tool and what came back, unless they are there."""
         at = next((n for n in reversed(range(len(self.turns))) if self._asks(n, call)), None)
+        if at is None and not call.id:  # its arguments may be written in another form
+            at = next((n for n in range(len(self.turns)) if self._waits(n, call.tool)), None)
         if at is None:
             self.turns.append(call)
             at = len(self.turns) - 1
@@ -55,7 +57,13 @@ class History:
         turn = self.turns[n]
         if turn.role != "assistant" or not turn.tool or not same(turn, call):
             return False
-        return bool(call.id and turn.id) or not any(_answers(later, turn) for later in self.turns[n + 1 :])
+        return bool(call.id and turn.id) or self._waits(n, call.tool)
+
+    def _waits(self, n: int, tool: str) -> bool:
+        """Whether the turn is a call of this tool that nothing has answered."""
+        turn = self.turns[n]
+        asks = turn.role == "assistant" and turn.tool == tool
+        return asks and not any(_answers(later, turn) for later in self.turns[n + 1 :])
 
     def _unheard(self, new: Sequence[Turn]) -> Sequence[Turn]:
         """What follows the last turns here, where the beginning was left out or written anew."""

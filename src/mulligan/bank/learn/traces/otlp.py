@@ -138,18 +138,19 @@ class TraceFile:
             raise InvalidInput(f"{self.name} is empty.")
 
     def _printed(self, opened: IO[bytes]) -> Iterator[Span]:
-        """The spans that Python's ConsoleSpanExporter printed: an object each, whose braces stand alone in their
-        lines. What a program printed between them is no span."""
+        """The spans that Python's ConsoleSpanExporter printed: an object each, on one line, or with its braces alone in
+        their lines. What a program printed around them is no span."""
         lines: list[str] = []
         number = start = 0
         while line := _line(opened, f"{self.name}:{number + 1}"):
             number += 1
             text = _decoded(line, f"{self.name}:{number}").rstrip("\r\n")
-            if text == "{":
+            alone = not start and _CONSOLE.match(text.encode()) is not None
+            if text == "{" or alone:
                 lines, start = [], number
             if start:
                 lines.append(text)
-            if text == "}" and start:
+            if alone or (text == "}" and start):
                 place = f"{self.name}:{start}"
                 yield _printed_span(_table(parsed(self.name, "\n".join(lines), start), place), place)
                 start = 0
@@ -200,18 +201,18 @@ def looks_like_traces(beginning: bytes) -> bool:
         except zlib.error:
             return False
     start = beginning[:_HEAD].lstrip(b"\xef\xbb\xbf \t\r\n")
-    return bool(_BEGINNING.match(start) or _CONSOLE.match(start))
+    return bool(_BEGINNING.match(start) or _CONSOLE.search(start))
 
 
 _HEAD = 4096
-_CONSOLE = re.compile(rb'\s*\{\s*"name": "[^\n]*",\s*"context": \{\s*"trace_id": "0x')
-"""How what Python's ConsoleSpanExporter prints begins."""
+_CONSOLE = re.compile(rb'(?m)^\{\s*"name": "[^\n]*",\s*"context": \{\s*"trace_id": "0x')
+"""How a span that Python's ConsoleSpanExporter prints begins."""
 _BEGINNING = re.compile(rb'(?:\[\s*)?\{\s*"resource(?:Spans|Logs|Metrics)"\s*:')
 
 
 def _is_printed(opened: IO[bytes]) -> bool:
     try:
-        return bool(_CONSOLE.match(cast(Any, opened).peek(_HEAD)[:_HEAD]))
+        return bool(_CONSOLE.search(cast(Any, opened).peek(_HEAD)[:_HEAD]))
     except (EOFError, zlib.error, gzip.BadGzipFile):  # reading says so
         return False
 

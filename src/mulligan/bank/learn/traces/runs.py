@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from mulligan.bank.learn.traces.conventions import (
+    TRIAL,
     Evaluation,
     Kind,
     Rule,
@@ -194,10 +195,13 @@ class Spans:
         self._db.executemany("UPDATE spans SET anchor = ?, top = ?, outer = ? WHERE n = ?", changes)
 
     def _divide(self) -> None:
-        """Notes which spans belong to one part: those of one agent in one trace."""
+        """Notes which spans belong to one part: those of one agent in one trace. Steps that are no agent's are no part
+        if they only enclose agents: if they ask no model, use no tool, and did not fail."""
         found = self._db.execute(
             "SELECT trace, anchor, min(start), max(end), count(*), min(n), max(agent), max(conversation) FROM spans "
-            f"WHERE anchor >= 0 AND kind <> '' GROUP BY trace, anchor HAVING sum(kind IN {_SPEAKING}) > 0"
+            f"WHERE anchor >= 0 AND kind <> '' GROUP BY trace, anchor HAVING sum(kind IN {_SPEAKING}) > 0 "
+            "AND (anchor > 0 OR sum(kind IN ('llm', 'tool') OR failed IS NOT NULL) > 0 "
+            "OR NOT EXISTS (SELECT 1 FROM spans a WHERE a.trace = spans.trace AND a.anchor > 0))"
         )
         for trace, anchor, start, end, count, first, agent, conversation in found:
             own = self._db.execute("SELECT agent, conversation FROM spans WHERE n = ?", (anchor,)).fetchone()
@@ -286,12 +290,16 @@ class Spans:
                     turns = [*[turn for turn in given if turn.role == "user"][:1], *turns]
                 if not any(turn.role == "assistant" for turn in turns):
                     turns = [*turns, *said]
+                elif turns[-1].role == "tool":  # no model was seen to answer
+                    turns = [*turns, *(turn for turn in said[-1:] if turn.role == "assistant" and not turn.tool)]
         return turns
 
     def _verdict(
         self, trace: str, rows: Sequence[tuple[Span, Kind, int]], failure: str | None, *, whole_trace: bool
     ) -> Verdict:
-        found = [one for span, _, _ in rows for one in evaluations_in(span, self._events(trace, span))]
+        tries = [number for span, _, _ in rows if isinstance(number := span.attributes.get(TRIAL), int)]
+        judged = [span for span, _, _ in rows if span.attributes.get(TRIAL) in (None, *tries[-1:])]
+        found = [one for span in judged for one in evaluations_in(span, self._events(trace, span))]
         if whole_trace:
             found += self._of_trace(trace)
         found = list(dict.fromkeys(found))
@@ -316,7 +324,10 @@ class Spans:
         one."""
         if self._judged[0] != trace:
             found: list[Evaluation] = []
-            about = "trace = ? AND (anchor < 0 OR (anchor = 0 AND kind = 'other'))"
+            about = (
+                "trace = ?1 AND (anchor < 0 OR (anchor = 0 AND (kind = 'other' OR NOT EXISTS "
+                "(SELECT 1 FROM parts WHERE trace = ?1 AND anchor = 0))))"
+            )
             for span, _, _ in self._spans(about, (trace,)):
                 found += evaluations_in(span, self._events(trace, span))
             loose = self._db.execute(
