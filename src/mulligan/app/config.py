@@ -32,7 +32,7 @@ TAMA = "tama.toml"
 OPTIONS = tuple(it.name for it in options_in(SolveOptions) if it.project)
 """The options of a run that the file may set as texts."""
 MODELS = tuple(name for name in OPTIONS if name.endswith("model"))
-KEYS = (*OPTIONS, "limits", "calls", "project", "models", "foresight", "memory", "tools", "mcp", "kinds")
+KEYS = (*OPTIONS, "limits", "calls", "project", "models", "foresight", "memory", "tools", "mcp", "kinds", "graphs")
 """What may stand at the top of the file; a test compares it with `app.project_schema`."""
 
 _LARGEST = 4 << 20
