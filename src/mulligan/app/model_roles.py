@@ -26,7 +26,7 @@ from mulligan.core.records import Json
 from mulligan.models.catalog import found_keys, open_model
 from mulligan.models.fallback import Fallback
 from mulligan.models.providers import PROVIDERS, require_sdk
-from mulligan.models.settings import CallSettings, model_names
+from mulligan.models.settings import SEPARATOR, CallSettings, model_names
 from mulligan.models.weights.known import KNOWN
 
 _LOCAL = "local"
@@ -326,9 +326,14 @@ class Models:
         """The names of the models that were given as objects."""
         return tuple(self._given)
 
-    def name(self, given: str | Model | None) -> str | None:
+    def name(self, given: str | Model | Sequence[str] | None) -> str | None:
+        """The name of a model, which is remembered if it is an object; those of several as one text."""
         if given is None or isinstance(given, str):
             return given
+        if isinstance(given, list | tuple):
+            if not given or not all(isinstance(one, str) and one.strip() for one in given):
+                raise InvalidInput(f"Several models are named by texts, not {given!r:.200}.")
+            return SEPARATOR.join(given)
         if not isinstance(given, Model):
             raise InvalidInput(f"A model is a name, or an object with `ask`, not {given!r}.")
         if self._given.setdefault(given.name, given) is not given:

@@ -327,15 +327,6 @@ class Budget(Options):
     identical: int | None = option("N", default=None, into="limits.identical")
     model: str | Model | Sequence[str] | None = option("MODEL", "-m", default=None, project=True)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.model, list | tuple):  # the record of a run has one text
-            from mulligan.models.settings import SEPARATOR  # not above: the help of commands is quick
-
-            if not all(isinstance(one, str) and one.strip() for one in self.model):
-                raise _invalid(f"model must be names of models, not {self.model!r}.")
-            self.__dict__["model"] = SEPARATOR.join(self.model)
-
 
 @options
 class Roles(Options):

@@ -24,7 +24,7 @@ MAX_NAME = 200
 """Characters of an agent_id."""
 
 
-async def no_progress(done: float, total: float | None, message: str) -> None:
+async def no_progress(progress: float, total: float | None, message: str) -> None:
     return None
 
 
