@@ -38,7 +38,7 @@ def open_graph(
     counts only where there is a user. mulligan.toml may name further procedures that only read (`[graphs]`). Nothing is
     connected to before the first question. Raises `InvalidInput`.
     """
-    more: dict[str, Any] = {"procedures": _procedures(load())}
+    more: dict[str, Any] = {"procedures": procedures} if (procedures := _procedures(load())) else {}
     if not isinstance(where, Mapping):
         return _opened(str(where), user, password, database, more)
     unknown = sorted(set(where) - set(KEYS))

@@ -94,6 +94,8 @@ class BackgroundTasks:
 
     async def _known(self, context: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Json]:
         """The task. Raises `MCPError` for one that does not exist or is another agent's, and without the extension."""
+        if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
         if not declares_tasks(context):
             needed = types.ClientCapabilities(extensions={EXTENSION: {}})
             data = types.MissingRequiredClientCapabilityErrorData(required_capabilities=needed)
