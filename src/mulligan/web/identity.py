@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -100,13 +101,13 @@ def _keys_in(file: Path) -> Mapping[str | None, Any]:
     import jwt
 
     keys: dict[str | None, Any] = {}
+    text = read_text(file, "--jwks")
     try:
-        for one in json.loads(read_text(file, "--jwks"))["keys"]:
+        for one in json.loads(text)["keys"]:
             if one.get("kty") in ALGORITHMS and one.get("use", "sig") == "sig":
-                keys[one.get("kid")] = jwt.PyJWK(one)
-    except (ValueError, TypeError, LookupError, AttributeError, jwt.PyJWTError) as error:
-        if isinstance(error, InvalidInput):
-            raise
+                with suppress(jwt.PyJWTError):  # of a curve that PyJWT does not know
+                    keys[one.get("kid")] = jwt.PyJWK(one)
+    except (ValueError, TypeError, LookupError, AttributeError):
         raise InvalidInput(f"--jwks {file} is not a set of public keys (JWKS, RFC 7517).") from None
     if not keys:
         raise InvalidInput(f"--jwks {file} holds no public key that signs: RSA, EC or OKP.")
