@@ -65,6 +65,23 @@ def test_flag_then_front_matter_then_the_pattern_s_role(
     assert pick(wanted, pattern, flag) == expected
 
 
+async def test_several_models_are_roles_or_names_wherever_one_can_be_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = "thinker, scripted:../other.txt"
+    assert pick(ModelChoice(name=both)) == StepModel(both, 1.0)
+    assert pick(flag=both) == StepModel(both, 1.0)
+    opened = Models(load()).open(both)
+    assert opened.name == "scripted:think.txt, scripted:other.txt"
+    monkeypatch.setenv("MULLIGAN_MODEL_CRITIC", "scripted:../other.txt, local")
+    assert role_of(load(), "critic").model == f"scripted:{project / 'other.txt'}, local"
+    for wrong in ("thinker, nobody", "openai:gpt, opnai:gpt"):
+        with pytest.raises(InvalidInput):
+            Models(load()).open(wrong)
+    with pytest.raises(UnknownName, match="opnai"):
+        pick(ModelChoice(name="openai:gpt, opnai:gpt"))
+
+
 def test_the_environment_goes_before_the_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_MODEL_WORKER", "scripted:../other.txt")
     monkeypatch.setenv("MULLIGAN_MODEL_WORKER_TEMPERATURE", "0.5")

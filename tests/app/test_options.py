@@ -75,4 +75,4 @@ def test_an_agent_file_may_say_tries_and_judge(tmp_path: Path) -> None:
 def test_the_signature_of_run_benchmark_shows_each_option() -> None:
     shown = inspect.signature(mulligan.run_benchmark).parameters
     assert {it.name for it in options_in(BenchOptions)} <= set(shown)
-    assert (shown["parallel"].default, shown["model"].annotation) == (1, "str | Model | None")
+    assert (shown["parallel"].default, shown["model"].annotation) == (1, "str | Model | Sequence[str] | None")

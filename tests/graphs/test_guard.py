@@ -202,3 +202,17 @@ def test_a_write_among_them_is_refused_wherever_it_stands(data: st.DataObject, p
 def test_any_text_is_let_through_or_refused_by_a_query_error(text: str) -> None:
     with contextlib.suppress(QueryError):
         assert read_only(text).strip()
+
+
+def test_a_procedure_that_the_project_names_is_believed_and_no_other() -> None:
+    named, other = (
+        "CALL apoc.meta.schema() YIELD value RETURN value",
+        "CALL apoc.cypher.runWrite('x') YIELD value RETURN value",
+    )
+    assert read_only(named, (), ["apoc.meta.schema"]) == named
+    assert read_only("RETURN apoc.meta.schema() AS x", (), ["apoc.meta.schema"])
+    for query in (named, other):
+        with pytest.raises(QueryError, match="not known to only read"):
+            read_only(query)
+    with pytest.raises(QueryError, match=r"apoc\.meta\.schema, catalog_version"):
+        read_only(other, (), ["apoc.meta.schema"])

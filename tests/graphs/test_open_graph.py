@@ -10,6 +10,7 @@ from bolt_server import DATABASE, PASSWORD, USER, BoltServer
 from sample_graphs import GOOD, opened
 
 from mulligan.app.graphs import open_graph
+from mulligan.app.trusting import trust
 from mulligan.core.errors import GraphError, InvalidInput, QueryError
 from mulligan.graphs.bolt import BoltGraph
 from mulligan.graphs.ladybug import LadybugGraph
@@ -44,6 +45,27 @@ def test_a_path_is_a_ladybug_file(kg: Path, as_dict: bool, monkeypatch: pytest.M
         assert graph.name == "./kg"
         monkeypatch.chdir("/")
         assert len(asyncio.run(graph.run(GOOD)).rows) == 5
+
+
+def test_procedures_that_only_read_are_named_in_mulligan_toml(
+    kg: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "CALL my.reader() RETURN 1"
+    monkeypatch.chdir(tmp_path)
+    with opened(str(kg)) as graph, pytest.raises(QueryError, match="not known to only read"):
+        asyncio.run(graph.run(query))
+    (tmp_path / "mulligan.toml").write_text('[graphs]\nprocedures = ["my.Reader"]\n')
+    with opened(str(kg)) as graph, pytest.raises(QueryError, match="not known to only read"):
+        asyncio.run(graph.run(query))  # a stranger's folder says nothing
+    trust(tmp_path)
+    with opened(str(kg)) as graph, pytest.raises(QueryError) as error:
+        asyncio.run(graph.run(query))
+    assert error.value.kind != "refused", "the database was asked"
+    for wrong in ('"my.reader"', '["my reader"]', "[1]"):
+        (tmp_path / "mulligan.toml").write_text(f"[graphs]\nprocedures = {wrong}\n")
+        trust(tmp_path)
+        with pytest.raises(InvalidInput, match="procedures must be names"):
+            open_graph(str(kg))
 
 
 @pytest.mark.parametrize(

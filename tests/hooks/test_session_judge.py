@@ -5,12 +5,15 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import mcp_types as types
 import pytest
 from agent_transcripts import in_format
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from mulligan.app.service import Service
 from mulligan.app.sessions import finish, project_bank
@@ -21,6 +24,7 @@ from mulligan.core.turns import Turn
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.judging import account_of, believed
 from mulligan.hooks.project import project_id
+from mulligan.mcp_server.server import make_server, one_connection
 from mulligan.mcp_server.tool import Call as ToolCall
 from mulligan.mcp_server.tools.review_lessons import TOOL
 from mulligan.sessions.events import Notice
@@ -387,3 +391,40 @@ def test_the_agent_reviews_candidates_where_the_user_named_it_and_admits_none_of
     found = asyncio.run(lessons(project))
     assert [(one.confirmed, one.context["judged"]["by"]) for one in found] == [(False, "agent"), (True, "agent")]
     assert found[0].title == "Tests need `pyyaml`: install it."
+
+
+def test_a_person_admits_over_mcp_what_the_agent_may_not(project: Path) -> None:
+    questions: list[str] = []
+
+    def person(action: str, **content: Any) -> Any:
+        async def decide(context: Any, params: Any) -> types.ElicitResult:
+            questions.append(params.message)
+            return types.ElicitResult(action=cast(Any, action), content=content or None)
+
+        return decide
+
+    async def asked(decide: Any, id: str) -> Any:
+        verdicts = {"verdicts": [{"id": id, "verdict": "yes"}]}
+        server = make_server(Service(), "hooks", lambda _: one_connection(None))
+        async with Client(server, mode="auto", elicitation_callback=decide) as client:
+            first = await client.session.call_tool("review_lessons", verdicts, allow_input_required=True)
+            assert isinstance(first, types.InputRequiredResult)
+            assert "Should coding agents" not in str(first.request_state), "the state is sealed"
+            for state in (f"{first.request_state}x", "v1.AAAA"):
+                with pytest.raises(MCPError, match="requestState"):
+                    await client.session.call_tool("review_lessons", verdicts, request_state=state)
+            return (await client.call_tool("review_lessons", verdicts)).structured_content or {}
+
+    with Journal() as journal:
+        happens(journal, project, story=RULED, end=False)
+        asyncio.run(finish(journal))
+        journal.set("why", "ask")
+        _, said = reviewed()["candidates"]
+        for nobody in (person("decline"), person("cancel"), person("accept", keep="yes")):
+            left = asyncio.run(asked(nobody, said["id"]))
+            assert "not admitted" in left["decided"][0]["result"]
+        kept = asyncio.run(asked(person("accept", keep=True), said["id"]))
+    assert kept["decided"][0]["result"] == "kept"
+    assert said["title"] in questions[-1]
+    (lesson,) = [one for one in asyncio.run(lessons(project)) if one.id == said["id"]]
+    assert (lesson.confirmed, lesson.context["judged"]["by"]) == (True, "person")

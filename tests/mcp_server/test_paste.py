@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from serving import MULLIGAN, over, served
 from mulligan.app.config import load
 from mulligan.cli.main import main
 from mulligan.cli.serve import CLIENTS as OFFERED
-from mulligan.mcp_server.client_config import CLIENTS, ServerCommand, client_config, program
+from mulligan.mcp_server.client_config import CLIENTS, ServerCommand, client_config, program, registry_entry
 from mulligan.mcp_server.prompt_texts import memory_rules, prompt_files
 
 TOKEN = "0123456789abcdef0123"
@@ -79,6 +80,22 @@ def test_each_client_s_own_words() -> None:
         assert client_config(client, here).config == client_config("json", here).config
     assert client_config("vscode", here).config == {"servers": {"mulligan": {"type": "stdio", **line}}}
     assert entry(client_config("cherry-studio", here).config) == {"type": "stdio", "isActive": True, **line}
+
+
+def test_what_the_registry_is_told() -> None:
+    served = ServerCommand("http", options=("--tools", "memory"), token=True, keys=("OPENAI_API_KEY",))
+    said: Any = registry_entry(served).config
+    (package,) = said["packages"]
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", said["name"])
+    assert 0 < len(said["description"]) <= 100
+    assert said["version"] == package["version"] == version("mulligan")
+    words = [one["value"] for one in package["packageArguments"]]
+    assert words == ["serve", "--transport", "http", "--host", "127.0.0.1", "--port", "8000", "--tools", "memory"]
+    assert package["transport"]["url"] == "http://127.0.0.1:8000/mcp"
+    assert {one["name"] for one in package["environmentVariables"]} == {"MULLIGAN_TOKEN", "OPENAI_API_KEY"}
+    stdio: Any = registry_entry(ServerCommand()).config
+    assert stdio["packages"][0]["transport"] == {"type": "stdio"}
+    assert "environmentVariables" not in stdio["packages"][0]
 
 
 BEARERS = {

@@ -20,6 +20,7 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.home import home
 from mulligan.core.records import Json
 from mulligan.hooks.project import Project, allow, project_of
+from mulligan.models.settings import SEPARATOR, model_names
 from mulligan.text.files import read_text
 from mulligan.text.toml_lines import line_of
 
@@ -31,7 +32,7 @@ TAMA = "tama.toml"
 OPTIONS = tuple(it.name for it in options_in(SolveOptions) if it.project)
 """The options of a run that the file may set as texts."""
 MODELS = tuple(name for name in OPTIONS if name.endswith("model"))
-KEYS = (*OPTIONS, "limits", "calls", "project", "models", "foresight", "memory", "tools", "mcp", "kinds")
+KEYS = (*OPTIONS, "limits", "calls", "project", "models", "foresight", "memory", "tools", "mcp", "kinds", "graphs")
 """What may stand at the top of the file; a test compares it with `app.project_schema`."""
 
 _LARGEST = 4 << 20
@@ -252,7 +253,10 @@ def read_dotenv(file: Path) -> dict[str, str]:
 
 
 def located_model(name: str, folder: Path) -> str:
-    """The model's name; a path in it (scripted:FILE, replay:FILE, local:FILE.gguf) is made absolute from the folder."""
+    """The model's name, or several; a path in one (scripted:FILE, replay:FILE, local:FILE.gguf) is made absolute from
+    the folder."""
+    if len(names := model_names(name)) > 1:
+        return SEPARATOR.join(located_model(one, folder) for one in names)
     kind, _, file = name.partition(":")
     is_file = kind in ("scripted", "replay") or (kind == "local" and file.endswith(".gguf"))
     return f"{kind}:{real_path(file, folder)}" if is_file and file else name

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from mulligan.app.config import Config, load
 from mulligan.core.errors import InvalidInput
 from mulligan.graphs.biocypher import biocypher_tables, is_biocypher
 from mulligan.graphs.bolt import BoltGraph
 from mulligan.graphs.csv_folder import csv_tables, is_csv_folder
 from mulligan.graphs.ladybug import LadybugGraph
-from mulligan.graphs.loading import Loaded, load
+from mulligan.graphs.loading import Loaded
+from mulligan.graphs.loading import load as load_tables
 from mulligan.graphs.protocol import Graph
 from mulligan.graphs.tables import Tables
 
 PASSWORD = "MULLIGAN_GRAPH_PASSWORD"
 """The variable with the password of a graph's server: an option would stand in the list of processes."""
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 KEYS = ("path", "uri", "host", "port", "user", "password", "database", "db_name", "memory")
 
 
@@ -31,10 +35,12 @@ def open_graph(
     `path`, or `uri`, or `host` and `port`, with `user`, `password` and `database` (or `db_name`).
 
     What is given beside it comes before what stands in it; the password may stand in `MULLIGAN_GRAPH_PASSWORD`, and
-    counts only where there is a user. Nothing is connected to before the first question. Raises `InvalidInput`.
+    counts only where there is a user. mulligan.toml may name further procedures that only read (`[graphs]`). Nothing is
+    connected to before the first question. Raises `InvalidInput`.
     """
+    more: dict[str, Any] = {"procedures": procedures} if (procedures := _procedures(load())) else {}
     if not isinstance(where, Mapping):
-        return _opened(str(where), user, password, database, {})
+        return _opened(str(where), user, password, database, more)
     unknown = sorted(set(where) - set(KEYS))
     if unknown:
         raise InvalidInput(f"A graph's connection has no {', '.join(unknown)}; it takes {', '.join(KEYS)}.")
@@ -43,10 +49,20 @@ def open_graph(
     database = database or given.get("database") or given.get("db_name")
     if sum(key in given for key in ("path", "uri", "host")) > 1:
         raise InvalidInput("A graph's connection is a path, a uri, or a host with its port: one of them.")
-    more = {"memory": _megabytes(given["memory"])} if "memory" in given else {}
+    if "memory" in given:
+        more["memory"] = _megabytes(given["memory"])
     if "path" in given or "uri" in given:
         return _opened(str(given.get("path") or given["uri"]), user, password, database, more)
     return _opened(_address(where, given), user, password, database, more)
+
+
+def _procedures(config: Config) -> Sequence[str]:
+    """The procedures and functions that a project says only read. Raises `InvalidInput` for what cannot be a name."""
+    given: Any = config.table("graphs").get("procedures", [])
+    if not isinstance(given, list) or not all(isinstance(one, str) and _NAME.fullmatch(one) for one in given):  # pyright: ignore[reportUnknownVariableType]
+        where = config.where("graphs", "procedures")
+        raise InvalidInput(f'{where}: procedures must be names such as ["apoc.meta.schema"], not {given!r:.200}.')
+    return cast(list[str], given)
 
 
 def _megabytes(given: Any) -> int:
@@ -82,7 +98,7 @@ def load_graph(source: str | Path, into: str | Path) -> tuple[Loaded, list[str]]
     them had no place in it. Raises `InvalidInput`, `GraphError`; nothing is left behind then.
     """
     tables = read_tables(source)
-    return load(tables, Path(into)), tables.notes
+    return load_tables(tables, Path(into)), tables.notes
 
 
 def read_tables(source: str | Path) -> Tables:

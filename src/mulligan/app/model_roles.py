@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_type_hints
 
@@ -23,8 +24,9 @@ from mulligan.core.extras import MissingExtra, install_command
 from mulligan.core.protocols import Model
 from mulligan.core.records import Json
 from mulligan.models.catalog import found_keys, open_model
+from mulligan.models.fallback import Fallback
 from mulligan.models.providers import PROVIDERS, require_sdk
-from mulligan.models.settings import CallSettings
+from mulligan.models.settings import SEPARATOR, CallSettings, model_names
 from mulligan.models.weights.known import KNOWN
 
 _LOCAL = "local"
@@ -104,8 +106,9 @@ def chosen(
     if flag is not None and not flag.strip():
         raise InvalidInput("The model's name is empty: leave model= out, or name one.")
     role = role_of(config, flag if flag and is_role(config, flag) else choice.role or _OF_PATTERN[pattern])
-    if choice.name and not is_role(config, choice.name):
-        check_model_name(choice.name)
+    for name in model_names(choice.name or ""):
+        if name and not is_role(config, name):
+            check_model_name(name)
     return StepModel(
         flag or choice.name or role.name,
         role.temperature if choice.temperature is None else choice.temperature,
@@ -170,6 +173,10 @@ def vision_role(config: Config) -> str | None:
 
 def check_model_name(name: str) -> None:
     """Raises `InvalidInput` for a name that no model can have. Looks for no key and no package, and calls nothing."""
+    if len(names := model_names(name)) > 1:
+        for one in names:
+            check_model_name(one)
+        return
     kind, _, rest = name.strip().partition(":")
     if kind == "local" and (not rest or rest.endswith(".gguf")):
         return
@@ -196,6 +203,10 @@ def check_model_name(name: str) -> None:
 def check_model(name: str, config: Config) -> None:
     """Raises `InvalidInput` for a model or a role that cannot be, `MissingExtra` for one whose package is not here.
     Looks for no key, opens and calls nothing."""
+    if len(names := model_names(name)) > 1:
+        for one in names:
+            check_model(one, config)
+        return
     if is_role(config, name):
         name = role_of(config, name).model
     if ":" not in name and name != "local":
@@ -315,9 +326,14 @@ class Models:
         """The names of the models that were given as objects."""
         return tuple(self._given)
 
-    def name(self, given: str | Model | None) -> str | None:
+    def name(self, given: str | Model | Sequence[str] | None) -> str | None:
+        """The name of a model, which is remembered if it is an object; those of several as one text."""
         if given is None or isinstance(given, str):
             return given
+        if isinstance(given, list | tuple):
+            if not given or not all(isinstance(one, str) and one.strip() for one in given):
+                raise InvalidInput(f"Several models are named by texts, not {given!r:.200}.")
+            return SEPARATOR.join(given)
         if not isinstance(given, Model):
             raise InvalidInput(f"A model is a name, or an object with `ask`, not {given!r}.")
         if self._given.setdefault(given.name, given) is not given:
@@ -330,6 +346,8 @@ class Models:
         called."""
         if name in self._given:
             return self._given[name]
+        if len(names := model_names(name)) > 1:
+            return Fallback.of(names, partial(self.open, calls=calls), key)
         given, calls = calls or {}, self._config.table("calls")
         with self._config.errors_at("calls"):
             settings = CallSettings.parse({**calls, **given})

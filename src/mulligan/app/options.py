@@ -257,6 +257,8 @@ _CLASSES = {
     "int": int,
     "float": float,
     "bool": bool,
+    "list": list,
+    "tuple": tuple,
     "Mapping": Mapping,
     "PathLike": PathLike,
     "Callable": Callable,
@@ -265,6 +267,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "str": ("a string", "str"),
     "str | PathLike[str]": ("a path", "str PathLike"),
     "str | Model": ("the name of a model, or an object with `ask`", "str Model"),
+    "str | Model | Sequence[str]": ("names of models, or an object with `ask`", "str Model list tuple"),
     "int": ("a whole number", "int"),
     "float": ("a number", "int float"),
     "bool": ("True or False", "bool"),
@@ -314,7 +317,7 @@ class Budget(Options):
         max_seconds: Stop after S seconds of work.
         identical: Stop after N equal attempts in a row; 0: never.
         model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE; for an agent kept as files, the model of
-            every step.
+            every step. Of several, each is asked where those before it fail.
     """
 
     limits: Limits | Mapping[str, float | None] | None = None
@@ -322,7 +325,7 @@ class Budget(Options):
     max_cost: float | None = option("USD", default=None, into="limits.cost")
     max_seconds: float | None = option("S", default=None, into="limits.seconds")
     identical: int | None = option("N", default=None, into="limits.identical")
-    model: str | Model | None = option("MODEL", "-m", default=None, project=True)
+    model: str | Model | Sequence[str] | None = option("MODEL", "-m", default=None, project=True)
 
 
 @options

@@ -34,7 +34,7 @@ from mulligan.app.toolbox import check_tools
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json
-from mulligan.models.settings import CallSettings
+from mulligan.models.settings import CallSettings, model_names
 from mulligan.sandbox.levels import level_named
 from mulligan.text.files import read_text
 from mulligan.text.toml_lines import key_lines
@@ -187,11 +187,12 @@ class _Checks:
                 CallSettings.parse({key: 1.0 for key in table if key.endswith("_price")})
 
     def _model(self, at: tuple[str, ...], name: str, *, role: bool = False) -> None:
-        if not self._is_role(name):
-            with self._reporting(at):
-                check_model_name(located_model(name, self.file.parent))
-        elif role:
-            self._report(at, f"{name!r} is a role; name the model itself.")
+        for one in model_names(name):
+            if not self._is_role(one):
+                with self._reporting(at):
+                    check_model_name(located_model(one, self.file.parent))
+            elif role:
+                self._report(at, f"{one!r} is a role; name the model itself.")
 
     def _is_role(self, name: str) -> bool:
         try:

@@ -114,6 +114,12 @@ class McpTable(Table):
     seconds: Maybe[float] = None
 
 
+class GraphsTable(Table):
+    """How graph databases are queried."""
+
+    procedures: Maybe[list[Text]] = None
+
+
 RunTable: Any = create_model(
     "RunTable", __base__=Table, **cast(dict[str, Any], dict.fromkeys(OPTIONS, (Maybe[Text], None)))
 )
@@ -131,3 +137,4 @@ class ProjectFile(RunTable):
     tools: Maybe[ToolsTable] = None  # pyright: ignore[reportInvalidTypeForm]
     mcp: Maybe[dict[str, McpTable]] = None
     kinds: Maybe[dict[str, Text]] = None
+    graphs: Maybe[GraphsTable] = None

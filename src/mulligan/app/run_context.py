@@ -128,6 +128,7 @@ class Call:
     Attributes:
         number: among the steps of the episode, from 1.
         name: what was called, such as "model.actor#1"; `move` is what it was called for, such as "act".
+        model: the one that answered a model call.
         usage: of a model call that is done.
     """
 
@@ -136,6 +137,7 @@ class Call:
     move: str
     name: str
     done: bool
+    model: str
     usage: Usage | None
 
 
@@ -154,12 +156,14 @@ def _call(number: int, row: StepRow) -> Call:
     path, _, name = row.key.rpartition("/")
     trial, _, move = path.partition("/")
     digits = trial.removeprefix("trial.")
-    usage = table_of(table_of(row.result).get("usage")) if "model." in name else {}
+    answer = table_of(row.result) if "model." in name else {}
+    usage = table_of(answer.get("usage"))
     return Call(
         number=number,
         trial=int(digits) if digits.isdecimal() else 0,
         move=move or path,
         name=name,
         done=row.done,
+        model=str(answer.get("model", "")),
         usage=Usage(**usage) if usage else None,
     )

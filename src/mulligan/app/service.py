@@ -63,6 +63,8 @@ class Service:
 
     served: ServerOptions = ServerOptions()
     config: Config = field(default_factory=load)
+    work: set[asyncio.Task[object]] = field(default_factory=set[asyncio.Task[object]])
+    """What goes on after its caller was answered, until `close` cancels it."""
     _store: Store | None = None
     _models: Models | None = None
     _client_led: ClientLed | None = None
@@ -158,6 +160,10 @@ class Service:
     async def close(self, seconds: float = 5.0) -> None:
         """Queued work goes on for that long at most; the rest is on disk for the next process."""
         try:
+            for task in self.work:
+                task.cancel()
+            if self.work:
+                await asyncio.wait(self.work, timeout=seconds)
             await asyncio.gather(*self._closing, *(bank.close(seconds) for bank in self._banks.values()))
             if self._quotas is not None:
                 await self._quotas.save()

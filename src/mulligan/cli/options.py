@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from mulligan.app.options import Option, options_in
+from mulligan.models.settings import SEPARATOR
 
 F = TypeVar("F", bound=Callable[..., Any])
 ROLES = ("actor", "evaluator", "reflector", "strategy", "workspace", "memory")
@@ -134,10 +135,16 @@ def numbers(ctx: click.Context, option: click.Parameter, value: str | None) -> l
         raise click.BadParameter(f"{value!r} is not a list of numbers such as 0,0.8.") from None
 
 
+def names_text(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> str | None:
+    """The names of models as one text."""
+    return SEPARATOR.join(names) if names else None
+
+
 _TYPES: Mapping[str, Mapping[str, Any]] = {
     "int": {"type": int},
     "float": {"type": float},
     "Sequence[str]": {"multiple": True},
+    "str | Model | Sequence[str]": {"multiple": True, "callback": names_text},
     "Sequence[float]": {"callback": numbers},
 }
 """How an option of this type is read; one of another type is a text."""

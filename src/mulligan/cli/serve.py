@@ -18,6 +18,7 @@ from mulligan.web.tokens import Token, read_metrics_token, read_tokens
 
 if TYPE_CHECKING:
     from mulligan.app.service import Service
+    from mulligan.web.identity import IdentityProvider
 
 LEVELS = ("debug", "info", "warning", "error")
 CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
@@ -52,6 +53,18 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     help="Origin of web pages that may call the server, over sse and http.",
 )
 @click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Believe this reverse proxy's X-Forwarded-For and X-Forwarded-Host. Repeatable.",
+)
+@click.option(
+    "--issuer", metavar="URL", help="Accept access tokens of this OAuth identity provider, over sse and http."
+)
+@click.option("--jwks", metavar="FILE", help="The provider's public keys, for --issuer.")
+@click.option("--resource", metavar="URL", help="The URL by which callers know this server, for --issuer.")
+@click.option(
     "--rate", type=float, default=200.0, metavar="N", help="Requests per second from each caller; 0: no limit."
 )
 @click.option("--concurrency", type=int, default=64, metavar="N", help="Requests served at once, over sse and http.")
@@ -77,7 +90,11 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     help="Lowest level logged to standard error.",
 )
 @click.option("--log-json", is_flag=True, help="One JSON object for each line of the log.")
-@click.option("--print-config", type=click.Choice(CLIENTS), help="Print the configuration for this client, and exit.")
+@click.option(
+    "--print-config",
+    type=click.Choice((*CLIENTS, "registry")),
+    help="Print the configuration for this client, or a server.json for the MCP Registry, and exit.",
+)
 @click.option("--print-prompt", is_flag=True, help="Print an agent's instructions for the memory, and exit.")
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
@@ -115,9 +132,20 @@ def serve(**given: Any) -> None:
         raise InvalidInput("--metrics is answered over HTTP: add --transport http, or leave it out.")
     tokens = read_tokens(given["agent_id"]) if over_http else ()
     for_metrics = read_metrics_token(tokens) if over_http else None
+    identity = _identity(given["issuer"], given["jwks"], given["resource"], over_http)
     secrets = [token.secret for token in (*tokens, for_metrics) if token]
     with logs_on_stderr(given["log_level"], as_json=given["log_json"], secrets=secrets):
-        asyncio.run(_serving(service, tokens, {**given, "metrics_token": for_metrics}))
+        asyncio.run(_serving(service, tokens, {**given, "metrics_token": for_metrics, "identity": identity}))
+
+
+def _identity(issuer: str | None, jwks: str | None, resource: str | None, over_http: bool) -> IdentityProvider | None:
+    if issuer is None and jwks is None and resource is None:
+        return None
+    if issuer is None or jwks is None or resource is None or not over_http:
+        raise InvalidInput("--issuer, --jwks and --resource go together, with --transport http or sse.")
+    from mulligan.web.identity import IdentityProvider
+
+    return IdentityProvider(issuer, jwks, resource)
 
 
 def _bank_of_project(agent_id: str | None) -> str:
@@ -153,6 +181,19 @@ def _serving(service: Service, tokens: Sequence[Token], given: Mapping[str, Any]
         return serve_stdio(service, given["which"])
     from mulligan.mcp_server.http import Listening, serve_http
 
-    names = ("transport", "host", "port", "rate", "concurrency", "drain", "metrics", "metrics_token", "sessions")
-    listening = Listening(**{name: given[name] for name in names}, tokens=tokens, origins=given["allow_origin"])
+    names = (
+        "transport",
+        "host",
+        "port",
+        "rate",
+        "concurrency",
+        "drain",
+        "metrics",
+        "metrics_token",
+        "sessions",
+        "identity",
+    )
+    listening = Listening(
+        **{name: given[name] for name in names}, tokens=tokens, origins=given["allow_origin"], proxies=given["proxies"]
+    )
     return serve_http(service, given["which"], listening, lambda url: say(f"Serving MCP at {url}"))

@@ -14,7 +14,7 @@ from mulligan.app.config import load, located_model
 from mulligan.app.service import ServerOptions
 from mulligan.cli.terminal import emit, say
 from mulligan.core.errors import InvalidInput
-from mulligan.mcp_server.client_config import TOKEN, ServerCommand, client_config, environment, program
+from mulligan.mcp_server.client_config import TOKEN, ServerCommand, client_config, environment, program, registry_entry
 from mulligan.mcp_server.prompt_texts import memory_rules, prompt_files
 from mulligan.mcp_server.tools import select_tools, topics
 from mulligan.models.providers import PROVIDERS
@@ -52,7 +52,7 @@ def print_config(client: str, context: click.Context) -> None:
         token=bool(os.environ.get(TOKEN)) or not is_loopback(given["host"]),
         keys=_keys(given["model"]),
     )
-    pasted = client_config(client, serving)
+    pasted = registry_entry(serving) if client == "registry" else client_config(client, serving)
     emit(json.dumps(pasted.config, ensure_ascii=False, indent=2))
     for note in pasted.notes:
         say(note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import webbrowser
 from contextlib import suppress
+from typing import Any
 
 import click
 
@@ -29,7 +30,21 @@ from mulligan.core.extras import require
     help="Show only this agent (default: all runs, default bank).",
 )
 @click.option("--write", is_flag=True, help="Allow changes to lessons. Without this option the studio is read-only.")
-def studio(opens: bool, host: str, port: int, agent_id: str | None, write: bool) -> None:
+@click.option(
+    "--allow-origin",
+    "origins",
+    multiple=True,
+    metavar="URL",
+    help="Another address of the studio in a browser, such as that of a proxy in front of it. Repeatable.",
+)
+@click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Believe this reverse proxy's X-Forwarded-Host. Repeatable.",
+)
+def studio(opens: bool, agent_id: str | None, **given: Any) -> None:
     """Show runs, banks, coding agents and benchmarks in a browser, live.
 
     Only this machine can reach it, and it is read-only, unless options say otherwise. Ctrl-C stops it.
@@ -48,4 +63,4 @@ def studio(opens: bool, host: str, port: int, agent_id: str | None, write: bool)
             say("No browser was found here: open this address yourself.")
 
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve_studio(service, answers, host=host, port=port, write=write, tokens=tokens))
+        asyncio.run(serve_studio(service, answers, tokens=tokens, **given))

@@ -233,8 +233,10 @@ _OPEN, _CLOSED = "([{", ")]}"
 _Expected = Literal["value", "link", "either"]
 
 
-def read_only(query: str, parameters: Collection[str] = ()) -> str:
+def read_only(query: str, parameters: Collection[str] = (), procedures: Collection[str] = ()) -> str:
     """Return the query without a final semicolon if it only reads. Positions in it stay the same.
+
+    procedures: Further procedures and functions that only read, in lower case.
 
     Raises:
         QueryError: With the word and its position. kind: refused (it does something other than reading, or could),
@@ -242,9 +244,10 @@ def read_only(query: str, parameters: Collection[str] = ()) -> str:
     """
     if len(query) > CHARACTERS:
         raise QueryError(f"The query has {len(query):,} characters; the limit is {CHARACTERS:,}.", "large")
-    found = _checked(query, None)
+    procedures = PROCEDURES.union(procedures)
+    found = _checked(query, None, procedures)
     for text, origins in decoded(query):
-        _checked(text, (query, origins))
+        _checked(text, (query, origins), procedures)
     for token in found:
         if token.kind == "parameter" and token.text not in parameters:
             names = f" Available: {', '.join(sorted(parameters))}." if parameters else " None were given."
@@ -260,7 +263,7 @@ def place(query: str, at: int) -> tuple[int, int]:
     return line, at - starts[line - 1] + 1
 
 
-def _checked(text: str, source: tuple[str, list[int]] | None) -> list[Token]:
+def _checked(text: str, source: tuple[str, list[int]] | None, procedures: Collection[str]) -> list[Token]:
     """Return the tokens of a text that only reads.
 
     Args:
@@ -268,7 +271,7 @@ def _checked(text: str, source: tuple[str, list[int]] | None) -> list[Token]:
     """
     try:
         found = tokens(text)
-        _Check(found, len(text)).run()
+        _Check(found, len(text), procedures).run()
     except Refused as error:
         message, at, kind = str(error), error.at, error.kind
     else:
@@ -288,8 +291,9 @@ def _error(query: str, message: str, at: int, kind: QueryTrouble) -> QueryError:
 class _Check:
     """The check of one query. "either" as the expected token means that two grammars differ."""
 
-    def __init__(self, found: Sequence[Token], end: int) -> None:
+    def __init__(self, found: Sequence[Token], end: int, procedures: Collection[str]) -> None:
         self._tokens = found
+        self._procedures = procedures
         self._end = end
         self._labels: set[int] = set()
 
@@ -441,8 +445,8 @@ class _Check:
         if not self._named(last):
             raise Refused("CALL must be followed by a procedure or by a subquery in braces", self._at(n + 1), "syntax")
         name = ".".join(token.text for token in self._tokens[n + 1 : last + 1 : 2])
-        if name.lower() not in PROCEDURES or self._sign(last + 1) == "=":
-            known = ", ".join(sorted(PROCEDURES))
+        if name.lower() not in self._procedures or self._sign(last + 1) == "=":
+            known = ", ".join(sorted(self._procedures))
             raise Refused(f"CALL {name} is not known to only read. Known procedures: {known}", self._at(n + 1))
         return last
 
@@ -467,7 +471,7 @@ class _Check:
         name = ".".join(token.text for token in self._tokens[first : last + 1 : 2])
         low, at = name.lower(), self._tokens[first].at
         if first != last:
-            if low not in NAMESPACED and low not in PROCEDURES:
+            if low not in NAMESPACED and low not in self._procedures:
                 raise Refused(f"the function {name} is not known to only read", at)
         elif low in OUTSIDE or low.startswith(OUTSIDE_BEGIN) or low.endswith(OUTSIDE_END):
             raise Refused(f"the function {name} reaches outside the graph or changes something", at)

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -268,10 +268,19 @@ class GuardedGraph:
 
     Args:
         changed: Tells whether the database has changed, so that it must be opened again before the next query.
+        procedures: Procedures and functions that only read, beside those that the guard knows.
     """
 
-    def __init__(self, name: str, worker: Worker, changed: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        worker: Worker,
+        changed: Callable[[], bool] | None = None,
+        *,
+        procedures: Collection[str] = (),
+    ) -> None:
         self.name = name
+        self._procedures = frozenset(one.lower() for one in procedures)
         self._worker = worker
         self._changed = changed
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mulligan-graph")
@@ -289,7 +298,7 @@ class GuardedGraph:
         """Run a query; see `Graph.run`."""
         check_limits(seconds, rows)
         values = dict(parameters or {})
-        text = read_only(query, values)
+        text = read_only(query, values, self._procedures)
         request = {"do": "rows", "query": text, "parameters": values, "rows": rows}
         try:
             answer = await self._ask(request, seconds)

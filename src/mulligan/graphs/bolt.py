@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from urllib.parse import unquote, urlsplit
 
 from mulligan.core.errors import InvalidInput
@@ -48,6 +48,7 @@ class BoltGraph(GuardedGraph):
         password: str | None = None,
         database: str | None = None,
         memory: int = MEMORY,
+        procedures: Collection[str] = (),
     ) -> None:
         require("Graphs on a server need the Neo4j driver", "neo4j", "kg")
         server, own_user, own_password, own_database = _split_address(address)
@@ -61,7 +62,7 @@ class BoltGraph(GuardedGraph):
             "password": own_password if password is None else password,
             "database": database,
         }
-        super().__init__(name, Worker(name, setup, memory))
+        super().__init__(name, Worker(name, setup, memory), procedures=procedures)
 
 
 def _split_address(address: str) -> tuple[str, str | None, str | None, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from mulligan.core.errors import InvalidInput
@@ -35,7 +35,7 @@ class LadybugGraph(GuardedGraph):
     language: str = "Cypher (Ladybug dialect)"
     notes: Sequence[str] = NOTES
 
-    def __init__(self, path: str | Path, *, memory: int = MEMORY) -> None:
+    def __init__(self, path: str | Path, *, memory: int = MEMORY, procedures: Collection[str] = ()) -> None:
         require("Graphs in a file need Ladybug", "ladybug", "kg")
         self._path = Path(path).expanduser().absolute()
         if not self._path.exists():
@@ -45,7 +45,8 @@ class LadybugGraph(GuardedGraph):
                 f"{path} is a folder, not a graph file. Load it: mulligan graph load {path} --into FILE."
             )
         setup = {"engine": "ladybug", "path": str(self._path)}
-        super().__init__(str(path), Worker(str(path), setup, memory), _watch(self._path))
+        worker = Worker(str(path), setup, memory)
+        super().__init__(str(path), worker, _watch(self._path), procedures=procedures)
 
 
 def _watch(path: Path) -> Callable[[], bool]:

@@ -13,7 +13,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, metadata
 from pathlib import Path
 from typing import Any, cast
 
@@ -121,6 +121,45 @@ def client_config(client: str, server: ServerCommand) -> ClientConfig:
     if client == "claude":
         notes += _claude(server)
     return ClientConfig({**inputs, one.key: {NAME: entry}}, tuple(notes))
+
+
+_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+_REGISTERED = "io.github.OWNER/mulligan"
+_TRANSPORTS = {"http": "streamable-http"}
+"""The registry's names of transports, where they differ."""
+
+
+def registry_entry(server: ServerCommand) -> ClientConfig:
+    """The server.json with which the MCP Registry lists this version of Mulligan, served with these options."""
+    about = metadata(NAME)
+    version = about["Version"]
+    extras = "serve,models" if server.keys else "serve"
+    transport: dict[str, Json] = {"type": _TRANSPORTS.get(server.transport, server.transport)}
+    secrets = [{"name": key, "description": "The model's key.", "isSecret": True} for key in server.keys]
+    if server.transport != "stdio":
+        transport["url"] = server.url
+    if server.transport != "stdio" and server.token:
+        token = {"description": "The token of callers.", "isRequired": True, "isSecret": True}
+        secrets.append({"name": TOKEN, **token})
+        bearer = {"name": "Authorization", "value": f"Bearer {{{TOKEN}}}", "variables": {TOKEN: token}}
+        transport["headers"] = [bearer]
+    package: dict[str, Json] = {
+        "registryType": "pypi",
+        "identifier": NAME,
+        "version": version,
+        "runtimeHint": "uvx",
+        "runtimeArguments": [{"type": "named", "name": "--with", "value": f"{NAME}[{extras}]=={version}"}],
+        "packageArguments": [{"type": "positional", "value": word} for word in server.line[len(server.command) :]],
+        "transport": transport,
+    }
+    if secrets:
+        package["environmentVariables"] = secrets
+    entry = {"$schema": _SCHEMA, "name": _REGISTERED, "title": "Mulligan", "description": about["Summary"]}
+    notes = (
+        "Save this as server.json, put your GitHub account for OWNER, and run: mcp-publisher publish",
+        f"The package's page on PyPI has to say: mcp-name: {_REGISTERED}",
+    )
+    return ClientConfig({**entry, "version": version, "packages": [package]}, notes)
 
 
 def _local(server: ServerCommand) -> dict[str, Json]:

@@ -99,6 +99,9 @@ def _traceback(record: logging.LogRecord) -> Iterator[str]:
         yield f"{name}: (what it quotes is left out)" if name in QUOTES else f"{name}: {clean(str(one))}"
 
 
+_METHODS = SPEC_CLIENT_METHODS | {"tasks/get", "tasks/update", "tasks/cancel"}
+"""The methods that are logged by their names."""
+
 _TOOL = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 """The form of our tools' names. No other name is logged."""
 
@@ -126,7 +129,7 @@ def _session(ctx: Any) -> str | None:
 
 
 def _log_request(ctx: Any, outcome: str, ms: float) -> None:
-    method = ctx.method if ctx.method in SPEC_CLIENT_METHODS else "an unknown method"
+    method = ctx.method if ctx.method in _METHODS else "an unknown method"
     params = cast("Mapping[str, Any]", ctx.params or {})
     name = params.get("name") if method == "tools/call" else None
     tool = name if isinstance(name, str) and _TOOL.fullmatch(name) else None

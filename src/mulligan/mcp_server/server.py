@@ -6,14 +6,17 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.context import CallNext, ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
@@ -21,8 +24,9 @@ from mulligan.core.operations import acting_as, operation
 from mulligan.core.records import Json
 from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
+from mulligan.mcp_server.tasks import EXTENSION, BackgroundTasks, TaskParams, declares_tasks
 from mulligan.mcp_server.tokens import bearer
-from mulligan.mcp_server.tool import Call, ConnectionState, Reply, Tool, coerce
+from mulligan.mcp_server.tool import Call, ConnectionState, NeedsPerson, Reply, Tool, coerce
 from mulligan.mcp_server.tools import SETS, select_tools
 from mulligan.text.arguments import renamed
 from mulligan.text.plain import encodable
@@ -36,6 +40,23 @@ AGENT_PARAMETERS = {"agent_id", "agentId"}
 
 MAX_DEPTH = 64
 """Levels of lists and objects that arguments may have."""
+
+
+STABLE = 300_000
+"""Milliseconds for which a client may use again what stays the same as long as this process lives."""
+
+CACHE_HINTS: Mapping[CacheableMethod, CacheHint] = {
+    "server/discover": CacheHint(STABLE, "public"),
+    "resources/templates/list": CacheHint(STABLE, "public"),
+    "tools/list": CacheHint(STABLE, "private"),
+    "prompts/list": CacheHint(STABLE, "private"),
+    "resources/list": CacheHint(0, "private"),
+    "resources/read": CacheHint(0, "private"),
+}
+"""Tools and prompts depend on whether the caller is bound to an agent; resources are an agent's, and change."""
+
+TRACE = ("traceparent", "tracestate")
+"""The keys of `_meta` that carry a trace context (W3C, SEP-414)."""
 
 
 class Connections(Protocol):
@@ -82,13 +103,13 @@ def make_server(
     """
     tools = {tool.name: tool for tool in tools_of(service, which)}
     listed = {bound: _list_tools(tools.values(), service, bound) for bound in (True, False)}
-    prompts = Prompts(service, which)
+    prompts, tasks = Prompts(service, which), BackgroundTasks(service, _result)
 
     async def on_list_tools(context: Any, params: Any) -> types.ListToolsResult:
         connections: Connections = context.lifespan_context
         return listed[connections.bound(context) is not None]
 
-    async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> Any:
         tool, arguments = tools.get(params.name), params.arguments or {}
         if tool is None:
             return _result(_unknown_tool(params.name, which))
@@ -96,9 +117,17 @@ def make_server(
         bare = params.arguments is None
         bound, state = connections.bound(context), connections.state(context)
         call = Call(service, bound, state, _progress(context), bare, tools.keys())
+        if asks_people(context):
+            call = replace(call, decisions=_decisions(params.input_responses), request_state=params.request_state or "")
         token = bearer(context.request.scope) if context.request else None
         with acting_as(f"mcp {token.client_id}" if token else "mcp"):
-            return _result(await run_tool(tool, arguments, call))
+            try:
+                if not (service.thinks and declares_tasks(context)):
+                    return _result(await run_tool(tool, arguments, call))
+                answer = await tasks.call(call, partial(run_tool, tool, arguments))
+            except NeedsPerson as needed:
+                return _input_required(needed)
+        return _result(answer) if isinstance(answer, Reply) else answer
 
     @cache
     def reader() -> Resources:
@@ -112,6 +141,7 @@ def make_server(
         version=version("mulligan"),
         title="Mulligan",
         instructions=instructions(service, which),
+        cache_hints=CACHE_HINTS,
         lifespan=lifespan,
         get_tool_input_schema=lambda name: dict(tools[name].input_schema) if name in tools else None,
         on_list_tools=on_list_tools,
@@ -123,8 +153,68 @@ def make_server(
         on_get_prompt=prompts.get,
         on_completion=lambda context, params: reader().complete(context, params),
     )
-    server.middleware.clear()  # the SDK's tracing fails on a trace context that is not a string; nobody reads its spans
+    if service.thinks:
+        server.extensions[EXTENSION] = {}
+        server.add_request_handler("tasks/get", TaskParams, tasks.get)
+        server.add_request_handler("tasks/update", TaskParams, tasks.update)
+        server.add_request_handler("tasks/cancel", TaskParams, tasks.cancel)
+    server.middleware[:] = [in_client_trace]  # in place of the SDK's tracing, whose spans would double ours
+    if "review_lessons" in tools:  # which is served over stdio alone: no other process has to read the state
+        from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+
+        server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name))
     return server
+
+
+def asks_people(context: ServerRequestContext[Any, Any]) -> bool:
+    """Whether the client can put a question to a person and call again with the answer (SEP-2322)."""
+    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return False
+    return context.session.check_client_capability(
+        types.ClientCapabilities(elicitation=types.ElicitationCapability(form=types.FormElicitationCapability()))
+    )
+
+
+def _decisions(responses: types.InputResponses | None) -> Mapping[str, bool]:
+    """The answers of a person who accepted the form; who declined or left it decided nothing."""
+    found: dict[str, bool] = {}
+    for key, said in (responses or {}).items():
+        if isinstance(said, types.ElicitResult) and said.action == "accept":
+            answer = (said.content or {}).get(ANSWER)
+            if isinstance(answer, bool):
+                found[key] = answer
+    return found
+
+
+ANSWER = "keep"
+"""The field of the form that a person fills in."""
+
+
+def _input_required(needed: NeedsPerson) -> types.InputRequiredResult:
+    schema = {"type": "object", "properties": {ANSWER: {"type": "boolean", "title": "Keep it"}}, "required": [ANSWER]}
+    forms = {
+        key: types.ElicitRequest(
+            params=types.ElicitRequestFormParams(message=encodable(question), requested_schema=schema)
+        )
+        for key, question in needed.questions.items()
+    }
+    return types.InputRequiredResult(input_requests={**forms}, request_state=needed.state)
+
+
+async def in_client_trace(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
+    """Middleware that makes the client's span the parent of the spans of a request."""
+    meta: Mapping[str, Any] = ctx.meta or {}
+    carrier = {name: meta[name] for name in TRACE if isinstance(meta.get(name), str)}
+    if "traceparent" not in carrier:
+        return await call_next(ctx)
+    from opentelemetry.context import attach, detach
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    token = attach(TraceContextTextMapPropagator().extract(carrier))
+    try:
+        return await call_next(ctx)
+    finally:
+        detach(token)
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Reply:
@@ -141,6 +231,9 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Json], call: Call) -> Rep
         except MulliganError as error:
             done.facts["result"], done.error = "refused", type(error).__name__
             reply = tool.failed(str(error), arguments)
+        except NeedsPerson:
+            done.facts["result"] = "answered"
+            raise
         except Exception as error:
             done.facts["result"], done.error = "failed", type(error).__name__
             log.exception("the tool %s failed", tool.name)

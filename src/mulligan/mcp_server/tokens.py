@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mulligan.mcp_server.tool import MAX_NAME
+from mulligan.web.identity import IdentityProvider
 from mulligan.web.tokens import Token, bearer_of
 
 if TYPE_CHECKING:
@@ -12,15 +14,27 @@ if TYPE_CHECKING:
 
 
 class Verifier:
-    """Checks tokens for the SDK."""
+    """Checks tokens for the SDK: those that were made for this server, then those of the identity provider.
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = tokens
+    Args:
+        agent_id: the only agent that this server answers, if any; else a user of the provider is the agent.
+    """
+
+    def __init__(
+        self, tokens: Sequence[Token], identity: IdentityProvider | None = None, agent_id: str | None = None
+    ) -> None:
+        self._tokens, self._identity, self._agent_id = tokens, identity, agent_id
 
     async def verify_token(self, token: str) -> AccessToken | None:
         from mcp.server.auth.provider import AccessToken
 
         found = bearer_of(self._tokens, token)
+        if found is None and self._identity is not None and (claims := self._identity.claims(token)) is not None:
+            user = claims["sub"]
+            if not user.strip() or len(user) > MAX_NAME or not user.isprintable():
+                return None
+            agent, issuer = self._agent_id or user, {"iss": claims["iss"]}
+            return AccessToken(token="", client_id=f"user {user}", scopes=[], subject=agent, claims=issuer)
         if found is None:
             return None
         # the SDK keeps the sessions of different client_ids apart: each token is one, whatever its agent

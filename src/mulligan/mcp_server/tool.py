@@ -17,16 +17,32 @@ from mulligan.core.records import Json
 from mulligan.mcp_server.messages import too_many_values
 from mulligan.text.arguments import matched
 
+SOLVE = "solve_"
+"""How the id of a task begins that solves; the episode's follows."""
+
 MAX_NAME = 200
 """Characters of an agent_id."""
 
 
-async def _no_progress(done: float, total: float | None, message: str) -> None:
+async def no_progress(progress: float, total: float | None, message: str) -> None:
     return None
 
 
 class OtherAgent(InvalidInput):
     """A caller that is bound to one agent named another."""
+
+
+class NeedsPerson(Exception):
+    """A tool goes on once a person has decided. Nothing was changed yet.
+
+    Attributes:
+        questions: what the person is asked, by key: a sentence that yes or no answers.
+        state: what the tool has to know again when it is called with the decisions; the client cannot change it.
+    """
+
+    def __init__(self, questions: Mapping[str, str], state: str) -> None:
+        super().__init__(*questions)
+        self.questions, self.state = questions, state
 
 
 @dataclass
@@ -55,14 +71,22 @@ class Call:
         progress: reports progress: done, total, a message.
         bare: whether the call came without arguments; the tool then gets an empty mapping.
         offered: the names of the tools that this server has.
+        on_task: takes the id of a task, of a caller that need not wait for the answer; called once what was asked for
+            goes on without the caller.
+        decisions: what a person decided on the questions of `NeedsPerson`, by key; a question that was not answered is
+            left out. None: the client can ask nobody.
+        request_state: the state that went with these questions; "": nothing was asked.
     """
 
     service: Service
     bound: str | None = None
     state: ConnectionState | None = None
-    progress: Callable[[float, float | None, str], Awaitable[None]] = _no_progress
+    progress: Callable[[float, float | None, str], Awaitable[None]] = no_progress
     bare: bool = False
     offered: Collection[str] = ()
+    on_task: Callable[[str], object] | None = None
+    decisions: Mapping[str, bool] | None = None
+    request_state: str = ""
 
     def agent(self, named: Json) -> str | None:
         """The agent_id to use: the bound one, else the named one; None if there is neither.

@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,12 +16,13 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.protocols import Embedder, Model
 from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.models.embedders.provider import NO_PROVIDER, ProviderEmbedder
+from mulligan.models.fallback import Fallback
 from mulligan.models.provider import ProviderModel
 from mulligan.models.provider_client import Sleep, Target
 from mulligan.models.providers import PROVIDERS, Access, access, check_proxies, known_models, require_sdk
 from mulligan.models.replayed import ReplayedModel
 from mulligan.models.scripted import ScriptedModel
-from mulligan.models.settings import CallSettings
+from mulligan.models.settings import CallSettings, model_names
 from mulligan.models.weights.known import KNOWN
 from mulligan.text.files import read_text
 
@@ -37,15 +39,18 @@ def open_model(
     chance: Callable[[], float] = random.random,
 ) -> Model:
     """The model of this name: `PROVIDER:MODEL` as in pydantic-ai, or one of ours (`local`, `scripted:`, `replay:`,
-    `reader:`).
+    `reader:`). Of several names, with commas between them, each is asked where those before it fail.
 
     Args:
         key: The provider's key. None: it is read from the environment.
         sleep, chance: Wait between attempts, and give a number from 0 to 1 that varies how long. Only tests set them.
 
     Raises:
-        UnknownName, InvalidInput: The provider is unknown, or a key, package or file is missing.
+        UnknownName, InvalidInput: A provider is unknown, or a key, package or file is missing, or a key was given for
+            several models.
     """
+    if len(names := model_names(name)) > 1:
+        return Fallback.of(names, partial(open_model, settings=settings, sleep=sleep, chance=chance), key)
     kind, colon, rest = name.strip().partition(":")
     match kind:
         case "local":

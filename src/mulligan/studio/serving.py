@@ -11,6 +11,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.studio.application import application
 from mulligan.studio.live import Listeners
 from mulligan.web.hosts import HostPolicy, bind
+from mulligan.web.proxies import BehindProxies
 from mulligan.web.server import Server
 from mulligan.web.signals import stop_requested
 from mulligan.web.tokens import VARIABLE, Token
@@ -27,6 +28,8 @@ async def serve_studio(
     port: int = 0,
     write: bool = False,
     tokens: Sequence[Token] = (),
+    origins: Sequence[str] = (),
+    proxies: Sequence[str] = (),
     stop: asyncio.Event | None = None,
 ) -> None:
     """Serves until SIGTERM, SIGINT or SIGHUP, or until `stop` is set.
@@ -37,6 +40,8 @@ async def serve_studio(
         port: 0 takes a free one.
         write: whether visitors may change anything.
         tokens: what visitors must bear.
+        origins: further addresses of the studio in a browser, such as that of a proxy in front of it.
+        proxies: addresses of reverse proxies that are believed when they say by which name they were called.
         stop: ends the server when it is set; signals are then left alone.
 
     Raises:
@@ -54,9 +59,9 @@ async def serve_studio(
         listeners = Listeners()
         cookie = f"mulligan_studio_{bound.port}"
         app = application(
-            HostPolicy(bound, ()), service=service, write=write, tokens=tokens, cookie=cookie, listeners=listeners
+            HostPolicy(bound, origins), service=service, write=write, tokens=tokens, cookie=cookie, listeners=listeners
         )
-        server = Server(app, DRAIN, lambda: tell(bound.url))
+        server = Server(BehindProxies(app, proxies), DRAIN, lambda: tell(bound.url))
         with stop_requested() if stop is None else nullcontext(stop) as ends:
             stopping = asyncio.create_task(_stop_when(ends, server, listeners))
             try:

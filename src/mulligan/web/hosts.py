@@ -74,10 +74,11 @@ class HostPolicy:
     somebody made to point here (DNS rebinding).
     """
 
-    def __init__(self, bound: Bound, origins: Iterable[str]) -> None:
+    def __init__(self, bound: Bound, origins: Iterable[str], hosts: Iterable[str] = ()) -> None:
+        """hosts: further names of this server."""
         self._loopback = bound.loopback
         self._origins = frozenset(map(parse_origin, origins))
-        self._hosts = {bound.host.lower(), *(urlsplit(one).hostname for one in self._origins)}
+        self._hosts = {bound.host.lower(), *hosts, *(urlsplit(one).hostname for one in self._origins)}
 
     def allows_host(self, header: str | None) -> bool:
         """On loopback, a Host of this machine or of an allowed origin; elsewhere any."""

@@ -12,6 +12,7 @@ from mulligan.core.extras import require
 from mulligan.mcp_server.lifecycle import background_learning
 from mulligan.mcp_server.tools import SETS, select_tools
 from mulligan.web.hosts import bind
+from mulligan.web.identity import IdentityProvider
 from mulligan.web.tokens import Token
 
 MAX_DRAIN = 3600.0
@@ -26,7 +27,9 @@ class Listening:
         host: the address to bind to.
         port: the port; 0 takes a free one.
         tokens: the tokens that callers may bear; none: anybody on this machine may call.
+        identity: whose access tokens callers may bear, too.
         origins: web pages that may call, besides those of this machine.
+        proxies: addresses of reverse proxies that are believed when they say who calls.
         rate: requests a second for each token or address; 0: any number.
         concurrency: requests served at once.
         drain: seconds that calls in flight may take once the server is told to stop.
@@ -40,13 +43,20 @@ class Listening:
     host: str = "127.0.0.1"
     port: int = 8000
     tokens: Sequence[Token] = ()
+    identity: IdentityProvider | None = None
     origins: Sequence[str] = ()
+    proxies: Sequence[str] = ()
     rate: float = 200.0
     concurrency: int = 64
     drain: float = 10.0
     metrics: bool = False
     metrics_token: Token | None = None
     sessions: bool | None = None
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether callers need a token."""
+        return bool(self.tokens) or self.identity is not None
 
 
 async def serve_http(
@@ -76,7 +86,7 @@ async def serve_http(
         raise InvalidInput(f"The tool `{tool}` is served over stdio only: leave `{local[tool]}` out of --tools.")
     if listening.metrics:
         require("Metrics need prometheus-client", "prometheus_client", "serve", distribution="prometheus-client")
-    bound = bind(listening.host, listening.port, guarded=bool(listening.tokens))
+    bound = bind(listening.host, listening.port, guarded=listening.is_guarded)
     try:
         from mulligan.mcp_server.http.site import Site  # starlette, uvicorn
 

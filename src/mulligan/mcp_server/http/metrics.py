@@ -148,7 +148,7 @@ class MetricsPage:
             listening: says who may read.
         """
         self._app, self._metrics, self._queue = app, metrics, queue
-        self._own, self._tokens = listening.metrics_token, listening.tokens
+        self._own, self._tokens, self._guarded = listening.metrics_token, listening.tokens, listening.is_guarded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app: ASGIApp = self._app
@@ -171,7 +171,7 @@ class MetricsPage:
     def _denied(self, scope: Scope) -> Response | None:
         """A refusal for a caller who may not read. Figures are of all agents, so a token that is bound to one reads
         them only where all tokens are bound to the same."""
-        if self._own is None and not self._tokens:
+        if self._own is None and not self._guarded:
             return None
         _, _, secret = (header(scope, b"authorization") or "").partition(" ")
         if self._own is not None and bearer_of([self._own], secret.strip()):

@@ -9,9 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.shared.auth import ProtectedResourceMetadata
+from pydantic import AnyHttpUrl
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route, Router
 
 from mulligan.app.service import Service
 from mulligan.core.operations import watched_by
@@ -23,6 +27,8 @@ from mulligan.mcp_server.http.transports import Endpoints, sse_site, streamable_
 from mulligan.mcp_server.tokens import Verifier
 from mulligan.store import is_local
 from mulligan.web.hosts import Bound, HostPolicy
+from mulligan.web.identity import IdentityProvider
+from mulligan.web.proxies import BehindProxies
 from mulligan.web.server import Server
 from mulligan.web.signals import stop_requested
 
@@ -33,6 +39,13 @@ log = logging.getLogger("mulligan.serve.http")
 
 FLUSH_SECONDS = 0.2
 """How long to wait for the last answers to leave, once all calls are done."""
+
+
+def _metadata(identity: IdentityProvider) -> Route:
+    """The page that names the provider whose tokens this server takes (RFC 9728)."""
+    said = {"resource": identity.resource, "authorization_servers": [identity.issuer], "resource_name": "Mulligan"}
+    handler = ProtectedResourceMetadataHandler(ProtectedResourceMetadata.model_validate(said))
+    return Route(AnyHttpUrl(identity.metadata_url).path or "/", endpoint=handler.handle, methods=["GET"])
 
 
 class Site:
@@ -48,10 +61,13 @@ class Site:
             keep = is_local(service.config.store) if listening.sessions is None else listening.sessions
             endpoints = streamable_site(service, which, self._admission, keep_sessions=keep)
         metrics = self._metrics(endpoints) if listening.metrics else None
-        self._guard = Guard(self._layers(endpoints.router, service, metrics), HostPolicy(bound, listening.origins))
+        hosts = [listening.identity.host] if listening.identity else []
+        policy = HostPolicy(bound, listening.origins, hosts)
+        self._guard = Guard(self._layers(endpoints.router, service, metrics), policy)
         self._app, self._watched = RequestLog(self._guard), contextlib.nullcontext()
         if metrics:
             self._app, self._watched = RequestLog(CountedResponses(self._guard, metrics)), watched_by(metrics.watch)
+        self._app = BehindProxies(self._app, listening.proxies)
 
     def _metrics(self, endpoints: Endpoints) -> Metrics:
         return Metrics(
@@ -64,14 +80,18 @@ class Site:
 
     def _layers(self, app: Any, service: Service, metrics: Metrics | None) -> Any:
         """Innermost first: a caller without a token is counted by address before it is refused."""
-        tokens = self._listening.tokens
-        if tokens:
-            app = only_http(RequireAuthMiddleware(app, []), app)
+        identity, guarded = self._listening.identity, self._listening.is_guarded
+        if guarded:
+            metadata_url = AnyHttpUrl(identity.metadata_url) if identity else None
+            app = only_http(RequireAuthMiddleware(app, [], metadata_url), app)
+        if identity:
+            app = only_http(Router([_metadata(identity)], redirect_slashes=False, default=app), app)
         if metrics:
             app = MetricsPage(app, metrics, lambda: service.store.memory.queue, self._listening)
         app = RateLimit(app, self._listening.rate)
-        if tokens:
-            app = AuthenticationMiddleware(app, BearerAuthBackend(Verifier(tokens)))
+        if guarded:
+            verifier = Verifier(self._listening.tokens, identity, service.served.agent_id)
+            app = AuthenticationMiddleware(app, BearerAuthBackend(verifier))
         return CORSMiddleware(  # the guard refuses other origins
             app,
             allow_origin_regex=".*",

@@ -65,6 +65,8 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         return await _error_reply(bank, error, work or await bank.accepted(episode or []), given)
     if learned.failed:
         return _failure(learned.failed + facts_text(learned.facts), task_id(learned.work), given.background)
+    if learned.pending and given.background and call.on_task is not None and call.service.thinks:
+        call.on_task(str(task_id(learned.work)))
     return Reply({**await extraction_reply(bank, learned), "async_mode": given.background})
 
 

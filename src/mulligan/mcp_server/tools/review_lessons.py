@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Json, Lesson
-from mulligan.mcp_server.tool import Call, Reply, Tool, definition
+from mulligan.mcp_server.tool import Call, NeedsPerson, Reply, Tool, definition
 from mulligan.sessions.records import as_record
+from mulligan.text.plain import one_line
+from mulligan.text.secrets import mask
+
+if TYPE_CHECKING:
+    from mulligan.bank.bank import Bank
+    from mulligan.hooks.journal import Journal
 
 MOST = 3
 """Candidates that one call gives."""
+MAX_TITLE, MAX_CONTENT = 200, 1000
+"""Characters of a lesson that a person is asked about."""
 VERDICTS = ("yes", "no", "reword")
 
 
@@ -21,7 +30,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     from mulligan.app.session_judge import candidates, decide, may_be_asking
     from mulligan.app.sessions import project_bank
     from mulligan.hooks.journal import Journal
-    from mulligan.hooks.judging import AGENT, believable
+    from mulligan.hooks.judging import AGENT, PERSON, believable
     from mulligan.hooks.learning import OUTPUTS, evidence_of
     from mulligan.hooks.project import project_id
 
@@ -35,6 +44,9 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         if call.bound not in (None, agent_id):
             raise InvalidInput(f"This server answers {call.bound!r} only, and not the lessons of {folder}.")
         async with project_bank(agent_id) as bank:
+            of_person = await _decided_by_person(
+                bank, journal, [id for id, verdict, _ in verdicts if verdict == "yes"], call
+            )
             for id, verdict, words in verdicts:
                 lesson = await bank.get(id)
                 if lesson.confirmed:
@@ -48,6 +60,11 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
                             f"The words for {id} cannot be kept: write one sentence of 12 to 240 characters, with no "
                             "command in backticks that the evidence does not have, and no way around a safeguard."
                         )
+                if (decision := of_person.get(lesson.id)) is not None:
+                    with acting_as(PERSON):
+                        after = await decide(bank, lesson.id, decision, PERSON)
+                    results.append({"id": lesson.id, "result": _result(lesson, after, decision, True)})
+                    continue
                 admits = not may_be_asking(journal, lesson)
                 with acting_as(f"judge {AGENT}"):
                     after = await decide(bank, lesson.id, given, AGENT, admits=admits)
@@ -62,6 +79,30 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         else "No candidate waits for a judge."
     )
     return Reply({"status": "ok", "message": message, "decided": results, "candidates": shown, "waiting": len(waiting)})
+
+
+async def _decided_by_person(bank: Bank, journal: Journal, ids: Sequence[str], call: Call) -> Mapping[str, bool]:
+    """What a person decided on the lessons that this agent may not admit: a session that taught them may be its own.
+
+    Raises `NeedsPerson` where the client can ask a person, and has not.
+    """
+    from mulligan.app.session_judge import may_be_asking
+
+    if call.decisions is None:
+        return {}
+    lessons = [lesson for id in ids if not (lesson := await bank.get(id)).confirmed and may_be_asking(journal, lesson)]
+    questions = {lesson.id: _question(lesson) for lesson in lessons}
+    if not questions:
+        return {}
+    if not call.request_state:
+        raise NeedsPerson(questions, json.dumps(questions))
+    before = json.loads(call.request_state)  # who has seen other words has not decided on these
+    return {id: keeps for id, keeps in call.decisions.items() if id in questions and before.get(id) == questions[id]}
+
+
+def _question(lesson: Lesson) -> str:
+    content = one_line(mask(lesson.content), MAX_CONTENT)
+    return f"Should coding agents be shown this lesson? {one_line(mask(lesson.title), MAX_TITLE)}: {content}"
 
 
 def _folder(given: Json) -> str:

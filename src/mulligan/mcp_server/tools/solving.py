@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import anyio
@@ -13,7 +13,7 @@ from mulligan.app.hosted import SolveRequest, solve_hosted
 from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.records import Episode, Feedback, Json, Trial
-from mulligan.mcp_server.tool import Call, Reply
+from mulligan.mcp_server.tool import SOLVE, Call, Reply
 from mulligan.text.plain import one_line
 from mulligan.text.truncate import truncate_text
 
@@ -38,7 +38,7 @@ async def solve(request: SolveRequest, call: Call) -> Reply:
     Raises:
         MulliganError: what `solve_hosted` raises before the episode starts.
     """
-    watch = ToolWatch()
+    watch = ToolWatch(call.on_task)
     work = asyncio.create_task(
         solve_hosted(call.service, request, on_start=watch.started, observers=(watch.saw,), notice=watch.notes.append)
     )
@@ -48,9 +48,14 @@ async def solve(request: SolveRequest, call: Call) -> Reply:
         if watch.episode is None:
             raise
         return _error_reply(str(error), watch.episode)
+    return reply_of(episode, watch.notes)
+
+
+def reply_of(episode: Episode, notes: list[str]) -> Reply:
+    """The tool's answer for an episode that has ended."""
     if episode.stop is not None and episode.stop.reason == "error":
         return _error_reply(episode.stop.detail, episode)
-    return Reply(answer(episode, watch.notes), indent=None)
+    return Reply(answer(episode, notes), indent=None)
 
 
 def parse(arguments: Mapping[str, Json], call: Call) -> SolveRequest:
@@ -95,7 +100,8 @@ async def _follow(work: asyncio.Task[Episode], watch: ToolWatch, call: Call) -> 
 class ToolWatch:
     """Observes the episode from its own task, and puts progress into `queue`; None ends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_task: Callable[[str], object] | None) -> None:
+        self._on_task = on_task
         self.episode: Episode | None = None
         self.queue: asyncio.Queue[Progress | None] = asyncio.Queue()
         self.notes: list[str] = []
@@ -104,6 +110,8 @@ class ToolWatch:
     def started(self, episode: Episode, limits: Any) -> None:
         self.episode, self._trials = episode, limits.trials
         self._report(0, f"episode {episode.id} begun, judged by {judge_of(episode)}")
+        if self._on_task is not None:
+            self._on_task(SOLVE + episode.id)
 
     def saw(self, episode: Episode, event: Event) -> None:
         self.episode = episode

@@ -1,0 +1,147 @@
+"""Calls that go on after they were answered: MCP's extension `io.modelcontextprotocol/tasks`, of 2026-07-28.
+
+A client that declares the extension gets a task in place of the answer of `solve`, and of `extract_memory` where a
+model of the server learns in the background; it asks for the answer by the task's id. The state of a task is that of
+its episode, or of its work in the queue, so another server of the same store can tell it as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from mulligan.app.service import Service
+from mulligan.core.errors import NotFound
+from mulligan.core.records import Json
+from mulligan.mcp_server.messages import protocol_errors
+from mulligan.mcp_server.tool import MAX_NAME, SOLVE, Call, Reply, no_progress
+from mulligan.mcp_server.tools import memory_task
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+POLL_MS = 2000
+MAX_RUNNING = 64
+"""Tasks of this process that may be worked on at once."""
+MAX_ANSWERS = 256
+"""Tasks of this process whose answers are kept as they were."""
+
+
+class TaskParams(types.RequestParams):
+    """What all methods of the extension take; `tasks/update` brings input that no task of ours asks for."""
+
+    task_id: str
+
+
+def declares_tasks(context: ServerRequestContext[Any, Any]) -> bool:
+    """Whether the client can be given a task for this request."""
+    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return False
+    return context.session.check_client_capability(types.ClientCapabilities(extensions={EXTENSION: {}}))
+
+
+class BackgroundTasks:
+    """The tasks of a server. to_result: makes a tool's answer a result of the protocol."""
+
+    def __init__(self, service: Service, to_result: Callable[[Reply], types.CallToolResult]) -> None:
+        self._service, self._to_result = service, to_result
+        self._work: OrderedDict[str, asyncio.Task[Reply]] = OrderedDict()
+
+    async def call(self, call: Call, run: Callable[[Call], Coroutine[Any, Any, Reply]]) -> Reply | dict[str, Json]:
+        """The answer of a tool, or a task as soon as the tool says that it goes on without the caller.
+
+        While as many tasks are worked on as may be, the caller waits for the answer.
+        """
+        if sum(not work.done() for work in self._work.values()) >= MAX_RUNNING:
+            return await run(call)
+        id: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        work = asyncio.create_task(run(replace(call, on_task=id.set_result, progress=no_progress)))
+        self._service.work.add(work)
+        work.add_done_callback(self._service.work.discard)
+        try:
+            await asyncio.wait({work, id}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not id.done():  # the answer is here, or the request was cancelled
+                id.cancel()
+                work.cancel()
+        if id.cancelled():
+            return await work
+        self._work[id.result()] = work
+        for old in [one for one, work in self._work.items() if work.done()][: max(0, len(self._work) - MAX_ANSWERS)]:
+            del self._work[old]
+        return {"resultType": "task", **await self._state(id.result(), call.bound)}
+
+    async def get(self, context: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Json]:
+        return await self._known(context, params)
+
+    async def update(self, context: ServerRequestContext[Any, Any], params: TaskParams) -> types.EmptyResult:
+        await self._known(context, params)
+        return types.EmptyResult()
+
+    async def cancel(self, context: ServerRequestContext[Any, Any], params: TaskParams) -> types.EmptyResult:
+        """Stops an episode that this process drives. It is recorded, and can be resumed."""
+        await self._known(context, params)
+        if params.task_id.startswith(SOLVE) and params.task_id in self._work:
+            self._work[params.task_id].cancel()
+        return types.EmptyResult()
+
+    async def _known(self, context: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Json]:
+        """The task. Raises `MCPError` for one that does not exist or is another agent's, and without the extension."""
+        if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            raise MCPError(types.METHOD_NOT_FOUND, "Method not found")
+        if not declares_tasks(context):
+            needed = types.ClientCapabilities(extensions={EXTENSION: {}})
+            data = types.MissingRequiredClientCapabilityErrorData(required_capabilities=needed)
+            raise MCPError(
+                types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+                f"A client has to declare the extension {EXTENSION} for this.",
+                data.model_dump(by_alias=True, mode="json", exclude_none=True),
+            )
+        async with protocol_errors(context):
+            try:
+                return await self._state(params.task_id, context.lifespan_context.bound(context))
+            except NotFound:
+                raise MCPError(types.INVALID_PARAMS, "There is no such task.") from None
+
+    async def _state(self, id: str, bound: str | None) -> dict[str, Json]:
+        """Raises `NotFound`."""
+        if len(id) > MAX_NAME or not id.isprintable():
+            raise NotFound(id[:MAX_NAME])
+        if not id.startswith(SOLVE):
+            reply = await memory_task.call({"task_id": id}, Call(self._service, bound))
+            queued = await self._service.store.memory.queue.look(bound, id.removeprefix(memory_task.PREFIX))
+            return self._task(id, queued.created, queued.created, None if _goes_on(reply) else reply)
+        from mulligan.mcp_server.tools.solving import reply_of
+
+        episode = await self._service.store.load(id.removeprefix(SOLVE), agent=bound)
+        began, last = episode.started, episode.started + episode.seconds
+        if (work := self._work.get(id)) and not work.cancelled():
+            return self._task(id, began, last, work.result() if work.done() else None)
+        if episode.stop is not None and episode.stop.reason != "interrupted":
+            return self._task(id, began, last, reply_of(episode, []))
+        goes_on = await self._service.store.holder(episode.id)  # at another server
+        return {**self._task(id, began, last, None), **({} if goes_on else {"status": "cancelled"})}
+
+    def _task(self, id: str, began: float, last: float, reply: Reply | None) -> dict[str, Json]:
+        """The task in the words of the extension; without a reply it goes on. What is recorded is never discarded."""
+        task: dict[str, Json] = {"taskId": id, "status": "working", "ttlMs": None, "pollIntervalMs": POLL_MS}
+        task |= {"createdAt": _moment(began), "lastUpdatedAt": _moment(last)}
+        if reply is None:
+            return task
+        result = self._to_result(reply).model_dump(by_alias=True, mode="json", exclude_none=True)
+        return {**task, "status": "completed", "result": result}
+
+
+def _goes_on(reply: Reply) -> bool:
+    return reply.data.get("status") == "processing"
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

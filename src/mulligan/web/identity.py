@@ -1,0 +1,114 @@
+"""An identity provider whose access tokens callers may bear: its signing keys come from a file."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from mulligan.core.errors import InvalidInput
+from mulligan.text.files import read_text
+
+log = logging.getLogger("mulligan.serve")
+
+LEEWAY = 30.0
+"""Seconds by which the clocks of the provider and of this machine may differ."""
+
+ALGORITHMS: Mapping[str, tuple[str, ...]] = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+"""The signatures that a type of key may make; a key that both sides share makes none."""
+
+
+class IdentityProvider:
+    """Checks JWT access tokens (RFC 9068): signature, issuer, audience, expiry.
+
+    The file is read again when it changes, so that keys can be rotated; what cannot be read changes nothing.
+
+    Args:
+        issuer: the provider's URL, as tokens name it (`iss`).
+        jwks: the file with its public keys (RFC 7517).
+        resource: the URL by which callers know this server, as tokens name it (`aud`).
+
+    Raises:
+        InvalidInput: a URL is none, or the file holds no key that could be used.
+    """
+
+    def __init__(self, issuer: str, jwks: str, resource: str) -> None:
+        for option, url in (("--issuer", issuer), ("--resource", resource)):
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+                raise InvalidInput(f"{option} takes a URL such as https://example.org/mcp, not {url!r}.")
+        self.issuer, self.resource = issuer, resource
+        self._file = Path(jwks).expanduser()
+        self._read = self._modified()
+        self._keys = _keys_in(self._file)
+
+    @property
+    def host(self) -> str:
+        """The name of the host by which callers know this server."""
+        return cast(str, urlsplit(self.resource).hostname)
+
+    @property
+    def metadata_url(self) -> str:
+        """Where the server's metadata is: the well-known path goes between host and path (RFC 9728, section 3.1)."""
+        parts = urlsplit(self.resource)
+        return f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path.rstrip('/')}"
+
+    def claims(self, token: str) -> Mapping[str, Any] | None:
+        """What a valid token says; None if it is not valid."""
+        import jwt
+
+        try:
+            kid, keys = jwt.get_unverified_header(token).get("kid"), self._current()
+            key = keys.get(kid) if kid is not None else next(iter(keys.values())) if len(keys) == 1 else None
+            if key is None:
+                return None
+            return jwt.decode(
+                token,
+                key.key,
+                algorithms=ALGORITHMS[key.key_type],
+                audience=self.resource,
+                issuer=self.issuer,
+                leeway=LEEWAY,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except jwt.PyJWTError:
+            return None
+
+    def _current(self) -> Mapping[str | None, Any]:
+        modified = self._modified()
+        if modified != self._read:
+            self._read = modified
+            try:
+                self._keys = _keys_in(self._file)
+            except InvalidInput as error:
+                log.warning("the keys stay as they were: %s", error)
+        return self._keys
+
+    def _modified(self) -> int:
+        return self._file.stat().st_mtime_ns if self._file.exists() else 0
+
+
+def _keys_in(file: Path) -> Mapping[str | None, Any]:
+    """The public keys that sign, by their id. Raises `InvalidInput` where there are none."""
+    import jwt
+
+    keys: dict[str | None, Any] = {}
+    text = read_text(file, "--jwks")
+    try:
+        for one in json.loads(text)["keys"]:
+            if one.get("kty") in ALGORITHMS and one.get("use", "sig") == "sig":
+                with suppress(jwt.PyJWTError):  # of a curve that PyJWT does not know
+                    keys[one.get("kid")] = jwt.PyJWK(one)
+    except (ValueError, TypeError, LookupError, AttributeError):
+        raise InvalidInput(f"--jwks {file} is not a set of public keys (JWKS, RFC 7517).") from None
+    if not keys:
+        raise InvalidInput(f"--jwks {file} holds no public key that signs: RSA, EC or OKP.")
+    return keys

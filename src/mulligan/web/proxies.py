@@ -1,0 +1,47 @@
+"""Reverse proxies that are believed when they say who calls, and by which name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from mulligan.core.errors import InvalidInput
+
+
+class BehindProxies:
+    """An ASGI layer that puts what a trusted proxy forwards (`X-Forwarded-For`, `-Proto`, `-Host`) in the place of the
+    connection's own, before anything looks at them. From anybody else, these headers mean nothing.
+
+    Args:
+        proxies: addresses and networks of the proxies.
+
+    Raises:
+        InvalidInput: one of them is not an address.
+    """
+
+    def __init__(self, app: ASGIApp, proxies: Sequence[str]) -> None:
+        try:
+            self._networks = [ip_network(one, strict=False) for one in proxies]
+        except ValueError as error:
+            raise InvalidInput(f"--trusted-proxy takes an address such as 127.0.0.1 or 10.0.0.0/8: {error}.") from None
+        client: Any = ProxyHeadersMiddleware
+        self._app: ASGIApp = client(app, list(proxies))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self._trusts(scope):
+            hosts = [value for name, value in scope["headers"] if name == b"x-forwarded-host"]
+            if hosts:  # the last is what the proxy itself wrote
+                own = [(name, value) for name, value in scope["headers"] if name != b"host"]
+                scope = {**scope, "headers": [*own, (b"host", hosts[-1].rpartition(b",")[2].strip())]}
+        await self._app(scope, receive, send)
+
+    def _trusts(self, scope: Scope) -> bool:
+        try:
+            peer = ip_address(scope["client"][0])
+        except (TypeError, ValueError):
+            return False
+        return any(peer in network for network in self._networks)
