@@ -143,14 +143,13 @@ class Bank:
         if as_of is None:
             index = await self._indexes.of(self.agent_id)
             made = await self._ports.vectors.of([query]) if index.embedded else None
-            note = "" if made is not None or not index.n else f"by words alone: {self._why_lexical(index.embedded)}"
+            notes = [] if made is not None or not index.n else [f"by words alone: {self._why_lexical(index.embedded)}"]
             vector = None if made is None else made[0]
         else:
             known_then = await self._lessons.as_of(self.agent_id, as_of)
             then = {lesson.id: lesson for lesson in known_then if not lesson.is_expired(as_of)}
             index = self._indexes.once(tuple(then.values()))
-            vector, note = None, "as of then, by words alone"
-        note = _joined(note, unmarked)
+            vector, notes = None, ["as of then, by words alone"]
         while True:
             now = time.time() if as_of is None else as_of
             where, apart = (self._ports.project, all_projects), not self.paper
@@ -179,9 +178,10 @@ class Bank:
         try:
             if counted:
                 await self._lessons.recalled(receipt)
-                note = _joined(note, *await self._recorded_notes(len(withheld)))
+                notes += (unmarked, *await self._recorded_notes(len(withheld)))
         except StoreError as error:  # as for a change that could not be marked
-            id, note, withheld = "", _joined(note, f"without a receipt: {str(error).rstrip('.')}"), {}
+            notes += (unmarked, f"without a receipt: {str(error).rstrip('.')}")
+            id, withheld = "", {}
         entries = surest_first([one for one in entries if one.id not in withheld])
         found = surest_first([one for one in found if one.id not in withheld])
         untold, project = len(kept) - len(accounts), self._ports.project
@@ -193,7 +193,7 @@ class Bank:
             chosen.filtered,
             shows.text(),
             chosen.threshold,
-            note,
+            "; ".join(filter(None, notes)),
             nearest if chosen.filtered else None,
             tuple(account.id for account in accounts),
             shows.text_without_doubtful(),
@@ -695,7 +695,3 @@ class Bank:
         writes = self._ports.writes
         whole = await self._lessons.resolve(writes, id)
         return await self._writer.change(writes, whole, change, changed, detail=detail_of(why))
-
-
-def _joined(*notes: str) -> str:
-    return "; ".join(note for note in notes if note)
