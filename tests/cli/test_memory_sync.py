@@ -54,6 +54,7 @@ def outcomes(ended: Any) -> list[str]:
     return [line.split()[0] for line in ended.out.splitlines()]
 
 
+@pytest.mark.slow
 def test_two_clones_share_lessons_and_see_their_conflict(someone: Callable[[str], Run], here: Path) -> None:
     ada, bob = someone("ada"), someone("bob")
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", "hub.git"], check=True)

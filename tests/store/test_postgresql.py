@@ -170,10 +170,11 @@ async def test_a_database_without_a_store_and_one_of_an_older_version(place: str
             await store.list()
     server().sql("UPDATE mulligan.version SET number = 3", place)
     server().sql("ALTER TABLE mulligan.version DROP COLUMN readable_from", place)
+    server().sql("ALTER TABLE mulligan.lessons DROP COLUMN expires", place)
     async with open_store(server().address(place)) as store:
         with pytest.raises(StoreError, match=r"has version 3, .* To upgrade it: mulligan store setup"):
             await store.list()
-    assert setup(server().owner_of(place)) == 1
+    assert setup(server().owner_of(place)) == 2
     async with open_store(server().address(place)) as store:
         assert await store.list() == ()
 

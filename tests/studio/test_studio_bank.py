@@ -204,6 +204,13 @@ async def test_a_lesson_that_nobody_measured_has_no_figure() -> None:
         assert (await client.get(f"/bank/lessons/{id}/worth.svg")).status_code == 404
 
 
+async def test_an_expired_lesson_is_listed_and_shown_as_expired() -> None:
+    id = await kept(expires="2026-01-01")
+    async with studio_client() as client:
+        for path in ("/bank", f"/bank/lessons/{id}"):
+            assert re.search(r'class="badge[^>]*>.*expired</span>', (await client.get(path)).text)
+
+
 async def test_each_change_is_made_by_a_form_and_kept_in_the_history() -> None:
     id = await kept(content="Pay the order.\nThen send it.")
     async with studio_client(write=True) as client:

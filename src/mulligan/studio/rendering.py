@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse
 
 from mulligan.app.service import Service
 from mulligan.bank.bank import Bank
-from mulligan.bank.exchange.lesson_page import brief
+from mulligan.bank.exchange.lesson_page import brief, state_word
 from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Store
 from mulligan.studio.live import Listeners
@@ -117,7 +117,8 @@ def environment() -> Environment:
     )
     cast(dict[str, Any], found.globals).update(signs=SIGNS, fence=Fence, quote_of=Quote)
     filters = cast(dict[str, Any], found.filters)
-    filters.update(when=when, iso=iso, count=count, line=one_line, blocks=blocks, bank=bank_name, brief=brief)
+    filters.update(when=when, iso=iso, count=count, line=one_line, blocks=blocks)
+    filters.update(bank=bank_name, brief=brief, state=state_word)
     return found
 
 
