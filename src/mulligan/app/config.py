@@ -20,8 +20,8 @@ from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.home import home
 from mulligan.core.records import Json
 from mulligan.hooks.project import Project, allow, project_of
-from mulligan.models.settings import SEPARATOR, model_names
 from mulligan.text.files import read_text
+from mulligan.text.model_names import SEPARATOR, model_names
 from mulligan.text.toml_lines import line_of
 
 FILE = "mulligan.toml"

@@ -26,8 +26,9 @@ from mulligan.core.records import Json
 from mulligan.models.catalog import found_keys, open_model
 from mulligan.models.fallback import Fallback
 from mulligan.models.providers import PROVIDERS, require_sdk
-from mulligan.models.settings import SEPARATOR, CallSettings, model_names
+from mulligan.models.settings import CallSettings
 from mulligan.models.weights.known import KNOWN
+from mulligan.text.model_names import SEPARATOR, model_names
 
 _LOCAL = "local"
 OWN_KINDS = (_LOCAL, "scripted", "replay", "reader")

@@ -34,9 +34,10 @@ from mulligan.app.toolbox import check_tools
 from mulligan.core.errors import InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.records import Json
-from mulligan.models.settings import CallSettings, model_names
+from mulligan.models.settings import CallSettings
 from mulligan.sandbox.levels import level_named
 from mulligan.text.files import read_text
+from mulligan.text.model_names import model_names
 from mulligan.text.toml_lines import key_lines
 
 EXAMPLE = Path(__file__).parent.parent / "agentfile" / "scaffolds" / "project" / "mulligan.toml"

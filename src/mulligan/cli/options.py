@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from mulligan.app.options import Option, options_in
-from mulligan.models.settings import SEPARATOR
+from mulligan.text.model_names import SEPARATOR
 
 F = TypeVar("F", bound=Callable[..., Any])
 ROLES = ("actor", "evaluator", "reflector", "strategy", "workspace", "memory")

@@ -22,9 +22,10 @@ from mulligan.models.provider_client import Sleep, Target
 from mulligan.models.providers import PROVIDERS, Access, access, check_proxies, known_models, require_sdk
 from mulligan.models.replayed import ReplayedModel
 from mulligan.models.scripted import ScriptedModel
-from mulligan.models.settings import CallSettings, model_names
+from mulligan.models.settings import CallSettings
 from mulligan.models.weights.known import KNOWN
 from mulligan.text.files import read_text
+from mulligan.text.model_names import model_names
 
 ClientT = TypeVar("ClientT", ProviderModel, ProviderEmbedder)
 OURS = ("local", "local:NAME", "local:FILE.gguf", "scripted:FILE", "replay:FILE", "reader:FAMILY")

@@ -10,8 +10,8 @@ from mulligan.core.protocols import Model
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.models.failures import Unusable
 from mulligan.models.prices import Price, Priced
-from mulligan.models.settings import SEPARATOR
 from mulligan.models.sight import sees
+from mulligan.text.model_names import SEPARATOR
 
 log = logging.getLogger("mulligan.models")
 

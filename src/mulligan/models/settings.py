@@ -1,24 +1,14 @@
-"""Which models are called, and how: where, how long, how often, how many at once, at what price. Plain values only."""
+"""How a provider is called: where, how long, how often, how many at once, at what price. Plain values only."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.records import Json
-
-SEPARATOR = ", "
-_NAME = re.compile(r"[A-Za-z][\w-]*(:.+)?")
-
-
-def model_names(text: str) -> Sequence[str]:
-    """The names in a text such as `openai:gpt-6, anthropic:claude-6`; a file's name may have a comma in it."""
-    names = [name.strip() for name in text.split(",")]
-    return names if all(map(_NAME.fullmatch, names)) else [text]
 
 
 @dataclass(frozen=True)
