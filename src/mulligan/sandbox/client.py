@@ -14,10 +14,11 @@ import socket
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
-from mulligan.core.errors import SandboxError
-from mulligan.sandbox.spec import Spec
+TYPE_CHECKING = False  # the check of a goal waits for what is imported here
+
+if TYPE_CHECKING:
+    from mulligan.sandbox.spec import Spec
 
 # Imports the supervisor without the packages' own `__init__`, so that the process stays small and quick to fork.
 _BOOT = """
@@ -65,7 +66,7 @@ class _Server:
         if self._owner == os.getpid():
             self._stop()
         here, there = socket.socketpair()
-        folder = str(Path(__file__).resolve().parent.parent)
+        folder = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
         try:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _BOOT, folder],
@@ -76,6 +77,8 @@ class _Server:
                 start_new_session=True,
             )
         except OSError as error:
+            from mulligan.core.errors import SandboxError
+
             raise SandboxError(f"The sandbox's supervisor could not be started: {error}") from error
         finally:
             there.close()
