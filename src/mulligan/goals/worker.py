@@ -94,7 +94,8 @@ def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, to
     best: float = goal.best["score"] if goal.best else float("-inf")
     if feedback.score is not None and feedback.score > best:
         _keep_best(goals, goal, folder, n, feedback.score)
-    goals.finish(goal, one, feedback.passed, said, why, fingerprint(folder), judge.diff)
+    after = "" if feedback.passed else fingerprint(folder)  # no stop comes after a try that passed
+    goals.finish(goal, one, feedback.passed, said, why, after, judge.diff)
     return judge
 
 
