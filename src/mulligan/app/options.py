@@ -267,7 +267,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "str": ("a string", "str"),
     "str | PathLike[str]": ("a path", "str PathLike"),
     "str | Model": ("the name of a model, or an object with `ask`", "str Model"),
-    "str | Model | Sequence[str]": ("the name of a model, or a list of names, or an object with `ask`", "str Model list tuple"),
+    "str | Model | Sequence[str]": (
+        "the name of a model, or a list of names, or an object with `ask`",
+        "str Model list tuple",
+    ),
     "int": ("a whole number", "int"),
     "float": ("a number", "int float"),
     "bool": ("True or False", "bool"),

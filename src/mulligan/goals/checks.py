@@ -6,7 +6,6 @@ alone: whatever an agent has done to its own environment since counts nothing.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from contextlib import suppress
 
@@ -90,6 +89,7 @@ class Judge:
             before: the feedback on earlier tries, as `core.codec` writes it.
             begun: the check, which runs; None where a model judges.
         """
+        import asyncio
         from dataclasses import replace
 
         from mulligan.core.records import Feedback
@@ -120,13 +120,16 @@ class Judge:
         elif feedback.passed and state and self._settings.get("protect"):
             after = states.keep(self._folder, f"{own}/after", self._index(own))  # what stands when the check is over
             feedback = await self._with_protected(own, feedback, before, after or state)
-        if feedback.passed and begun and (others := self._changed_surroundings(tracked)):
+        hiding = None
+        if feedback.passed and start:
+            hiding = asyncio.create_task(asyncio.to_thread(states.files_git_hides, self._folder))
+        if feedback.passed and begun and (others := await asyncio.to_thread(self._changed_surroundings, tracked)):
             why = f"files outside of what git keeps, on which the check rests, have changed: {others}"
             if self._settings.get("protect"):
                 feedback = self._unknown(feedback, f"{why}; --protect cannot put them back")
             else:
                 feedback = replace(feedback, notes=(*feedback.notes, why))
-        if feedback.passed and start and (hidden := self._steering(states.files_git_hides(self._folder))):
+        if hiding and (hidden := self._steering(await hiding)) and feedback.passed:
             note = f"git ignores files that a test run reads, so it is not known whether they changed: {hidden}"
             feedback = replace(feedback, notes=(*feedback.notes, note))
         if feedback.passed and begun and state and (moved := self._changed_since(begun.at - _TICK, kept)):
@@ -314,6 +317,8 @@ class Judge:
 
 def contents(folder: str, names: Sequence[str]) -> str:
     """A digest of files, and of all below folders, as they are on disk: what git says of them can be changed."""
+    import hashlib
+
     found = hashlib.sha256()
     for name in sorted(names):
         top = os.path.join(folder, name)
@@ -328,6 +333,8 @@ def contents(folder: str, names: Sequence[str]) -> str:
 
 
 def _read(path: str) -> bytes:
+    import hashlib
+
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 

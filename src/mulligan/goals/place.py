@@ -6,9 +6,7 @@ claims of the project counts nothing.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import subprocess
 
 from mulligan.workspace.git_files import repository
 
@@ -74,6 +72,8 @@ def fingerprint(folder: str) -> str:
 
     It goes by sizes and times, of which nobody sets the last (ctime).
     """
+    import hashlib  # while the worker starts, as `subprocess`
+
     listed = _listed(folder)
     if None in listed:
         paths: Sequence[str] = list(_walked(folder))
@@ -99,6 +99,8 @@ def fingerprint(folder: str) -> str:
 
 def _listed(folder: str) -> list[str | None]:
     """What git says of `_LISTS`; None where it refuses. No program of the repository's configuration runs."""
+    import subprocess
+
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
     try:

@@ -287,7 +287,7 @@ class Goals(Database):
         Args:
             feedback: as `core.codec` writes it.
             keys: what the failures are known by.
-            state: the folder's, after the check.
+            state: the folder's, after the check; "" for one that passed.
             attempt: what differs from the state in which the goal was set.
         """
         who = (one.goal, one.agent, one.session)

@@ -98,8 +98,6 @@ def stop(
         always: whether it is a try where nothing has changed since the turn began, too.
         meanwhile: what there is to do while the check runs.
     """
-    from mulligan.recording.holders import owner
-
     until = time.monotonic() + patience
     with Goals(wait=2.0) as goals:
         place = Place(notice.folder)
@@ -110,6 +108,8 @@ def stop(
         while True:
             worker = Worker()
             try:
+                from mulligan.recording.holders import owner  # while the worker starts
+
                 one = goals.begin(goal, agent, session, fingerprint(folder), owner(), started, always=always)
                 if one is None:
                     return Outcome()

@@ -6,14 +6,10 @@ waits at the other end of descriptor 3, which is closed when the verdict is reco
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import suppress
 
-from mulligan.goals.checks import Judge, start
-from mulligan.goals.place import fingerprint
-from mulligan.goals.state import PASSED, Goals
 from mulligan.sandbox import client
 
 TYPE_CHECKING = False
@@ -21,7 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mulligan.goals.checks import Judge
     from mulligan.goals.database import Row
+    from mulligan.goals.state import Goals
 
 WAITED_AT = 3
 """The descriptor that is closed when the verdict is recorded."""
@@ -33,6 +31,10 @@ def main() -> int:
     with suppress(OSError):
         os.set_inheritable(WAITED_AT, False)
     client.prepare()
+    import json  # from here on while the sandbox starts
+
+    from mulligan.goals.state import PASSED, Goals
+
     if not (line := sys.stdin.readline()):
         return 0
     goal_id, agent, session, n, folder, top = json.loads(line)
@@ -60,12 +62,15 @@ def main() -> int:
 
 def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, top: str) -> Judge | None:
     """Judge the try and record the verdict. Returns who judged it; None if another process did."""
+    from mulligan.goals.checks import Judge, start
+
     begun = start(goal.spec, folder, top) if goal.settings["check"] else None
     import asyncio  # from here on while the check runs
 
     from mulligan.core.codec import to_json
     from mulligan.core.records import Feedback
     from mulligan.goals.failures import failures
+    from mulligan.goals.place import fingerprint
     from mulligan.recording.holders import owner
 
     agent, session, n = which
@@ -89,7 +94,8 @@ def _judge(goals: Goals, goal: Row, which: tuple[str, str, int], folder: str, to
     best: float = goal.best["score"] if goal.best else float("-inf")
     if feedback.score is not None and feedback.score > best:
         _keep_best(goals, goal, folder, n, feedback.score)
-    goals.finish(goal, one, feedback.passed, said, why, fingerprint(folder), judge.diff)
+    after = "" if feedback.passed else fingerprint(folder)  # no stop comes after a try that passed
+    goals.finish(goal, one, feedback.passed, said, why, after, judge.diff)
     return judge
 
 

@@ -11,18 +11,21 @@ import atexit
 import marshal
 import os
 import socket
-import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
+from contextlib import suppress
 
-from mulligan.core.errors import SandboxError
-from mulligan.sandbox.spec import Spec
+TYPE_CHECKING = False  # the check of a goal waits for what is imported here
+
+if TYPE_CHECKING:
+    from mulligan.sandbox.spec import Spec
 
 # Imports the supervisor without the packages' own `__init__`, so that the process stays small and quick to fork.
 _BOOT = """
-import sys, types, socket
+import os, sys, types, socket
+os.chdir("/")
+os.closerange(3, 4096)
 for name, folder in (("mulligan", sys.argv[1]), ("mulligan.core", sys.argv[1] + "/core"),
                      ("mulligan.sandbox", sys.argv[1] + "/sandbox")):
     module = types.ModuleType(name)
@@ -31,6 +34,7 @@ for name, folder in (("mulligan", sys.argv[1]), ("mulligan.core", sys.argv[1] + 
 from mulligan.sandbox.supervisor import serve
 serve(socket.socket(fileno=0))
 """
+_STOP_SECONDS = 10.0
 
 
 class _Server:
@@ -38,7 +42,7 @@ class _Server:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = 0
         self._socket: socket.socket | None = None
         self._owner = 0
 
@@ -66,17 +70,21 @@ class _Server:
         if self._owner == os.getpid():
             self._stop()
         here, there = socket.socketpair()
-        folder = str(Path(__file__).resolve().parent.parent)
+        folder = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
         try:
-            process = subprocess.Popen(
+            process = os.posix_spawn(  # without `subprocess`, whose import takes as long as the rest of this module's
+                sys.executable,
                 [sys.executable, "-I", "-S", "-c", _BOOT, folder],
-                stdin=there.fileno(),
-                stdout=subprocess.DEVNULL,
-                env={},
-                cwd="/",
-                start_new_session=True,
+                {},
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, there.fileno(), 0),
+                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                ],
+                setsid=True,
             )
         except OSError as error:
+            from mulligan.core.errors import SandboxError
+
             raise SandboxError(f"The sandbox's supervisor could not be started: {error}") from error
         finally:
             there.close()
@@ -85,9 +93,11 @@ class _Server:
     def _stop(self) -> None:
         if self._socket is not None:
             self._socket.close()
-        if self._process is not None:
-            self._process.wait(10)
-        self._process = self._socket = None
+        until = time.monotonic() + _STOP_SECONDS
+        with suppress(ChildProcessError):
+            while self._process and not os.waitpid(self._process, os.WNOHANG)[0] and time.monotonic() < until:
+                time.sleep(0.001)
+        self._process, self._socket = 0, None
 
     def stop(self) -> None:
         """End the server of this process, and with it nothing else: running jobs have supervisors of their own."""

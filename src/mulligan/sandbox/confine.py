@@ -14,7 +14,11 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from mulligan.sandbox import kernel, landlock, mounts, seatbelt, seccomp
-from mulligan.sandbox.spec import Spec
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from mulligan.sandbox.spec import Spec
 
 # A job started by root runs as this uid plus its supervisor's process id: nobody's, and nobody else's meanwhile.
 _FIRST_UID = 1_800_000_000

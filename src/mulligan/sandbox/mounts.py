@@ -12,7 +12,11 @@ import stat
 from collections.abc import Generator
 
 from mulligan.sandbox import kernel
-from mulligan.sandbox.spec import Spec
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from mulligan.sandbox.spec import Spec
 
 # The scratch folder holds this many files of the largest size.
 _SCRATCH_FILES = 4

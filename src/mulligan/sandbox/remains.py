@@ -10,14 +10,14 @@ import os
 import signal
 import stat
 import time
-from dataclasses import dataclass
+
+from mulligan.core.light import NamedTuple
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _KILL_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class DiskUsage:
+class DiskUsage(NamedTuple):
     """Of all processes of a job together; memory and disk in bytes. Shared memory counts once for each process."""
 
     processes: int

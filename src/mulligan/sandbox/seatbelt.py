@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from mulligan.sandbox.spec import Spec
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from mulligan.sandbox.spec import Spec
 
 PROGRAM = "/usr/bin/sandbox-exec"
 

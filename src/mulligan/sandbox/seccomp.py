@@ -10,7 +10,11 @@ import errno
 import os
 import struct
 from collections.abc import Iterable
-from typing import TypeAlias
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 # Audit number of each architecture, and its column in the tables below.
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}

@@ -3,7 +3,7 @@
 `serve` forks a supervisor for each job that comes over its socket: a fork of this small process costs a millisecond,
 a fresh interpreter ten. The supervisor forks the job, watches time, memory, disk and processes, and when the job
 ends, or Mulligan closes the control socket (also by dying), kills all that the job left behind and removes the
-scratch folder. Wire: see `mulligan.sandbox.client`. Standard library only.
+scratch folder. Wire: see `mulligan.sandbox.client`. Little is imported: the first job waits for it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import signal
 import socket
 import sys
 import time
-from typing import cast
 
+from mulligan.core.light import TYPE_CHECKING, cast
 from mulligan.sandbox import confine, kernel, landlock
 from mulligan.sandbox.remains import DiskUsage, kill_rest, remove_tree, usage
-from mulligan.sandbox.spec import Spec
+
+if TYPE_CHECKING:
+    from mulligan.sandbox.spec import Spec
 
 _WATCH_EVERY = 0.25
 _ENTRIES = 20_000
@@ -115,7 +117,7 @@ def _received(control: socket.socket) -> Spec:
         data = file.read(length)
     if len(data) < length or not length:
         raise EOFError("the job was cancelled before it started")
-    return cast(Spec, marshal.loads(data))
+    return cast("Spec", marshal.loads(data))
 
 
 def _prepare(spec: Spec) -> bool:

@@ -28,6 +28,8 @@ _FINDS = re.compile(
 """What finds files by one name and removes them."""
 _REMOVES = re.compile(r"(?<![\w-])(?<!compose )(?:rm|git rm|unlink|rmdir|del|remove-item)\s+((?:-\S+\s+)*)([^;&|\n]*)")
 
+_ALLOWED = ("foreign code", "payment")
+"""What a remedy may do: most install packages."""
 
 NEGATION = re.compile(
     r"(?:\b(?:never|not|don't|doesn't|cannot|avoid|refuse|instead of|against|rather than|jamais|ne|n'|évite\w*"
@@ -57,8 +59,8 @@ def going_around(step: str) -> str:
             return "destroys work"
     plain = _REMOVES.sub("", plain)
     for table in ("commands", "remedies"):
-        for flag, pattern in patterns(table):
-            if flag not in ("foreign code", "payment") and pattern.search(plain):
+        for flag, pattern in patterns(table, _ALLOWED):
+            if pattern.search(plain):
                 return flag
     return next(chain(_effects(step), _switch_effects(step)), "")
 

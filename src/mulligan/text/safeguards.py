@@ -6,12 +6,12 @@ never offer such a command as what fixed an error (`sessions.effects.going_aroun
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TypeAlias
 
 Patterns: TypeAlias = Sequence[tuple[str, re.Pattern[str]]]
@@ -30,10 +30,12 @@ def folded(text: str) -> str:
 
 
 @cache
-def patterns(table: str) -> Patterns:
-    """The lines of a table of safeguards.toml, each with its flag."""
-    tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return compiled(tables[table], tables["words"], look_alikes=True)
+def patterns(table: str, without: Sequence[str] = ()) -> Patterns:
+    """The lines of a table of safeguards.toml, each with its flag; those with a flag of `without` left out."""
+    with open(f"{os.path.splitext(__file__)[0]}.toml", "rb") as file:
+        tables = tomllib.load(file)
+    lines = {flag: text for flag, text in tables[table].items() if flag not in without}
+    return compiled(lines, tables["words"], look_alikes=True)
 
 
 def compiled(
