@@ -90,7 +90,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"limits": {"second": 5}}, "second"),
     ({"restarts": "2"}, "restarts must be a whole number, not '2'"),
     ({"seed": 0.5}, "seed must be a whole number, not 0.5"),
-    ({"model": 3}, "model must be the name of a model, or a list of names, or an object with `ask`, not 3"),
+    ({"model": 3}, "model must be the name of a model, a list of names, or an object with `ask`, not 3"),
     ({"judge_model": 3}, "judge_model must be the name of a model"),
     ({"check": 3}, "check must be a string, not 3"),
     ({"tests": 3}, "tests must be a path, not 3"),

@@ -268,7 +268,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "str | PathLike[str]": ("a path", "str PathLike"),
     "str | Model": ("the name of a model, or an object with `ask`", "str Model"),
     "str | Model | Sequence[str]": (
-        "the name of a model, or a list of names, or an object with `ask`",
+        "the name of a model, a list of names, or an object with `ask`",
         "str Model list tuple",
     ),
     "int": ("a whole number", "int"),
