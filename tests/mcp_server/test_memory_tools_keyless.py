@@ -134,7 +134,7 @@ async def test_another_signal_is_another_task() -> None:
             done = await good(client, "extract_memory", **TASK, success_signal=signal, lessons=[lesson])
             assert done["success"] is signal
         said = await refused(client, "extract_memory", task_id=done["task_id"], success_signal=True)
-        assert "held for a failure already" in said["message"]
+        assert "already recorded as a failure" in said["message"]
         assert sorted(await titles(service)) == ["It does not", "It works"]
 
 
