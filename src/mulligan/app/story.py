@@ -17,7 +17,7 @@ from mulligan.app.run_context import Call, RunContext, run_context, table_of
 from mulligan.app.workspaces import stop_reason, unjudged
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.protocols import Brief, Store
-from mulligan.core.records import Check, Episode, Feedback, Image, Lesson, Outcome, Reflection, Trial, Usage
+from mulligan.core.records import Check, Episode, Feedback, Image, Lesson, Outcome, Reflection, Trial
 from mulligan.core.records import Step as TakenStep
 from mulligan.recording.drivers import (
     asked_by_name,
@@ -31,6 +31,7 @@ from mulligan.recording.drivers import (
 )
 from mulligan.store.export import each_readable
 from mulligan.text.evidence import findings_of
+from mulligan.text.figures import dollars, used
 from mulligan.text.formatting import check_text, kind_text, layers_text
 from mulligan.text.images import format_of
 from mulligan.text.lessons import condensed_by
@@ -122,7 +123,7 @@ def header(episode: Episode, known: RunContext) -> Iterator[Block]:
             "Model": ", ".join(models),
             "Time": f"{episode.seconds:.1f} s",
             "Tokens": f"{episode.usage.tokens:,}" if episode.usage.tokens else "",
-            "Cost": "" if not episode.usage.tokens or episode.usage.cost == 0 else cost_text(episode.usage.cost),
+            "Cost": dollars(episode.usage).removeprefix("cost "),
             "Run": episode.id,
         },
     )
@@ -361,7 +362,7 @@ def story(
             "Forked from": episode.forked_from or "",
             **{f"Model ({role})": model for role, model in episode.head.models.items()},
             "Ended": _ended(episode),
-            "Used": f"{used(episode.usage)}, {episode.seconds:.1f} s",
+            "Used": used(episode.usage, episode.seconds),
         }
     )
     yield from _ratings(episode)
@@ -392,8 +393,8 @@ def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
     yield Heading(level, f"Try {trial.number}", mark, word)
     if trial.parent not in (None, trial.number - 1):
         yield Line("", strong=f"grown from try {trial.parent}", href=f"#trial-{trial.parent}")
-    if trial.usage.calls:
-        yield Line(f"Used: {used(trial.usage)}", small=True)
+    if spent := used(trial.usage):
+        yield Line(f"Used: {spent}", small=True)
     yield from _shown_prompt(of.known, trial.number)
     yield from _attempt(trial, level + 1, of)
     if trial.feedback:
@@ -463,9 +464,8 @@ def _pictures(images: Sequence[Image], of: _Of) -> Iterator[Block]:
 
 def _check(check: Check) -> Iterator[Block]:
     shown = f", shown the lessons {', '.join(check.lessons)}" if check.lessons else ""
-    yield Line(
-        f"Check before the action ({check.because}{shown}){f', used: {used(check.usage)}' if check.usage.calls else ''}"
-    )
+    spent = used(check.usage)
+    yield Line(f"Check before the action ({check.because}{shown}){f', used: {spent}' if spent else ''}")
     yield Fence(check_text(check) or "Not critical.")
     for note in check.notes:
         yield Line(f"Note: {note}", small=True)
@@ -537,11 +537,6 @@ def mark_of(episode: Episode | Brief, said: str) -> str:
     return _MARKS.get(said, "failed" if episode.judged else "unjudged")
 
 
-def cost_text(cost: float | None) -> str:
-    """An unknown cost is never shown as zero."""
-    return "unknown" if cost is None else f"${cost:.4f}"
-
-
 def _ended(episode: Episode) -> str:
     if not episode.stop:
         return "not yet"
@@ -567,15 +562,6 @@ def state(episode: Episode | Brief, running: bool) -> str:
 def state_words(said: str) -> str:
     """A state (see `state`) as people read it."""
     return {"exhausted": "not solved"}.get(said, said)
-
-
-def used(usage: Usage) -> str:
-    parts = [count(usage.calls, "call")]
-    if usage.tokens:
-        parts += [f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"]
-    if usage.tokens and usage.cost != 0:
-        parts += ["cost unknown" if usage.cost is None else f"${usage.cost:.4f}"]
-    return ", ".join(parts)
 
 
 def _outcome(outcome: Outcome | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.audit import Decided
-from mulligan.bank.exchange.lesson_page import brief, change_word, facts, moment
+from mulligan.bank.exchange.lesson_page import brief, change_word, facts
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, drawn, one_line
@@ -22,6 +22,7 @@ from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Json, Lesson, Recall
 from mulligan.core.worth import Tally
+from mulligan.text.figures import when
 
 SHORT = 8
 """The characters of an id in a table; every command takes the beginning of an id."""
@@ -46,7 +47,7 @@ def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
             *(one_line(brief(lesson).get(name, "-"), 30) for name in some),
             lesson.outcome,
             str(lesson.uses),
-            moment(lesson.created)[:10],
+            when(lesson.created)[:10],
             one_line(lesson.title, 70),
         )
         for lesson in lessons
@@ -99,7 +100,7 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
     filtered = f" ({receipt.filtered} held back)" if receipt.filtered else ""
     return drawn(
         [
-            f"{receipt.id}  {moment(receipt.at)}",
+            f"{receipt.id}  {when(receipt.at)}",
             f"For:  {one_line(receipt.query, 400)}",
             f"Gave{filtered}:" if given else f"Gave nothing{filtered}.",
             *given,
@@ -140,7 +141,7 @@ def _recall_json(query: str, recall: Recall) -> dict[str, Json]:
 
 def story(lesson: Lesson, lineage: Mapping[str, Sequence[Lesson]], near: Sequence[tuple[Link, Lesson]]) -> str:
     """A whole lesson: its fields, its text, what it was merged from or into, and similar lessons."""
-    known = "\n".join(f"{name + ':':<15}{one_line(text, 400)}" for name, text in facts(lesson).items())
+    known = "\n".join(f"{name + ':':<15}{one_line(text, 400)}" for name, text in facts(lesson, when).items())
     blocks = [one_line(lesson.title, 200), known]
     blocks += [clean(text).strip() for text in (lesson.description, lesson.content) if text.strip()]
     for title, lessons in lineage.items():
@@ -164,9 +165,7 @@ def history_rows(versions: Sequence[Version]) -> str:
         now: dict[str, Any] = {} if version.lesson is None else to_json(version.lesson)
         changes = _changes(before, now) if version.lesson is not None and before else ""
         detail = "" if version.detail in (None, {}, []) else json.dumps(version.detail, ensure_ascii=False)
-        rows.append(
-            (moment(version.at), change_word(version), one_line(" ".join(filter(None, (changes, detail))), 160))
-        )
+        rows.append((when(version.at), change_word(version), one_line(" ".join(filter(None, (changes, detail))), 160)))
         before = now or before
     return columns([("when", "change", "what"), *rows])
 
@@ -176,7 +175,7 @@ def audit_rows(several: Sequence[Decided], *, banks: bool) -> str:
     headings = ("when", "by", "change", *(("bank",) if banks else ()), "lesson", "title", "why")
     rows = [
         (
-            moment(one.at),
+            when(one.at),
             one_line(one.by, 24) or "-",
             one.change,
             *((bank_name(one.agent_id),) if banks else ()),
@@ -204,7 +203,7 @@ def work_rows(several: Sequence[Queued]) -> str:
     headings = ("work", "kind", "status", "attempts", "since", "agent", "error")
     rows = [
         (
-            *(work.id, work.kind, work.status, str(work.attempts), moment(work.created)[:19]),
+            *(work.id, work.kind, work.status, str(work.attempts), when(work.created)),
             *(one_line(work.agent_id, 24) or "-", one_line(work.error, 100)),
         )
         for work in several

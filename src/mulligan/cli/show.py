@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from mulligan.app.story import state
 from mulligan.cli.terminal import clean, drawn, one_line
-from mulligan.cli.words import decided, folded, parent_note, rating, role, tries, used, verdict
+from mulligan.cli.words import decided, folded, parent_note, rating, role, tries, verdict
 from mulligan.core.records import Attempt, Check, Episode, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_goal, led_by_graph
+from mulligan.text.figures import used
 from mulligan.text.formatting import check_text, kind_text, layers_text
 from mulligan.text.lessons import condensed_by
 from mulligan.text.reflections import after_lesson, quality_words
@@ -36,7 +37,7 @@ def story(episode: Episode, running: bool, *, full: bool = False) -> str:
 def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]:
     detail = f": {_line(episode.stop.detail, 300, tokens)}" if episode.stop and episode.stop.detail else ""
     yield f"Episode {episode.id}: {state(episode, running)}{detail}"
-    yield f"{tries(len(episode.trials))}, {used(episode.usage)}, {episode.seconds:.1f} s"
+    yield f"{tries(len(episode.trials))}, {used(episode.usage, episode.seconds)}"
     if models := dict.fromkeys(episode.head.models.values()):
         yield f"model: {_line(', '.join(models), 300, tokens)}"
     roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector", "foresight"))
@@ -80,7 +81,8 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
 
 
 def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
-    yield f"\nTry {trial.number}{parent_note(trial)}: {verdict(trial.feedback)} ({used(trial.usage)})"
+    spent = used(trial.usage)
+    yield f"\nTry {trial.number}{parent_note(trial)}: {verdict(trial.feedback)}{f' ({spent})' if spent else ''}"
     yield from _attempt(trial.attempt, tokens)
     if trial.feedback:
         if trial.feedback.text.strip():
@@ -124,7 +126,7 @@ def _of_check(check: Check, tokens: int | None) -> Iterator[str]:
     yield _line(check.because, 80, tokens)
     if check.lessons:
         yield f"shown {_line(', '.join(check.lessons), 200, tokens)}"
-    yield used(check.usage)
+    yield from filter(None, [used(check.usage)])
     yield from (_line(note, 200, tokens) for note in check.notes)
 
 

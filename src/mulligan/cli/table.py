@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Container, Sequence
 
 from mulligan.app.story import state
@@ -10,6 +9,7 @@ from mulligan.cli.terminal import columns, on_terminal, one_line, width
 from mulligan.cli.words import folded
 from mulligan.core.codec import to_json
 from mulligan.core.records import Episode, Json
+from mulligan.text.figures import when
 
 COLUMNS = ("run", "when", "state", "tries", "model", "task")
 WIDTHS = {"model": 24, "task": 60}
@@ -63,10 +63,10 @@ def _model(episode: Episode) -> str:
 
 def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, ...]:
     """The cells of a row. A run with several episodes shows their ids, which the other commands take, too."""
-    at = time.localtime(episode.started)
+    started = when(episode.started)
     return (
         episode.id if one_of_several else episode.run,
-        time.strftime("%m-%d %H:%M" if on_terminal() and width() < SHORT else "%Y-%m-%d %H:%M", at),
+        started[5:] if on_terminal() and width() < SHORT else started,
         state(episode, running),
         str(len(episode.trials)),
         one_line(_model(episode), WIDTHS["model"]),

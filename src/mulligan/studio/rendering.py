@@ -22,6 +22,7 @@ from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Store
 from mulligan.studio.live import Listeners
 from mulligan.studio.marks import SIGNS
+from mulligan.text.figures import when, zone
 from mulligan.text.pages import Block, Fence, Quote
 from mulligan.text.plain import clean, count, encodable, one_line
 from mulligan.text.secrets import mask
@@ -132,18 +133,8 @@ def harmless(value: Any) -> Any:
     return encodable(clean(mask(value))) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def when(at: float) -> str:
-    """A time as this machine's clock has it."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
-
-
 def iso(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
-
-
-def zone() -> str:
-    """The time zone in which pages show times."""
-    return time.strftime("%Z (UTC%z)")
 
 
 def blocks(several: Iterable[Block]) -> Markup:

@@ -6,7 +6,6 @@ Runs without a real model, and runs that an oracle stopped, are in tables of the
 from __future__ import annotations
 
 import json
-import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import TypeAlias
 from mulligan.bench.report.figures import Comparison, Figures, Report, RunReport
 from mulligan.bench.report.statistics import Estimate, Mean, Rate
 from mulligan.core.records import Usage
+from mulligan.text.figures import used, when, zone
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 
 NONE, UNKNOWN = "-", "unknown"
@@ -45,16 +45,16 @@ def summary(report: Report) -> list[Block]:
 
 
 def _result(name: str, found: Figures) -> dict[str, str]:
-    solved = cost = ""
+    solved = ""
     if found.trials:
         first, last = found.trials[0].solved, found.trials[-1].solved
         between = "" if last.low is None else f" ({last.value:.0%}, 95 % interval {last.low:.0%} to {last.high:.0%})"
         at_first = f", {first.count} of them at the first try" if found.limit > 1 and last.count else ""
         solved = f"{last.count} of {last.n}{between}{at_first}"
-    if usage := found.spent.usage:
-        each = found.spent.tokens_per_solved
-        cost = f"{usage.tokens:,} tokens, {'cost unknown' if usage.cost is None else f'${usage.cost:.4f}'}"
-        cost += "" if each is None else f"; {each:,.0f} tokens for each solved case"
+    each = found.spent.tokens_per_solved
+    cost = "; ".join(
+        filter(None, [used(found.spent.usage), f"{each:,.0f} tokens for each solved case" if each else ""])
+    )
     left_out = {
         "ended with an error": found.statuses["error"],
         "without a score": found.trials[-1].unscored if found.trials else 0,
@@ -117,7 +117,7 @@ def _head(run: RunReport) -> Facts:
             or "all as by default",
             "Seed": str(head.seed),
             "Versions": ", ".join(f"{name} {version}" for name, version in head.versions.items()),
-            "Begun": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(head.created)),
+            "Begun": f"{when(head.created)} {zone(head.created)}",
             "Command": head.command,
         }
     )
@@ -346,4 +346,4 @@ def _number(value: float | None, digits: int = 0) -> str:
 
 
 def _money(cost: float | None, unknown: str = UNKNOWN) -> str:
-    return unknown if cost is None else f"${cost:,.4f}"
+    return unknown if cost is None else f"${cost:,.4f}" if cost else NONE

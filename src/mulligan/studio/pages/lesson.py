@@ -26,10 +26,10 @@ from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson
 from mulligan.core.worth import Tally
 from mulligan.studio.charts import intervals
-from mulligan.studio.rendering import Studio, environment, harmless, render, studio_of, when
+from mulligan.studio.rendering import Studio, environment, harmless, render, studio_of
 from mulligan.studio.safety import form_of
+from mulligan.text.figures import when
 from mulligan.text.pages import Diff
-from mulligan.text.plain import count
 
 NEWEST = 30
 """Changes in the history that the page shows, unless all are asked for."""
@@ -123,12 +123,9 @@ async def plot(request: Request) -> Response:
 
 
 def _facts(lesson: Lesson) -> Mapping[str, str]:
-    """As `facts`, with times in the zone of all pages, and without what the page says elsewhere."""
-    said = {name: text for name, text in facts(lesson).items() if name not in ("id", "state", "flags", "context")}
-    used = f"{count(lesson.uses, 'time')}, last {when(lesson.last_used)}" if lesson.last_used else "never"
-    return {
-        name.capitalize(): text for name, text in {**said, "created": when(lesson.created), "recalled": used}.items()
-    }
+    """As `facts`, without what the page says elsewhere."""
+    besides = ("id", "state", "flags", "context")
+    return {name.capitalize(): text for name, text in facts(lesson, when).items() if name not in besides}
 
 
 async def _history(bank: Bank, versions: Sequence[Version], most: int | None) -> Sequence[Past]:

@@ -114,7 +114,7 @@ def _totals(rows: Sequence[Row]) -> Mapping[str, str]:
         "runs": str(len(rows)),
         "solved": str(len(solved)),
         "at the first try": str(len(first)),
-        "tokens": f"{sum(row.tokens or 0 for row in rows):,}",
+        "tokens": f"{tokens:,}" if (tokens := sum(row.tokens or 0 for row in rows)) else "",
         "seconds": f"{sum(row.seconds or 0 for row in rows):,.1f}",
     }
 
