@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from mulligan.app.story import state
+from mulligan.app.story import state, state_words
 from mulligan.cli.terminal import columns, on_terminal, one_line, width
 from mulligan.cli.words import folded
 from mulligan.core.codec import to_json
@@ -67,7 +67,7 @@ def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, 
     return (
         episode.id if one_of_several else episode.run,
         started[5:] if on_terminal() and width() < SHORT else started,
-        state(episode, running),
+        state_words(state(episode, running)),
         str(len(episode.trials)),
         one_line(_model(episode), WIDTHS["model"]),
         one_line(episode.task.prompt, WIDTHS["task"]),

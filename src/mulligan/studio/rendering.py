@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse
 
 from mulligan.app.service import Service
 from mulligan.bank.bank import Bank
-from mulligan.bank.exchange.lesson_page import brief
+from mulligan.bank.exchange.lesson_page import bank_title, brief
 from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Store
 from mulligan.studio.live import Listeners
@@ -54,6 +54,11 @@ class Studio:
     def agent_id(self) -> str | None:
         """The agent whose bank and runs are served. None: the bank of the unnamed agent, and the runs of all."""
         return self.service.served.agent_id
+
+    @property
+    def root(self) -> Path:
+        """The folder of the project."""
+        return self.service.config.root or Path.cwd()
 
     @property
     def store(self) -> Store:
@@ -118,7 +123,7 @@ def environment() -> Environment:
     )
     cast(dict[str, Any], found.globals).update(signs=SIGNS, fence=Fence, quote_of=Quote)
     filters = cast(dict[str, Any], found.filters)
-    filters.update(when=when, iso=iso, count=count, line=one_line, blocks=blocks, bank=bank_name, brief=brief)
+    filters.update(when=when, iso=iso, count=count, line=one_line, blocks=blocks, bank=bank_title, brief=brief)
     return found
 
 
@@ -140,12 +145,3 @@ def iso(at: float) -> str:
 def blocks(several: Iterable[Block]) -> Markup:
     """Blocks as HTML, which is masked and escaped there."""
     return Markup(fragment(several))
-
-
-def bank_name(agent_id: str) -> str:
-    """The name of a bank as people read it: a project's by its folder."""
-    if not agent_id:
-        return "default"
-    kind, _, path = agent_id.partition(":")
-    folder = PurePosixPath(path.removesuffix("/.git")).name if kind == "project" else ""
-    return f"project {folder}" if folder else agent_id

@@ -18,7 +18,8 @@ def when(at: float) -> str:
 
 def zone(at: float | None = None) -> str:
     """The time zone of `when`, now or at another time."""
-    return time.strftime("%Z (UTC%z)", time.localtime(at))
+    name = time.strftime("%Z (UTC%z)", time.localtime(at))
+    return "UTC" if name == "UTC (UTC+0000)" else name
 
 
 def dollars(usage: Usage) -> str:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any, Protocol, cast
 
 from mulligan.bank.recall.prompt_text import UNCONFIRMED, mark
 from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lesson import fields_with
-from mulligan.core.lessons import Archive, LessonReader, Link, Version
+from mulligan.core.lessons import Archive, LessonReader, Link, Receipt, Version
 from mulligan.core.records import Lesson
 from mulligan.text.plain import count
 from mulligan.text.secrets import mask
@@ -192,7 +193,36 @@ def _support(lesson: Lesson) -> str:
 def change_word(version: Version) -> str:
     """What a change of a lesson is called: its first version says so where it was merged from others."""
     merged = version.lesson is not None and version.lesson.origin.kind == "merged"
-    return "merged" if merged and version.change == "added" else version.change
+    return "merged" if merged and version.change == "added" else _WORDS.get(version.change, version.change)
+
+
+_WORDS = {"used": "shown"}
+
+
+async def outcomes_of(receipt: Callable[[str], Awaitable[Receipt]], recalls: Iterable[str]) -> Mapping[str, bool]:
+    """Whether the tasks of these recalls succeeded, as far as that is known. receipt: Reads the receipt of one."""
+    known = dict[str, bool]()
+    for id in recalls:
+        with suppress(NotFound, Unreadable):
+            found = [one.success for one in (await receipt(id)).outcomes if one.success is not None]
+            known |= {id: found[0]} if found else {}
+    return known
+
+
+def recall_of(version: Version) -> tuple[str, str]:
+    """The recall that showed the lesson, and its relevance then; "" for another change."""
+    detail: Any = version.detail if isinstance(version.detail, dict) else {}
+    recall, score = detail.get("receipt"), detail.get("score")
+    return (recall if isinstance(recall, str) else "", f"{score:.2f}" if isinstance(score, float | int) else "")
+
+
+def bank_title(agent_id: str) -> str:
+    """The name of a bank as people read it: a project's by its folder."""
+    if not agent_id:
+        return "default"
+    kind, _, path = agent_id.partition(":")
+    folder = PurePosixPath(path.removesuffix("/.git")).name if kind == "project" else ""
+    return f"project {folder}" if folder else agent_id
 
 
 def _nature(lesson: Lesson) -> str:

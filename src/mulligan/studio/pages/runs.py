@@ -70,10 +70,11 @@ async def runs(request: Request) -> Response:
         request,
         "runs.html",
         rows=rows,
-        more=with_query(request, after=rows.next) if rows.next else "",
+        more=with_query(request, after=rows.next, id="") if rows.next else "",
         filters={"q": text, "state": chosen, "benches": benches},
         states={name: said for name, (said, _) in STATES.items()},
         totals=_totals(rows.items),
+        selected=set(query.getlist("id")),
         live="" if after else "/runs/live",
     )
 
