@@ -199,7 +199,7 @@ def test_the_command_reports_in_each_form(
     assert first["spent"]["usage"]["calls"] == 3 + 5 + 1
     brief, whole = (command(capsys, "report", one, other, *full) for full in ((), ("--full",)))
     first = [line.partition("  ")[0] for line in brief[1].splitlines()]
-    assert first[2:5] == ["Run", "Solved", "Cost"]  # below the warning that the second run is scripted
+    assert first[4:7] == ["Run", "Solved", "Cost"]  # below the warning that the second run is scripted, and the result
     assert "simple solved 2 fewer of 3 cases than reflexion: -67 points, 95 % interval " in brief[1]
     assert brief[2] == f"All tables: mulligan bench report {one} {other} --full\n"
     assert brief[1].splitlines()[2] in whole[1]

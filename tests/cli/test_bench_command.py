@@ -118,7 +118,7 @@ def test_what_goes_wrong_everywhere_is_reported_at_once(mulligan: Run, here: Pat
     lines = ended.err.splitlines()
     assert ended.status == 3
     assert "c2: error, 0 tries" in lines[3]
-    assert "said.jsonl has 1 answers but was asked for number 2" in lines[3]
+    assert "said.jsonl has 1 answer but was asked for number 2" in lines[3]
     assert not any("same error" in line for line in lines)  # the first was solved
     said(here, "judging breaks", *["judging breaks"] * 4)
     ended = mulligan(*toy(here, *["a"] * 5))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from mulligan.app.run_context import Call, RunContext, run_context, table_of
 from mulligan.app.workspaces import stop_reason, unjudged
@@ -128,7 +128,7 @@ def header(episode: Episode, known: RunContext) -> Iterator[Block]:
         },
     )
     if said.startswith("paused") or said == "cut off":
-        detail = _in_words(episode.stop.detail) if episode.stop else "Its process ended before the run did."
+        detail = in_words(episode.stop.detail) if episode.stop else "Its process ended before the run did."
         yield Section(
             "stopped",
             [
@@ -139,7 +139,7 @@ def header(episode: Episode, known: RunContext) -> Iterator[Block]:
             card=True,
         )
     elif episode.stop and episode.stop.detail and not episode.solved:
-        yield Line(_in_words(episode.stop.detail))
+        yield Line(in_words(episode.stop.detail))
     if len(episode.trials) > 1:
         yield Jumps(
             "Tries",
@@ -151,7 +151,7 @@ def header(episode: Episode, known: RunContext) -> Iterator[Block]:
         )
 
 
-def _in_words(detail: str) -> str:
+def in_words(detail: str) -> str:
     """The detail of a stop, with the words that people read for those of the record."""
     return re.sub(r"\btrial(s?)\b", lambda found: "tries" if found[1] else "try", one_line(detail, 600))
 
@@ -212,11 +212,16 @@ def memory(episode: Episode, known: RunContext) -> Iterator[Block]:
         told.append(Line("No lesson fitted the task." if recall.filtered else "The bank had no lessons."))
     if recall.filtered:
         least = f" of {recall.threshold:.2f}" if recall.threshold else ""
+        beside = recall.held and recall.threshold and recall.held.score >= recall.threshold
         nearest = (
             f"; the nearest, {one_line(recall.held.title, 80)!r}, has {recall.held.score:.2f}" if recall.held else ""
         )
         told.append(
-            Line(f"Held back below the relevance{least}: {count(recall.filtered, 'lesson')}{nearest}.", small=True)
+            Line(
+                f"Held back{' beside better ones, or' if beside else ''} below the relevance{least}: "
+                f"{count(recall.filtered, 'lesson')}{nearest}.",
+                small=True,
+            )
         )
     if recall.note:
         told.append(Line(f"Found {recall.note}.", small=True))
@@ -300,7 +305,7 @@ def _shown_prompt(known: RunContext, trial: int) -> Iterator[Block]:
 
 
 def formatted(value: Any) -> Iterator[Block]:
-    """JSON as a person reads it: short values as facts, long texts as they are, the rest as JSON over several lines."""
+    """JSON as a person reads it: short values as facts, long texts as they are, inner objects one by one."""
     if isinstance(value, str):
         yield Fence(value)
         return
@@ -309,9 +314,13 @@ def formatted(value: Any) -> Iterator[Block]:
     if short:
         yield Facts(short)
     for name, part in table.items():
-        if name not in short and part not in (None, "", [], {}):
-            yield Line(strong=name)
-            yield Fence(part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, indent=2))
+        if name in short or part in (None, "", [], {}):
+            continue
+        several = cast(list[Any], part) if isinstance(part, list) else [part]
+        whole = isinstance(part, list) and not all(map(table_of, several))
+        for number, one in enumerate([part] if whole else several, 1):
+            yield Line(strong=f"{name} {number}" if len(several) > 1 and not whole else name)
+            yield from formatted(one)
     if not table and value not in ({}, None):
         yield Fence(json.dumps(value, ensure_ascii=False, indent=2))
 

@@ -31,13 +31,13 @@ STYLES = (
 """How lines look on a terminal. The texts of a run stand further to the right, and have no style."""
 
 
-def story(episode: Episode, known: RunContext, *, full: bool = False) -> str:
-    return drawn(_lines(episode, known, None if full else TOKENS), STYLES)
+def story(episode: Episode, context: RunContext, *, full: bool = False) -> str:
+    return drawn(_lines(episode, context, None if full else TOKENS), STYLES)
 
 
-def _lines(episode: Episode, known: RunContext, tokens: int | None) -> Iterator[str]:
+def _lines(episode: Episode, context: RunContext, tokens: int | None) -> Iterator[str]:
     detail = f": {_line(episode.stop.detail, 300, tokens)}" if episode.stop and episode.stop.detail else ""
-    yield f"Episode {episode.id}: {state_words(state(episode, known.running))}{detail}"
+    yield f"Episode {episode.id}: {state_words(state(episode, context.running))}{detail}"
     yield f"{tries(len(episode.trials))}, {used(episode.usage, episode.seconds)}"
     if models := dict.fromkeys(episode.head.models.values()):
         yield f"model: {_line(', '.join(models), 300, tokens)}"
@@ -68,7 +68,7 @@ def _lines(episode: Episode, known: RunContext, tokens: int | None) -> Iterator[
         yield f"kind of task: {_line(kind, 300, tokens)}"
     yield "\nTask"
     yield _block(episode.task.prompt, tokens)
-    yield from _memory(episode, known, tokens)
+    yield from _memory(episode, context, tokens)
     for given in episode.ratings:
         yield rating(given)
     for trial in episode.trials:
@@ -79,17 +79,17 @@ def _lines(episode: Episode, known: RunContext, tokens: int | None) -> Iterator[
             yield from (f"  missing: {_line(one, 300, tokens)}" for one in quality.missing)
 
 
-def _memory(episode: Episode, known: RunContext, tokens: int | None) -> Iterator[str]:
+def _memory(episode: Episode, context: RunContext, tokens: int | None) -> Iterator[str]:
     """What the run taught, and what it was shown of earlier lessons."""
     yield "\nLearned from this run"
-    yield from (_lesson(lesson, tokens) for lesson in known.lessons)
-    if not known.lessons:
-        yield f"    {_line(known.no_lessons_because, 300, tokens)}"
+    yield from (_lesson(lesson, tokens) for lesson in context.lessons)
+    if not context.lessons:
+        yield f"    {_line(context.no_lessons_because, 300, tokens)}"
     if episode.recall:
         yield "\nRecalled for this run"
         yield from (_lesson(lesson, tokens) for lesson in episode.recall.lessons)
-        yield from (f"{_lesson(lesson, tokens)} (withheld by draw)" for lesson in known.withheld_lessons)
-        if not episode.recall.lessons and not known.withheld_lessons:
+        yield from (f"{_lesson(lesson, tokens)} (withheld by draw)" for lesson in context.withheld_lessons)
+        if not episode.recall.lessons and not context.withheld_lessons:
             yield "    none"
         if episode.recall.note:
             yield f"  found {_line(episode.recall.note, 300, tokens)}"

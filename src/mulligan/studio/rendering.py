@@ -123,7 +123,9 @@ def environment() -> Environment:
     )
     cast(dict[str, Any], found.globals).update(signs=SIGNS, fence=Fence, quote_of=Quote)
     filters = cast(dict[str, Any], found.filters)
-    filters.update(when=when, iso=iso, count=count, line=one_line, blocks=blocks, bank=bank_title, brief=brief)
+    filters.update(
+        when=when, iso=iso, count=count, line=one_line, blocks=blocks, start=start, bank=bank_title, brief=brief
+    )
     return found
 
 
@@ -136,6 +138,11 @@ def compile_templates() -> None:
 def harmless(value: Any) -> Any:
     """Foreign text as it may be shown: without secrets and control characters. Jinja escapes it afterwards."""
     return encodable(clean(mask(value))) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def start(text: str, most: int) -> str:
+    """The beginning of a text with its lines, cut where the page could not show more."""
+    return str(harmless(text)).strip()[:most]
 
 
 def iso(at: float) -> str:

@@ -29,7 +29,7 @@ LabelledRun: TypeAlias = tuple[str, RunReport]
 
 
 def summary(report: Report) -> list[Block]:
-    """The result in a few lines: for each run what was solved and what it cost, then each comparison in a sentence."""
+    """The result in a few lines: each comparison in a sentence, then for each run what was solved and what it cost."""
     named = {run.about.run: label for label, run in zip(report.labels, report.runs, strict=True)}
     scripted = [
         Line(f"({named[run.about.run]}, {run.about.run})", strong=run.about.scripted.upper())
@@ -41,7 +41,7 @@ def summary(report: Report) -> list[Block]:
         for run in report.runs
         for id, label in [(run.about.run, named[run.about.run])]
     ]
-    return [*scripted, *runs, *(Line(_in_words(one, named[one.a], named[one.b])) for one in report.comparisons)]
+    return [*scripted, *(Line(_in_words(one, named[one.a], named[one.b])) for one in report.comparisons), *runs]
 
 
 def _result(name: str, found: Figures) -> dict[str, str]:
