@@ -329,7 +329,7 @@ def _short(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+        return f"{value:,}" if isinstance(value, int) or abs(value) >= 1e6 else f"{value:g}"
     if table := table_of(value):
         parts = {name: _short(part) for name, part in table.items() if part not in (None, "", [], {})}
         line = ", ".join(f"{name} {part}" for name, part in parts.items())
@@ -502,7 +502,7 @@ def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
 def _reflection(reflection: Reflection, level: int) -> Iterator[Block]:
     yield Heading(level, "Lesson for the next try")
     if reflection.withheld:
-        yield Line(reflection.withheld, mark="note", word="withheld from later tries")
+        yield Line(reflection.withheld, mark="note", word="not shown to later tries")
     yield Quote(layers_text(reflection.layers) or reflection.text or "No lesson.")
     if condensed := reflection.condensed:
         yield Fold(condensed_by(condensed), [Quote(condensed.text)])

@@ -111,7 +111,7 @@ def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
             yield f"  note: {_line(note, 300, tokens)}"
     if trial.reflection:
         withheld = trial.reflection.withheld
-        yield f"  lesson, withheld: {_line(withheld, 300, tokens)}" if withheld else "  lesson"
+        yield f"  lesson, not shown: {_line(withheld, 300, tokens)}" if withheld else "  lesson"
         yield _block(layers_text(trial.reflection.layers) or trial.reflection.text or "(none)", tokens)
         if condensed := trial.reflection.condensed:
             yield f"  {_line(condensed_by(condensed), 300, tokens)}"

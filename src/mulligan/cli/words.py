@@ -143,7 +143,7 @@ def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
                 return Entry("note", f"{at}: the reflector gave up")
             learned = Entry("lesson", f"{at}: lesson", reflection.text) if reflection.text else None
             if reflection.withheld:
-                learned = Entry("note", f"{at}: lesson withheld", reflection.withheld)
+                learned = Entry("note", f"{at}: lesson not shown", reflection.withheld)
             learned = learned or Entry("note", f"{at}: no lesson")
             more = ""
             if reflection.condensed:

@@ -101,7 +101,7 @@ def _keys(agent: Agent) -> Mapping[str, str]:
         "Version": agent.version,
         "Pattern": agent.pattern,
         "Models": ", ".join(models),
-        "Cycles at most": str(agent.max_iter),
+        "Tries": str(agent.max_iter),
         "Strategy": agent.strategy or "",
         "Evaluate": json.dumps(dict(agent.evaluate), ensure_ascii=False) if agent.evaluate else "",
         "Kind of task": agent.kind,
