@@ -112,7 +112,7 @@ def _head(run: RunReport) -> Facts:
             "Strategy": head.strategy,
             "Model": "; ".join(f"{id} ({', '.join(roles)})" for id, roles in models.items()) or "none",
             "Cases": f"{ended} ({counts})" if counts else ended,
-            "Trials": "one attempt" if found.limit == 1 else f"at most {found.limit}",
+            "Tries": "one" if found.limit == 1 else f"at most {found.limit}",
             "Settings": ", ".join(f"{n}={json.dumps(v, ensure_ascii=False)}" for n, v in head.differs.items())
             or "all as by default",
             "Seed": str(head.seed),
@@ -158,7 +158,7 @@ def _tables(group: Sequence[LabelledRun]) -> Iterator[Block]:
 
 def _by_trial(group: Sequence[LabelledRun]) -> Table:
     graded = any(run.figures.graded for _, run in group)
-    columns = ["run", "trials", "solved", "n", "pass@1", "95 % interval", "unscored", "errors"]
+    columns = ["run", "tries", "solved", "n", "pass@1", "95 % interval", "unscored", "errors"]
     rows = [
         [
             *(label, str(at.trial), str(at.solved.count), str(at.solved.n), *_rate(at.solved)),
@@ -171,7 +171,7 @@ def _by_trial(group: Sequence[LabelledRun]) -> Table:
 
 
 def _by_part(group: Sequence[LabelledRun]) -> Table:
-    columns = ["run", "part", "trials", "solved", "n", "pass@1", "95 % interval"]
+    columns = ["run", "part", "tries", "solved", "n", "pass@1", "95 % interval"]
     rows = [
         [label, part, str(at.trial), str(at.solved.count), str(at.solved.n), *_rate(at.solved)]
         for label, run in group
@@ -234,14 +234,14 @@ def _verdicts(group: Sequence[LabelledRun]) -> Table:
 
 
 def _shown(group: Sequence[LabelledRun]) -> Table:
-    columns = ["run", "shows", "later trials", "input, first", "input, later", "the past", "attempt", "reflection"]
+    columns = ["run", "shows", "later tries", "input, first", "input, later", "the past", "attempt", "reflection"]
     rows = list[list[str]]()
     for label, run in group:
         shown = run.figures.shown
         if shown.trial is not None:
             means = (shown.first, shown.later, shown.past, shown.attempt, shown.reflection, shown.trial)
             rows.append([label, shown.strategy or NONE, str(shown.later_trials), *(_number(mean) for mean in means)])
-    return Table([*columns, "whole trial"], rows, left=2)
+    return Table([*columns, "whole try"], rows, left=2)
 
 
 def _lessons(group: Sequence[LabelledRun]) -> Table:
