@@ -289,7 +289,7 @@ def _journal(episode: Episode, calls: Sequence[Call]) -> Iterator[Block]:
         return
     lines = [
         Line(
-            "under way" if not call.done else f"{call.usage.tokens:,} tokens" if call.usage else "",
+            "under way" if not call.done else used(call.usage) if call.usage else "",
             strong=f"{call.number}. {call.move}: {one_line(call.name, 80)}",
             href=f"/runs/{episode.id}/steps/{call.number}",
         )

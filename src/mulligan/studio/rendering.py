@@ -22,7 +22,7 @@ from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Store
 from mulligan.studio.live import Listeners
 from mulligan.studio.marks import SIGNS
-from mulligan.text.figures import when, zone
+from mulligan.text.figures import used, when, zone
 from mulligan.text.pages import Block, Fence, Quote
 from mulligan.text.plain import clean, count, encodable, one_line
 from mulligan.text.secrets import mask
@@ -124,7 +124,15 @@ def environment() -> Environment:
     cast(dict[str, Any], found.globals).update(signs=SIGNS, fence=Fence, quote_of=Quote)
     filters = cast(dict[str, Any], found.filters)
     filters.update(
-        when=when, iso=iso, count=count, line=one_line, blocks=blocks, start=start, bank=bank_title, brief=brief
+        used=used,
+        when=when,
+        iso=iso,
+        count=count,
+        line=one_line,
+        blocks=blocks,
+        start=start,
+        bank=bank_title,
+        brief=brief,
     )
     return found
 
