@@ -211,7 +211,7 @@ async def outcomes_of(receipt: Callable[[str], Awaitable[Receipt]], recalls: Ite
 
 def recall_of(version: Version) -> tuple[str, str]:
     """The recall that showed the lesson, and its relevance then; "" for another change."""
-    detail = cast(dict[str, Any], version.detail if isinstance(version.detail, dict) else {})
+    detail = cast(dict[str, Any], version.detail) if isinstance(version.detail, dict) else dict[str, Any]()
     recall, score = detail.get("receipt"), detail.get("score")
     return (recall if isinstance(recall, str) else "", f"{score:.2f}" if isinstance(score, float | int) else "")
 
