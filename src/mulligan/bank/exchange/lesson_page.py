@@ -211,8 +211,9 @@ async def outcomes_of(receipt: Callable[[str], Awaitable[Receipt]], recalls: Ite
 
 def recall_of(version: Version) -> tuple[str, str]:
     """The recall that showed the lesson, and its relevance then; "" for another change."""
-    detail = cast(dict[str, Any], version.detail) if isinstance(version.detail, dict) else dict[str, Any]()
-    recall, score = detail.get("receipt"), detail.get("score")
+    detail: Any = version.detail
+    table = cast(dict[str, Any], detail) if isinstance(detail, dict) else {}
+    recall, score = table.get("receipt"), table.get("score")
     return (recall if isinstance(recall, str) else "", f"{score:.2f}" if isinstance(score, float | int) else "")
 
 
