@@ -49,7 +49,7 @@ def test_the_head_says_what_others_need_to_check_it() -> None:
         f"Data       toy.json, sha256 {SHA}",
         "Model      openai:gpt (actor)",
         "Cases      unfinished: 2 of 10 (1 solved, 1 failed)",
-        "Trials     at most 4",
+        "Tries      at most 4",
         "Seed       7",
         "Versions   mulligan 1",
         "mulligan bench run toy --method reflexion --model openai:gpt --seed 7 --max-tokens 9000 --case c1 "
@@ -101,7 +101,7 @@ def test_restarts_are_called_an_oracle() -> None:
 def test_unknown_is_reported_and_not_zero() -> None:
     text = told(recorded(case(None), case(0, status="error"), cost=None))
     assert "unknown" in section(text, "What it took")
-    row = next(line for line in section(text, "Solved by trial").splitlines() if line.startswith("reflexion"))
+    row = next(line for line in section(text, "Solved by number of tries").splitlines() if line.startswith("reflexion"))
     assert row.split() == ["reflexion", "1", "0", "0", "unknown", "-", "1", "1"]
 
 
@@ -199,7 +199,7 @@ def test_the_command_reports_in_each_form(
     assert first["spent"]["usage"]["calls"] == 3 + 5 + 1
     brief, whole = (command(capsys, "report", one, other, *full) for full in ((), ("--full",)))
     first = [line.partition("  ")[0] for line in brief[1].splitlines()]
-    assert first[2:5] == ["Run", "Solved", "Cost"]  # below the warning that the second run is scripted
+    assert first[4:7] == ["Run", "Solved", "Cost"]  # below the warning that the second run is scripted, and the result
     assert "simple solved 2 fewer of 3 cases than reflexion: -67 points, 95 % interval " in brief[1]
     assert brief[2] == f"All tables: mulligan bench report {one} {other} --full\n"
     assert brief[1].splitlines()[2] in whole[1]
@@ -236,7 +236,7 @@ def test_figures_come_first_and_many_files_take_one_line() -> None:
     one = recorded(case(1), id="b1")
     many = {f"data tasks/{n}.{kind}": "ab" * 32 for n in range(24) for kind in ("md", "py", "toml")}
     shown = plain(page(make_report([replace(one, run=replace(one.run, rests_on={**one.run.rests_on, **many}))])))
-    assert shown.index("Solved by trial") < shown.index("Run b1:")
+    assert shown.index("Solved by number of tries") < shown.index("Run b1:")
     (line,) = [line for line in shown.splitlines() if line.startswith("Data ")]
     assert "73 files (1 .json, 24 .md, 24 .py, 24 .toml)" in line
     assert line.count("ab" * 32) == 0

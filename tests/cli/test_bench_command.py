@@ -71,7 +71,7 @@ def test_a_run_its_progress_and_its_end(mulligan: Run, here: Path) -> None:
 def test_its_episodes_are_shown_and_do_not_crowd_the_list(mulligan: Run, here: Path) -> None:
     said(here, "right", "right")
     mulligan(*toy(here, "a"), "--method", "simple", "-q")
-    run = mulligan("bench", "runs").out.split()[0]
+    run = mulligan("bench", "runs").out.splitlines()[1].split()[0]
     assert mulligan("runs", "list") == (
         0,
         "",
@@ -88,7 +88,7 @@ def test_a_run_names_its_strategy_and_goes_on_from_any_folder(
 ) -> None:
     said(here, "right", "right")
     mulligan(*toy(here, "a"), "-q")
-    run, *_ = row = mulligan("bench", "runs").out.split()
+    run, *_ = row = mulligan("bench", "runs").out.splitlines()[1].split()
     assert "reflexion" in row  # the benchmark's first, as none was named
     (here / "below").mkdir()
     monkeypatch.chdir(here / "below")
@@ -118,7 +118,7 @@ def test_what_goes_wrong_everywhere_is_reported_at_once(mulligan: Run, here: Pat
     lines = ended.err.splitlines()
     assert ended.status == 3
     assert "c2: error, 0 tries" in lines[3]
-    assert "said.jsonl has 1 answers but was asked for number 2" in lines[3]
+    assert "said.jsonl has 1 answer but was asked for number 2" in lines[3]
     assert not any("same error" in line for line in lines)  # the first was solved
     said(here, "judging breaks", *["judging breaks"] * 4)
     ended = mulligan(*toy(here, *["a"] * 5))
@@ -201,7 +201,7 @@ def test_an_agent_of_files_plays(mulligan: Run, here: Path) -> None:
     said(here, "wrong", "It says wrong: say right.", "right")
     ended = mulligan(*toy(here, "a"), "--agent", "toyer")
     assert (ended.status, ended.out.partition(": ")[2]) == (0, "1 of 1 solved, 0 failed, 0 unjudged, 0 errors\n")
-    run = mulligan("bench", "runs").out.split()[0]
+    run = mulligan("bench", "runs").out.splitlines()[1].split()[0]
     shown = mulligan("runs", "show", f"{run}.1.1").out
     parts = ["actor agent", "Try 1: failed", "feedback of judge", "It says wrong: say right.", "Try 2: passed"]
     assert sorted(parts, key=shown.index) == parts

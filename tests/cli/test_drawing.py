@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.cli.terminal import Drawn, columns, drawn, emit, styled, symbol, wrapped
+from mulligan.cli.terminal import Drawn, columns, drawn, emit, page_text, styled, symbol, wrapped
+from mulligan.text.pages import Facts, Heading, Line, Table
 
 ROWS = [
     ("run", "state", "model", "task"),
@@ -61,6 +62,29 @@ def test_a_table_keeps_to_the_terminal_and_cuts_no_word(terminal: Widths, width:
         assert word in words
     one_each = columns(ROWS, shorten=(2,), fold=False)
     assert len(one_each.splitlines()) == len(ROWS) or width == 40
+
+
+def test_columns_without_a_value_are_left_out_before_a_table_becomes_paragraphs(terminal: Widths) -> None:
+    several = [("id", "by", "title", "why"), ("b1", "-", "Look at all pages of the order history", "-")]
+    terminal(40)
+    assert bare(columns(several)).splitlines() == [
+        "id  title",
+        "b1  Look at all pages of the order",
+        "    history",
+    ]
+    terminal(60)
+    assert bare(columns(several)).splitlines()[0].split() == ["id", "by", "title", "why"]
+
+
+@pytest.mark.parametrize("width", [40, 200])
+def test_a_page_of_blocks_keeps_to_the_terminal(terminal: Widths, width: int) -> None:
+    terminal(width)
+    table = Table(["run", "tokens per solved case", "95 % interval"], [["reflexion", "451", "86.2% to 100.0%"]])
+    page = bare(page_text([Heading(1, "Report"), Facts({"Solved": "24 of 24, " * 5}), table, Line("Means. " * 12)]))
+    assert max(map(len, page.splitlines())) <= width
+    assert "Solved  24 of 24," in page
+    assert ("\n        of 24," in page) == (width == 40)  # below the value, not below its name
+    assert ("reflexion                     451" in page) == (width == 200)
 
 
 @pytest.mark.parametrize("width", [60, 200])

@@ -99,7 +99,7 @@ def test_a_run_is_resumed_and_prints_all_its_results(mulligan: Run, here: Path) 
     assert broken.status == 3
     first, second = printed(broken.out)
     assert (first["status"], second["status"], second["trials"]) == ("solved", "error", 0)
-    assert "has 1 answers but was asked for number 2" in second["text"]
+    assert "has 1 answer but was asked for number 2" in second["text"]
     run = first["episode"].partition(".")[0]
     assert f"run the cases with errors again: mulligan fan-out --resume {run}" in broken.err
     again = mulligan("fan-out", "--resume", run)

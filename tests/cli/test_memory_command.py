@@ -64,7 +64,7 @@ def test_a_lesson_is_added_found_and_shown(mulligan: Run) -> None:
         "task:          first order",
     ):
         assert text in shown
-    assert "recalled:      1 times" in shown
+    assert "recalled:      1 time," in shown
     (row,) = listed(mulligan)
     assert (row["id"], row["outcome"], row["tags"], row["kind"]) == (id, "success", ["shop"], "web")
     head, line = mulligan("memory", "list").out.splitlines()

@@ -23,7 +23,7 @@ def test_the_result_is_all_that_stands_on_stdout(mulligan: Run, second: tuple[st
         "try 1 of 4: lesson: Say right.",
         "try 2 of 4: passed, score 5.00",
     ]
-    assert re.fullmatch(r"solved at try 2 of 4 \(\d+ tokens, \$0\.0000, \d+\.\d s\)", lines[-3])
+    assert re.fullmatch(r"solved at try 2 of 4 \(3 calls, \d+ tokens in, \d+ out, \d+\.\d s\)", lines[-3])
     assert lines[-2:] == ["note: by a toy", f"recorded: mulligan runs show {run[1]}"]
 
 

@@ -221,7 +221,7 @@ def test_errors_are_ours() -> None:
     chat, _ = scripted(ModelError("It is down."))
     with pytest.raises(ModelError, match="It is down"):
         chat.invoke("And?")
-    with pytest.raises(ModelError, match="has 1 answers but was asked for number 2"):
+    with pytest.raises(ModelError, match="has 1 answer but was asked for number 2"):
         chat.bind_tools([Weather]).invoke("And?")
 
 

@@ -69,7 +69,7 @@ def test_a_question_that_failed_is_no_part_of_the_conversation(tmp_path: Path) -
     conversation = scripted(tmp_path, "Fine.")
     conversation.append_system_message("Be brief.")
     conversation.query("And?")
-    with pytest.raises(ModelError, match="has 1 answers"):
+    with pytest.raises(ModelError, match="has 1 answer "):
         conversation.query("And now?")
     assert [message.text for message in conversation.messages] == ["Be brief.", "And?", "Fine."]
     conversation.reset()

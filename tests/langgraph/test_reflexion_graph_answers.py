@@ -135,7 +135,7 @@ def test_a_model_is_found_by_its_name(tmp_path: Any) -> None:
 
 def test_the_script_says_where_it_ends_and_what_it_cannot_answer() -> None:
     assert issubclass(ScriptedChat, BaseChatModel)
-    with pytest.raises(Exception, match="has 1 answers but was asked for number 2"):
+    with pytest.raises(Exception, match="has 1 answer but was asked for number 2"):
         a_graph(ScriptedChat([drafted()])).invoke(asking())
     with pytest.raises(InvalidInput, match="no tool is bound"):
         ScriptedChat([drafted()]).invoke("Hello?")

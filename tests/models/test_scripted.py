@@ -30,7 +30,7 @@ async def test_usage_is_counted_in_words() -> None:
 async def test_the_end_of_the_script_is_reported_clearly() -> None:
     model = ScriptedModel(["only one"], name="judge")
     await model.ask(ASKED)
-    with pytest.raises(ModelError, match=r"judge has 1 answers but was asked for number 2.*'one two three'"):
+    with pytest.raises(ModelError, match=r"judge has 1 answer but was asked for number 2.*'one two three'"):
         await model.ask(ASKED)
 
 

@@ -129,7 +129,7 @@ STORY = snapshot("""\
 - **Model (actor):** scripted
 - **Model (reflector):** scripted
 - **Ended:** interrupted: during act of trial 3
-- **Used:** 2 calls, 105 + 25 tokens, cost unknown, 2.0 s
+- **Used:** 2 calls, 105 tokens in, 25 out, cost unknown, 2.0 s
 
 ## Task
 
@@ -150,7 +150,7 @@ Look before you leap.
 
 ## Try 1: failed, score 0.25
 
-Used: 2 calls, 105 + 25 tokens, cost unknown
+Used: 2 calls, 105 tokens in, 25 out, cost unknown
 
 What it did (2 steps):
 

@@ -210,6 +210,12 @@ async def test_a_selection_is_kept_and_keys_search_sort_and_decide(
         assert await page.locator("tbody a").all_text_contents() == ["Say green a", "Say green b"]
         await page.get_by_role("button", name="Task").click()
         assert await page.locator("tbody a").all_text_contents() == ["Say green b", "Say green a"]
+        for name in "ab":
+            await page.get_by_label(f"Select Say green {name}").check()
+        await page.get_by_role("button", name="Rate selected").click()
+        await page.get_by_text("1 run to follow").wait_for()
+        await page.get_by_role("button", name="Rate", exact=True).click()
+        await page.get_by_text("the last of the selected runs").wait_for()
 
         await page.goto(f"{url}/hooks")
         first = await page.locator("[data-review] a").first.text_content()

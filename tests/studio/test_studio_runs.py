@@ -16,6 +16,7 @@ from studio_kit import solved, studio_client
 from mulligan.app.config import load
 from mulligan.app.memory import open_bank
 from mulligan.app.service import Service
+from mulligan.bench.own_tasks._task_file import read_tasks
 from mulligan.core.episode import Acted, Evaluated, Event, Rated, Recalled, Reflected, Stopped
 from mulligan.core.protocols import Store
 from mulligan.core.records import (
@@ -245,7 +246,42 @@ async def test_a_person_rates_a_run_where_changes_are_allowed() -> None:
         assert "so &lt;b&gt;so&lt;/b&gt;" in (await client.get(f"/runs/{episode.id}")).text
         assert (await client.post(f"/runs/{episode.id}", data={**form, "score": "good"})).status_code == 400
     async with studio_client() as client:
-        assert "Rate this run" not in (await client.get(f"/runs/{episode.id}")).text
+        page = (await client.get(f"/runs/{episode.id}")).text
+        assert "Rate this run" not in page
+        assert "Add it to tasks.toml" not in page
+        assert "Rate selected" not in (await client.get("/runs")).text
+
+
+async def test_several_runs_are_rated_one_after_another() -> None:
+    async with open_store(load().store) as store:
+        one, other = [(await solved(store, f"Say green {n}")).id for n in range(2)]
+    async with studio_client(write=True) as client:
+        assert f'value="{one}" aria-label="Select Say green 0"' in (await client.get("/runs")).text
+        first = (await client.get("/runs/rating", params={"id": [one, other]})).headers["location"]
+        page = (await client.get(first)).text
+        assert "1 run to follow" in page
+        queue = re.findall(r'name="queue" value="([^"]*)"', page)[0]
+        rated = await client.post(first, data={"csrf": client.csrf, "score": "1", "queue": queue})
+        last = rated.headers["location"]
+        assert last.startswith(f"/runs/{other}?")
+        page = (await client.get(last)).text
+        assert "the last of the selected runs" in page
+        assert re.findall(r'name="queue" value="([^"]*)"', page) == [""]
+
+
+async def test_a_task_is_added_to_the_tasks_of_the_project_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tasks.toml").write_text('[[task]]\nid = "mine"\nprompt = "Say red"\ncontains = "red"\n')
+    async with open_store(load().store) as store:
+        episode = await solved(store)
+    async with studio_client(write=True) as client:
+        for _ in range(2):
+            answer = await client.post(f"/runs/{episode.id}/task", data={"csrf": client.csrf})
+            assert (answer.status_code, answer.headers["location"]) == (303, f"/runs/{episode.id}#as-task")
+        assert "It is in" in (await client.get(f"/runs/{episode.id}")).text
+    assert [entry.id for entry in read_tasks(tmp_path / "tasks.toml")] == ["mine", episode.id]
 
 
 async def test_the_overview_answers_what_failed_what_was_learned_and_what_helped() -> None:
@@ -263,7 +299,7 @@ async def test_the_overview_answers_what_failed_what_was_learned_and_what_helped
     async with studio_client() as client:
         page = (await client.get("/")).text
     for text in (
-        "1 of the newest 1 runs without memory were solved",
+        "1 of the newest 1 run without memory was solved",
         "0 of 1 at the first try",
         "Count to &lt;b&gt;ten&lt;/b&gt;",
         "the model is gone",

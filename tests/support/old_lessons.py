@@ -18,7 +18,7 @@ from typing import Any
 from mulligan.app.memory import open_bank
 from mulligan.bank.exchange.importing import archives_to_json, prepared
 from mulligan.bank.exchange.lesson_page import lesson_page, markdown
-from mulligan.cli.memory_words import found, history_rows, lesson_rows, story
+from mulligan.cli.memory_words import found, lesson_rows, story
 from mulligan.core.codec import to_json
 from mulligan.core.lessons import Account, Archive, Link, Memory, Receipt, TaskOutcome, Version, Worth
 from mulligan.core.records import Lesson, Origin, Rating, Recall
@@ -170,7 +170,6 @@ async def faces(memory: Memory) -> dict[str, Any]:
         "stories": {one.id: story(one, {}, ()) for one in lessons},
         "list": lesson_rows(lessons, banks=True).splitlines(),
         "found": found(Recall("r", tuple(lessons))).splitlines(),
-        "history": history_rows(await bank.history(FULL.id)).splitlines(),
         "markdown": markdown(await memory.lessons.archive(None)).splitlines(),
         "mcp": [memory_json(replace(one, score=0.5)) for one in lessons],
         "mcp schema": TOOL.definition["outputSchema"],

@@ -11,13 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from mulligan.app.run_context import Call, RunContext, run_context, table_of
 from mulligan.app.workspaces import stop_reason, unjudged
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.protocols import Brief, Store
-from mulligan.core.records import Check, Episode, Feedback, Image, Lesson, Outcome, Reflection, Trial, Usage
+from mulligan.core.records import Check, Episode, Feedback, Image, Lesson, Outcome, Reflection, Trial
 from mulligan.core.records import Step as TakenStep
 from mulligan.recording.drivers import (
     asked_by_name,
@@ -31,6 +31,7 @@ from mulligan.recording.drivers import (
 )
 from mulligan.store.export import each_readable
 from mulligan.text.evidence import findings_of
+from mulligan.text.figures import dollars, used
 from mulligan.text.formatting import check_text, kind_text, layers_text
 from mulligan.text.images import format_of
 from mulligan.text.lessons import condensed_by
@@ -122,12 +123,12 @@ def header(episode: Episode, known: RunContext) -> Iterator[Block]:
             "Model": ", ".join(models),
             "Time": f"{episode.seconds:.1f} s",
             "Tokens": f"{episode.usage.tokens:,}" if episode.usage.tokens else "",
-            "Cost": "" if not episode.usage.tokens or episode.usage.cost == 0 else cost_text(episode.usage.cost),
+            "Cost": dollars(episode.usage).removeprefix("cost "),
             "Run": episode.id,
         },
     )
     if said.startswith("paused") or said == "cut off":
-        detail = _in_words(episode.stop.detail) if episode.stop else "Its process ended before the run did."
+        detail = in_words(episode.stop.detail) if episode.stop else "Its process ended before the run did."
         yield Section(
             "stopped",
             [
@@ -138,7 +139,7 @@ def header(episode: Episode, known: RunContext) -> Iterator[Block]:
             card=True,
         )
     elif episode.stop and episode.stop.detail and not episode.solved:
-        yield Line(_in_words(episode.stop.detail))
+        yield Line(in_words(episode.stop.detail))
     if len(episode.trials) > 1:
         yield Jumps(
             "Tries",
@@ -150,7 +151,7 @@ def header(episode: Episode, known: RunContext) -> Iterator[Block]:
         )
 
 
-def _in_words(detail: str) -> str:
+def in_words(detail: str) -> str:
     """The detail of a stop, with the words that people read for those of the record."""
     return re.sub(r"\btrial(s?)\b", lambda found: "tries" if found[1] else "try", one_line(detail, 600))
 
@@ -211,11 +212,16 @@ def memory(episode: Episode, known: RunContext) -> Iterator[Block]:
         told.append(Line("No lesson fitted the task." if recall.filtered else "The bank had no lessons."))
     if recall.filtered:
         least = f" of {recall.threshold:.2f}" if recall.threshold else ""
+        beside = recall.held and recall.threshold and recall.held.score >= recall.threshold
         nearest = (
             f"; the nearest, {one_line(recall.held.title, 80)!r}, has {recall.held.score:.2f}" if recall.held else ""
         )
         told.append(
-            Line(f"Held back below the relevance{least}: {count(recall.filtered, 'lesson')}{nearest}.", small=True)
+            Line(
+                f"Held back{' beside better ones, or' if beside else ''} below the relevance{least}: "
+                f"{count(recall.filtered, 'lesson')}{nearest}.",
+                small=True,
+            )
         )
     if recall.note:
         told.append(Line(f"Found {recall.note}.", small=True))
@@ -283,7 +289,7 @@ def _journal(episode: Episode, calls: Sequence[Call]) -> Iterator[Block]:
         return
     lines = [
         Line(
-            "under way" if not call.done else f"{call.model}, {call.usage.tokens:,} tokens" if call.usage else "",
+            "under way" if not call.done else f"{call.model}, {used(call.usage)}" if call.usage else "",
             strong=f"{call.number}. {call.move}: {one_line(call.name, 80)}",
             href=f"/runs/{episode.id}/steps/{call.number}",
         )
@@ -299,7 +305,7 @@ def _shown_prompt(known: RunContext, trial: int) -> Iterator[Block]:
 
 
 def formatted(value: Any) -> Iterator[Block]:
-    """JSON as a person reads it: short values as facts, long texts as they are, the rest as JSON over several lines."""
+    """JSON as a person reads it: short values as facts, long texts as they are, inner objects one by one."""
     if isinstance(value, str):
         yield Fence(value)
         return
@@ -308,9 +314,13 @@ def formatted(value: Any) -> Iterator[Block]:
     if short:
         yield Facts(short)
     for name, part in table.items():
-        if name not in short and part not in (None, "", [], {}):
-            yield Line(strong=name)
-            yield Fence(part if isinstance(part, str) else json.dumps(part, ensure_ascii=False, indent=2))
+        if name in short or part in (None, "", [], {}):
+            continue
+        several = cast(list[Any], part) if isinstance(part, list) else [part]
+        whole = isinstance(part, list) and not all(map(table_of, several))
+        for number, one in enumerate([part] if whole else several, 1):
+            yield Line(strong=f"{name} {number}" if len(several) > 1 and not whole else name)
+            yield from formatted(one)
     if not table and value not in ({}, None):
         yield Fence(json.dumps(value, ensure_ascii=False, indent=2))
 
@@ -319,7 +329,7 @@ def _short(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
-        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+        return f"{value:,}" if isinstance(value, int) or abs(value) >= 1e6 else f"{value:g}"
     if table := table_of(value):
         parts = {name: _short(part) for name, part in table.items() if part not in (None, "", [], {})}
         line = ", ".join(f"{name} {part}" for name, part in parts.items())
@@ -361,7 +371,7 @@ def story(
             "Forked from": episode.forked_from or "",
             **{f"Model ({role})": model for role, model in episode.head.models.items()},
             "Ended": _ended(episode),
-            "Used": f"{used(episode.usage)}, {episode.seconds:.1f} s",
+            "Used": used(episode.usage, episode.seconds),
         }
     )
     yield from _ratings(episode)
@@ -392,8 +402,8 @@ def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
     yield Heading(level, f"Try {trial.number}", mark, word)
     if trial.parent not in (None, trial.number - 1):
         yield Line("", strong=f"grown from try {trial.parent}", href=f"#trial-{trial.parent}")
-    if trial.usage.calls:
-        yield Line(f"Used: {used(trial.usage)}", small=True)
+    if spent := used(trial.usage):
+        yield Line(f"Used: {spent}", small=True)
     yield from _shown_prompt(of.known, trial.number)
     yield from _attempt(trial, level + 1, of)
     if trial.feedback:
@@ -463,9 +473,8 @@ def _pictures(images: Sequence[Image], of: _Of) -> Iterator[Block]:
 
 def _check(check: Check) -> Iterator[Block]:
     shown = f", shown the lessons {', '.join(check.lessons)}" if check.lessons else ""
-    yield Line(
-        f"Check before the action ({check.because}{shown}){f', used: {used(check.usage)}' if check.usage.calls else ''}"
-    )
+    spent = used(check.usage)
+    yield Line(f"Check before the action ({check.because}{shown}){f', used: {spent}' if spent else ''}")
     yield Fence(check_text(check) or "Not critical.")
     for note in check.notes:
         yield Line(f"Note: {note}", small=True)
@@ -493,7 +502,7 @@ def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
 def _reflection(reflection: Reflection, level: int) -> Iterator[Block]:
     yield Heading(level, "Lesson for the next try")
     if reflection.withheld:
-        yield Line(reflection.withheld, mark="note", word="withheld from later tries")
+        yield Line(reflection.withheld, mark="note", word="not shown to later tries")
     yield Quote(layers_text(reflection.layers) or reflection.text or "No lesson.")
     if condensed := reflection.condensed:
         yield Fold(condensed_by(condensed), [Quote(condensed.text)])
@@ -537,11 +546,6 @@ def mark_of(episode: Episode | Brief, said: str) -> str:
     return _MARKS.get(said, "failed" if episode.judged else "unjudged")
 
 
-def cost_text(cost: float | None) -> str:
-    """An unknown cost is never shown as zero."""
-    return "unknown" if cost is None else f"${cost:.4f}"
-
-
 def _ended(episode: Episode) -> str:
     if not episode.stop:
         return "not yet"
@@ -567,15 +571,6 @@ def state(episode: Episode | Brief, running: bool) -> str:
 def state_words(said: str) -> str:
     """A state (see `state`) as people read it."""
     return {"exhausted": "not solved"}.get(said, said)
-
-
-def used(usage: Usage) -> str:
-    parts = [count(usage.calls, "call")]
-    if usage.tokens:
-        parts += [f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"]
-    if usage.tokens and usage.cost != 0:
-        parts += ["cost unknown" if usage.cost is None else f"${usage.cost:.4f}"]
-    return ", ".join(parts)
 
 
 def _outcome(outcome: Outcome | None) -> str:

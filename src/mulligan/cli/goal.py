@@ -72,7 +72,7 @@ class GoalCommand(click.Command):
 @click.option(
     "--run", "agent", metavar="COMMAND", help='Start an agent, such as "claude -p", on a task under the goal.'
 )
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json: bool, **given: Any) -> None:
     """Set the goal of this folder: from now on, an agent's turn here ends only when CHECK passes.

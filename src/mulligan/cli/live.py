@@ -17,6 +17,7 @@ from mulligan.cli.words import Entry
 from mulligan.core.episode import Event
 from mulligan.core.limits import Limits
 from mulligan.core.records import Episode
+from mulligan.text.figures import used
 from mulligan.text.plain import clean
 from mulligan.text.states import STATES
 
@@ -130,8 +131,8 @@ class Live(Lines):
 
     def _status(self) -> str:
         episode = self._episode
-        step = words.doing(episode, self._limits)
-        return step and f"{step} ({time.monotonic() - self._since:.0f} s; {words.used(episode.usage)} so far)"
+        step, spent = words.doing(episode, self._limits), used(episode.usage)
+        return step and f"{step} ({time.monotonic() - self._since:.0f} s{f'; {spent} so far' if spent else ''})"
 
 
 def _state(episode: Episode) -> str:

@@ -17,7 +17,7 @@ import click
 from mulligan.app.config import load, project_here
 from mulligan.app.teaching import memory_command
 from mulligan.bank.changes import SINGLE_CHANGES, SingleChange
-from mulligan.bank.exchange.lesson_page import around, existing
+from mulligan.bank.exchange.lesson_page import around, existing, outcomes_of, recall_of
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
 from mulligan.cli.counting import Counting
@@ -291,7 +291,11 @@ async def show(bank: Bank, id: str, as_json: bool) -> None:
 async def history(bank: Bank, id: str, as_json: bool) -> None:
     """Show the changes of the lesson ID, oldest first."""
     versions = await bank.history(id)
-    emit(dumped([to_json(one) for one in versions]) if as_json else memory_words.history_rows(versions))
+    if as_json:
+        emit(dumped([to_json(one) for one in versions]))
+        return
+    outcomes = await outcomes_of(bank.receipt, filter(None, (recall_of(one)[0] for one in versions)))
+    emit(memory_words.history_rows(versions, outcomes))
 
 
 @memory.command()

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from mulligan.app.run_context import table_of
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.audit import Decided
-from mulligan.bank.exchange.lesson_page import brief, change_word, facts, moment, state_word
+from mulligan.bank.exchange.lesson_page import bank_title, brief, change_word, facts, recall_of, state_word
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
-from mulligan.cli.terminal import clean, columns, drawn, one_line
+from mulligan.cli.terminal import clean, columns, drawn, on_terminal, one_line
 from mulligan.cli.words import agreed, count
 from mulligan.core.agreement import agreement, latest
 from mulligan.core.codec import to_json
@@ -22,6 +23,7 @@ from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Json, Lesson, Recall
 from mulligan.core.worth import Tally
+from mulligan.text.figures import when
 
 SHORT = 8
 """The characters of an id in a table; every command takes the beginning of an id."""
@@ -33,25 +35,29 @@ def bank_name(agent_id: str) -> str:
 
 
 def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
-    """A line for each lesson. banks: with a column for its bank. What some have in brief has a column, too."""
+    """A line for each lesson. banks: with a column for its bank. What some have in brief has a column, too.
+
+    A terminal has banks by their titles, and states only where a lesson is not active.
+    """
     some = dict.fromkeys(name for lesson in lessons for name in brief(lesson))
-    of_some = (*(("bank",) if banks else ()), "state", "nature", *some)
+    states = not on_terminal() or any(state_word(lesson) != "active" for lesson in lessons)
+    of_some = (*(("bank",) if banks else ()), *(("state",) if states else ()), "nature", *some)
     headings = ("id", *of_some, "from a", "uses", "created", "title")
     rows = [
         (
             lesson.id[:SHORT],
-            *((bank_name(lesson.agent_id),) if banks else ()),
-            state_word(lesson),
+            *((bank_title(lesson.agent_id) if on_terminal() else bank_name(lesson.agent_id),) if banks else ()),
+            *((state_word(lesson),) if states else ()),
             lesson.nature if lesson.confirmed else f"{lesson.nature}?",
             *(one_line(brief(lesson).get(name, "-"), 30) for name in some),
             lesson.outcome,
             str(lesson.uses),
-            moment(lesson.created)[:10],
+            when(lesson.created)[:10],
             one_line(lesson.title, 70),
         )
         for lesson in lessons
     ]
-    return columns([headings, *rows])
+    return columns([headings, *rows], shorten=(1,) if banks else ())
 
 
 def notebook_page(entries: Sequence[Lesson], project: str) -> str:
@@ -99,7 +105,7 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
     filtered = f" ({receipt.filtered} held back)" if receipt.filtered else ""
     return drawn(
         [
-            f"{receipt.id}  {moment(receipt.at)}",
+            f"{receipt.id}  {when(receipt.at)}",
             f"For:  {one_line(receipt.query, 400)}",
             f"Gave{filtered}:" if given else f"Gave nothing{filtered}.",
             *given,
@@ -140,7 +146,7 @@ def _recall_json(query: str, recall: Recall) -> dict[str, Json]:
 
 def story(lesson: Lesson, lineage: Mapping[str, Sequence[Lesson]], near: Sequence[tuple[Link, Lesson]]) -> str:
     """A whole lesson: its fields, its text, what it was merged from or into, and similar lessons."""
-    known = "\n".join(f"{name + ':':<15}{one_line(text, 400)}" for name, text in facts(lesson).items())
+    known = "\n".join(f"{name + ':':<15}{one_line(text, 400)}" for name, text in facts(lesson, when).items())
     blocks = [one_line(lesson.title, 200), known]
     blocks += [clean(text).strip() for text in (lesson.description, lesson.content) if text.strip()]
     for title, lessons in lineage.items():
@@ -156,19 +162,29 @@ def _named(lesson: Lesson) -> str:
     return f"{lesson.id[:SHORT]}  {lesson.state}, from a {lesson.outcome}: {one_line(lesson.title, 80)}"
 
 
-def history_rows(versions: Sequence[Version]) -> str:
-    """The changes of a lesson, oldest first."""
+def history_rows(versions: Sequence[Version], outcomes: Mapping[str, bool]) -> str:
+    """The changes of a lesson, oldest first. outcomes: whether the tasks of recalls succeeded, by the recall's id."""
     rows: list[tuple[str, str, str]] = []
     before: dict[str, Any] = {}
     for version in versions:
         now: dict[str, Any] = {} if version.lesson is None else to_json(version.lesson)
         changes = _changes(before, now) if version.lesson is not None and before else ""
-        detail = "" if version.detail in (None, {}, []) else json.dumps(version.detail, ensure_ascii=False)
-        rows.append(
-            (moment(version.at), change_word(version), one_line(" ".join(filter(None, (changes, detail))), 160))
-        )
+        detail = _detail(version, outcomes)
+        rows.append((when(version.at), change_word(version), one_line("; ".join(filter(None, (changes, detail))), 160)))
         before = now or before
     return columns([("when", "change", "what"), *rows])
+
+
+_ENDS = {True: "succeeded", False: "failed", None: "outcome unknown"}
+
+
+def _detail(version: Version, outcomes: Mapping[str, bool]) -> str:
+    recall, score = recall_of(version)
+    if recall:
+        return f"recall {recall}{f', relevance {score}' if score else ''}: {_ENDS[outcomes.get(recall)]}"
+    if table := table_of(version.detail):
+        return "; ".join(f"{name}: {_shown(value)}" for name, value in table.items())
+    return "" if version.detail in (None, {}, []) else json.dumps(version.detail, ensure_ascii=False)
 
 
 def audit_rows(several: Sequence[Decided], *, banks: bool) -> str:
@@ -176,7 +192,7 @@ def audit_rows(several: Sequence[Decided], *, banks: bool) -> str:
     headings = ("when", "by", "change", *(("bank",) if banks else ()), "lesson", "title", "why")
     rows = [
         (
-            moment(one.at),
+            when(one.at),
             one_line(one.by, 24) or "-",
             one.change,
             *((bank_name(one.agent_id),) if banks else ()),
@@ -204,7 +220,7 @@ def work_rows(several: Sequence[Queued]) -> str:
     headings = ("work", "kind", "status", "attempts", "since", "agent", "error")
     rows = [
         (
-            *(work.id, work.kind, work.status, str(work.attempts), moment(work.created)[:19]),
+            *(work.id, work.kind, work.status, str(work.attempts), when(work.created)),
             *(one_line(work.agent_id, 24) or "-", one_line(work.error, 100)),
         )
         for work in several

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from mulligan.app.options import ResumeOptions
+from mulligan.app.run_context import RunContext, run_context
 from mulligan.app.story import markdown, web_page
 from mulligan.cli import table, words
 from mulligan.cli.errors import BAD_INPUT, SOLVED
@@ -92,10 +93,9 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     if html is not None and as_json:
         raise click.UsageError("--html and --json are two formats: give one of them.")
 
-    async def look(store: Store) -> tuple[list[Episode], set[str], Mapping[str, str]]:
+    async def look(store: Store) -> Sequence[tuple[Episode, RunContext]]:
         episodes = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
-        said = {e.id: sentence_in(await store.steps(e.id)) for e in episodes if asked_by_name(e)}
-        return episodes, await _running(store, episodes), said
+        return [(episode, await run_context(store, episode)) for episode in episodes]
 
     if html is not None:
         if Path(html).exists():
@@ -106,14 +106,16 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 
         put(with_store(write), html)
         return
-    found, running, said = with_store(look)
+    found = with_store(look)
+    said = {e.id: sentence_in(known.steps) for e, known in found if asked_by_name(e)}
     if as_json:
         shown = [
-            {**table.story(e, e.id in running), **({"answer": said[e.id]} if said.get(e.id) else {})} for e in found
+            {**table.story(e, known.running), **({"answer": said[e.id]} if said.get(e.id) else {})}
+            for e, known in found
         ]
         emit(json.dumps(shown, indent=2))
         return
-    stories = [[story(e, e.id in running, full=whole) for e in found] for whole in (full, True)]
+    stories = [[story(e, known, full=whole) for e, known in found] for whole in (full, True)]
     emit(drawn(part for n, text in enumerate(stories[0]) for part in (["", text] if n else [text])))
     for sentence in filter(None, said.values()):
         emit(f"\nanswer: {words.folded(sentence)}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mulligan.app.story import state
+from mulligan.app.run_context import RunContext
+from mulligan.app.story import state, state_words
 from mulligan.cli.terminal import clean, drawn, one_line
-from mulligan.cli.words import decided, folded, parent_note, rating, role, tries, used, verdict
-from mulligan.core.records import Attempt, Check, Episode, Trial
+from mulligan.cli.words import decided, folded, parent_note, rating, role, tries, verdict
+from mulligan.core.records import Attempt, Check, Episode, Lesson, Trial
 from mulligan.recording.drivers import driver, led_by_client, led_by_function, led_by_goal, led_by_graph
+from mulligan.text.figures import used
 from mulligan.text.formatting import check_text, kind_text, layers_text
 from mulligan.text.lessons import condensed_by
 from mulligan.text.reflections import after_lesson, quality_words
@@ -18,25 +20,25 @@ TOKENS = 400
 """The most tokens of one text, taken from its beginning and end, unless --full is given."""
 STYLES = (
     (r"Episode \S+: solved", "green"),
-    (r"Episode \S+: (not solved|exhausted|error|stuck|gave)", "red"),
+    (r"Episode \S+: (not solved|error|stuck|gave)", "red"),
     (r"Try \d+.*?: passed", "green"),
     (r"Try \d+.*?: failed", "red"),
     (r"Try \d+.*?: no verdict", "magenta"),
-    (r"(Episode|Task$|Recalled)", "bold"),
+    (r"(Episode|Task$|Learned|Recalled)", "bold"),
     (r"  (lesson)", "cyan"),
     (r"(  \S|\d+ tr(y|ies), |model: |actor )", "dim"),
 )
 """How lines look on a terminal. The texts of a run stand further to the right, and have no style."""
 
 
-def story(episode: Episode, running: bool, *, full: bool = False) -> str:
-    return drawn(_lines(episode, running, None if full else TOKENS), STYLES)
+def story(episode: Episode, context: RunContext, *, full: bool = False) -> str:
+    return drawn(_lines(episode, context, None if full else TOKENS), STYLES)
 
 
-def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]:
+def _lines(episode: Episode, context: RunContext, tokens: int | None) -> Iterator[str]:
     detail = f": {_line(episode.stop.detail, 300, tokens)}" if episode.stop and episode.stop.detail else ""
-    yield f"Episode {episode.id}: {state(episode, running)}{detail}"
-    yield f"{tries(len(episode.trials))}, {used(episode.usage)}, {episode.seconds:.1f} s"
+    yield f"Episode {episode.id}: {state_words(state(episode, context.running))}{detail}"
+    yield f"{tries(len(episode.trials))}, {used(episode.usage, episode.seconds)}"
     if models := dict.fromkeys(episode.head.models.values()):
         yield f"model: {_line(', '.join(models), 300, tokens)}"
     roles = ((name, role(episode, name)) for name in ("actor", "evaluator", "strategy", "reflector", "foresight"))
@@ -58,17 +60,15 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
     elif led_by_graph(episode):
         yield _line(driver(episode), 300, tokens)
     else:
-        yield ", ".join(f"{name} {_line(plugin, 80, tokens)}" for name, plugin in roles if plugin)
+        judge = {"evaluator": "judge"}
+        yield ", ".join(f"{judge.get(name, name)} {_line(plugin, 80, tokens)}" for name, plugin in roles if plugin)
     if episode.forked_from:
         yield f"forked from {episode.forked_from}"
     if kind := kind_text(episode.task):
         yield f"kind of task: {_line(kind, 300, tokens)}"
     yield "\nTask"
     yield _block(episode.task.prompt, tokens)
-    if episode.recall:
-        yield f"\nRecalled lessons: {', '.join(lesson.title for lesson in episode.recall.lessons) or 'none'}"
-        if episode.recall.note:
-            yield f"  found {_line(episode.recall.note, 300, tokens)}"
+    yield from _memory(episode, context, tokens)
     for given in episode.ratings:
         yield rating(given)
     for trial in episode.trials:
@@ -79,8 +79,29 @@ def _lines(episode: Episode, running: bool, tokens: int | None) -> Iterator[str]
             yield from (f"  missing: {_line(one, 300, tokens)}" for one in quality.missing)
 
 
+def _memory(episode: Episode, context: RunContext, tokens: int | None) -> Iterator[str]:
+    """What the run taught, and what it was shown of earlier lessons."""
+    yield "\nLearned from this run"
+    yield from (_lesson(lesson, tokens) for lesson in context.lessons)
+    if not context.lessons:
+        yield f"    {_line(context.no_lessons_because, 300, tokens)}"
+    if episode.recall:
+        yield "\nRecalled for this run"
+        yield from (_lesson(lesson, tokens) for lesson in episode.recall.lessons)
+        yield from (f"{_lesson(lesson, tokens)} (withheld by draw)" for lesson in context.withheld_lessons)
+        if not episode.recall.lessons and not context.withheld_lessons:
+            yield "    none"
+        if episode.recall.note:
+            yield f"  found {_line(episode.recall.note, 300, tokens)}"
+
+
+def _lesson(lesson: Lesson, tokens: int | None) -> str:
+    return f"    {lesson.id[:8]}  {_line(lesson.title, 120, tokens)}"
+
+
 def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
-    yield f"\nTry {trial.number}{parent_note(trial)}: {verdict(trial.feedback)} ({used(trial.usage)})"
+    spent = used(trial.usage)
+    yield f"\nTry {trial.number}{parent_note(trial)}: {verdict(trial.feedback)}{f' ({spent})' if spent else ''}"
     yield from _attempt(trial.attempt, tokens)
     if trial.feedback:
         if trial.feedback.text.strip():
@@ -90,7 +111,7 @@ def _trial(trial: Trial, tokens: int | None) -> Iterator[str]:
             yield f"  note: {_line(note, 300, tokens)}"
     if trial.reflection:
         withheld = trial.reflection.withheld
-        yield f"  lesson, withheld: {_line(withheld, 300, tokens)}" if withheld else "  lesson"
+        yield f"  lesson, not shown: {_line(withheld, 300, tokens)}" if withheld else "  lesson"
         yield _block(layers_text(trial.reflection.layers) or trial.reflection.text or "(none)", tokens)
         if condensed := trial.reflection.condensed:
             yield f"  {_line(condensed_by(condensed), 300, tokens)}"
@@ -124,7 +145,7 @@ def _of_check(check: Check, tokens: int | None) -> Iterator[str]:
     yield _line(check.because, 80, tokens)
     if check.lessons:
         yield f"shown {_line(', '.join(check.lessons), 200, tokens)}"
-    yield used(check.usage)
+    yield from filter(None, [used(check.usage)])
     yield from (_line(note, 200, tokens) for note in check.notes)
 
 

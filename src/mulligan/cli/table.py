@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Container, Sequence
 
-from mulligan.app.story import state
+from mulligan.app.story import state, state_words
 from mulligan.cli.terminal import columns, on_terminal, one_line, width
 from mulligan.cli.words import folded
 from mulligan.core.codec import to_json
 from mulligan.core.records import Episode, Json
+from mulligan.text.figures import when
 
 COLUMNS = ("run", "when", "state", "tries", "model", "task")
 WIDTHS = {"model": 24, "task": 60}
@@ -63,11 +63,11 @@ def _model(episode: Episode) -> str:
 
 def _cells(episode: Episode, one_of_several: bool, running: bool) -> tuple[str, ...]:
     """The cells of a row. A run with several episodes shows their ids, which the other commands take, too."""
-    at = time.localtime(episode.started)
+    started = when(episode.started)
     return (
         episode.id if one_of_several else episode.run,
-        time.strftime("%m-%d %H:%M" if on_terminal() and width() < SHORT else "%Y-%m-%d %H:%M", at),
-        state(episode, running),
+        started[5:] if on_terminal() and width() < SHORT else started,
+        state_words(state(episode, running)),
         str(len(episode.trials)),
         one_line(_model(episode), WIDTHS["model"]),
         one_line(episode.task.prompt, WIDTHS["task"]),

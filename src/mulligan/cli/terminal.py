@@ -11,19 +11,24 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from mulligan.text.plain import clean as clean
 from mulligan.text.plain import one_line as one_line
+
+if TYPE_CHECKING:
+    from mulligan.text.pages import Block
 
 LEAST, INDENT = 20, 4
 """The least width of the last column beside the others; if there is less, it follows below, indented."""
 LINES = 2
 """How many more lines a cell may take beside the others than below them."""
-_HANGING = re.compile(r"\s*(?:\S[^:]{0,20}:\s{2,}|[-\u2022] |\d+\. )")
-"""What the further lines of a wrapped line stand to the right of: a name with its colon, or a list's mark."""
+_HANGING = re.compile(r"\s*(?:\S[^:]{0,20}:\s{2,}|\w[\w ]{0,20}\s{2,}|[-\u2022] |\d+\. )")
+"""What the further lines of a wrapped line stand to the right of: a name before two spaces, or a list's mark."""
 NARROW = 10
 """The least width that another column is shortened to."""
+EMPTY = {"", "-"}
+"""Cells that say nothing."""
 _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
 _STYLE_OF = {
     **dict.fromkeys(("✓", "+", "solved", "passed", "success", "active", "trusted"), "green"),
@@ -105,6 +110,20 @@ def drawn(lines: Iterable[str], styles: Sequence[tuple[str, str]] = ()) -> str:
     return Drawn("\n".join(page))
 
 
+def page_text(blocks: Iterable[Block]) -> str:
+    """A page made of blocks. On a terminal its tables keep to the width."""
+    from mulligan.text.pages import Table, leaves, plain
+
+    parts: list[str] = []
+    for block in leaves(blocks):
+        text = plain([block])
+        if isinstance(block, Table) and on_terminal() and max(map(len, text.split("\n"))) > width():
+            parts += [columns([block.columns, *block.rows]), ""]
+        else:
+            parts.append(text)
+    return drawn(parts)
+
+
 def wrapped(line: str, columns: int) -> list[str]:
     """The line in parts of at most this width, cut at words and, where a word is longer, within it."""
     import textwrap
@@ -154,15 +173,21 @@ def columns(
 ) -> str:
     """Rows of cells in columns.
 
-    In a pipe they are as wide as they need. On a terminal the table keeps to its width: the columns of `shorten` are
-    shortened as far as needed, and the last one is wrapped at words or, without `fold`, shortened. If that is too
-    wide and has a heading, it has each row as a paragraph.
+    In a pipe they are as wide as they need. On a terminal the table keeps to its width: columns without a value are
+    left out, those of `shorten` are shortened as far as needed, and the last one is wrapped at words or, without
+    `fold`, shortened. If that is too wide and has a heading, it has each row as a paragraph.
 
     Args:
         heading: whether the first row has the names of the columns.
         inset: how far the table stands to the right.
     """
     widths, margin = [max(map(len, column)) for column in zip(*rows, strict=True)], " " * inset
+    if heading and on_terminal() and inset + sum(widths) + 2 * (len(widths) - 1) > width():
+        empty = [n for n, column in enumerate(zip(*rows[1:], strict=True)) if n and set(column) <= EMPTY]
+        if empty:
+            rows = [[cell for n, cell in enumerate(row) if n not in empty] for row in rows]
+            shorten = [n - sum(one < n for one in empty) for n in shorten if n not in empty]
+            return columns(rows, fold=fold, shorten=shorten, inset=inset)
     if not on_terminal():
         lines = ("  ".join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=True)) for row in rows)
         return "\n".join(f"{margin}{line}".rstrip() for line in lines)
@@ -209,7 +234,7 @@ def _paragraphs(rows: Sequence[Sequence[str]], inset: int) -> str:
     (_, *names), *others = rows
     page: list[str] = []
     for first, *rest in others:
-        text = ", ".join(f"{name} {clean(cell)}" for name, cell in zip(names, rest, strict=True))
+        text = ", ".join(f"{name} {clean(cell)}" for name, cell in zip(names, rest, strict=True) if cell not in EMPTY)
         page += [f"{' ' * inset}{clean(first)}", *wrapped(f"{' ' * (inset + INDENT)}{text}", width())]
     return Drawn("\n".join(page))
 

@@ -26,9 +26,10 @@ from mulligan.core.episode import (
     due,
 )
 from mulligan.core.limits import Limits
-from mulligan.core.records import Edit, Episode, Feedback, Rating, Trial, Usage
+from mulligan.core.records import Edit, Episode, Feedback, Rating, Trial
 from mulligan.core.scaling import scale_of
 from mulligan.recording.drivers import led_by_graph
+from mulligan.text.figures import used
 from mulligan.text.lessons import condensed_by
 from mulligan.text.plain import count as count
 from mulligan.text.states import DOING, STATES, state_of
@@ -39,18 +40,9 @@ CHANGES = 60
 """The most lines of a diff that are shown."""
 
 
-def dollars(cost: float | None) -> str:
-    """The cost in US dollars, or "cost unknown"; an unknown cost is never shown as zero."""
-    return "cost unknown" if cost is None else f"${cost:.4f}"
-
-
 def tries(number: int) -> str:
     """A number of tries in words."""
     return f"{number} {'try' if number == 1 else 'tries'}"
-
-
-def used(usage: Usage) -> str:
-    return f"{usage.tokens:,} tokens, {dollars(usage.cost)}"
 
 
 def verdict(feedback: Feedback | None) -> str:
@@ -151,7 +143,7 @@ def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
                 return Entry("note", f"{at}: the reflector gave up")
             learned = Entry("lesson", f"{at}: lesson", reflection.text) if reflection.text else None
             if reflection.withheld:
-                learned = Entry("note", f"{at}: lesson withheld", reflection.withheld)
+                learned = Entry("note", f"{at}: lesson not shown", reflection.withheld)
             learned = learned or Entry("note", f"{at}: no lesson")
             more = ""
             if reflection.condensed:
@@ -216,8 +208,7 @@ def closing(episode: Episode, limits: Limits, printed: str = "") -> list[str]:
     if reason == "over_budget":
         resume = f"Resume it with a higher limit (--max-tokens, --max-cost, --max-seconds): {_resume(episode)}"
     kept = resume if reason in RESUMABLE else f"recorded: mulligan runs show {episode.run}"
-    totals = f"{used(episode.usage)}, {episode.seconds:.1f} s"
-    return [f"{_headline(episode, limits, printed)} ({totals})", *remarks(episode), kept]
+    return [f"{_headline(episode, limits, printed)} ({used(episode.usage, episode.seconds)})", *remarks(episode), kept]
 
 
 def broken_off(last: Episode) -> list[str]:

@@ -18,6 +18,7 @@ from pydantic import PrivateAttr
 
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.records import Json
+from mulligan.text.plain import count
 
 Line: TypeAlias = "str | dict[str, Json] | list[dict[str, Json]] | AIMessage | Exception"
 
@@ -95,7 +96,7 @@ class ScriptedChat(BaseChatModel):
         if number > len(self.answers):
             last = messages[-1].text[:80] if messages else ""
             raise ModelError(
-                f"The script has {len(self.answers)} answers but was asked for number {number}. Add one. "
+                f"The script has {count(len(self.answers), 'answer')} but was asked for number {number}. Add one. "
                 f"The messages end with {last!r}."
             )
         return self.answers[number - 1]

@@ -12,6 +12,7 @@ from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Answer, Question, Sampling, ToolCall
 from mulligan.core.records import Json, Usage
 from mulligan.models.answers import answer_in
+from mulligan.text.plain import count
 
 Line: TypeAlias = "str | dict[str, Json] | list[Json] | Exception"
 _RULE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
@@ -101,7 +102,7 @@ class ScriptedModel:
         if number > len(self._answers):
             last = self.questions[-1].messages[-1].text[:80] if self.questions[-1].messages else ""
             raise ModelError(
-                f"{self.name} has {len(self._answers)} answers but was asked for number {number}: add one. "
+                f"{self.name} has {count(len(self._answers), 'answer')} but was asked for number {number}: add one. "
                 f"The question ends with {last!r}."
             )
         return self._answers[number - 1]

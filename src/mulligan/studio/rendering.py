@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -17,11 +17,12 @@ from starlette.responses import HTMLResponse
 
 from mulligan.app.service import Service
 from mulligan.bank.bank import Bank
-from mulligan.bank.exchange.lesson_page import brief, state_word
+from mulligan.bank.exchange.lesson_page import bank_title, brief, state_word
 from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Store
 from mulligan.studio.live import Listeners
 from mulligan.studio.marks import SIGNS
+from mulligan.text.figures import used, when, zone
 from mulligan.text.pages import Block, Fence, Quote
 from mulligan.text.plain import clean, count, encodable, one_line
 from mulligan.text.secrets import mask
@@ -53,6 +54,11 @@ class Studio:
     def agent_id(self) -> str | None:
         """The agent whose bank and runs are served. None: the bank of the unnamed agent, and the runs of all."""
         return self.service.served.agent_id
+
+    @property
+    def root(self) -> Path:
+        """The folder of the project."""
+        return self.service.config.root or Path.cwd()
 
     @property
     def store(self) -> Store:
@@ -117,8 +123,18 @@ def environment() -> Environment:
     )
     cast(dict[str, Any], found.globals).update(signs=SIGNS, fence=Fence, quote_of=Quote)
     filters = cast(dict[str, Any], found.filters)
-    filters.update(when=when, iso=iso, count=count, line=one_line, blocks=blocks)
-    filters.update(bank=bank_name, brief=brief, state=state_word)
+    filters.update(
+        used=used,
+        when=when,
+        iso=iso,
+        count=count,
+        line=one_line,
+        blocks=blocks,
+        start=start,
+        bank=bank_title,
+        brief=brief,
+        state=state_word,
+    )
     return found
 
 
@@ -133,29 +149,15 @@ def harmless(value: Any) -> Any:
     return encodable(clean(mask(value))) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def when(at: float) -> str:
-    """A time as this machine's clock has it."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+def start(text: str, most: int) -> str:
+    """The beginning of a text with its lines, cut where the page could not show more."""
+    return str(harmless(text)).strip()[:most]
 
 
 def iso(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
-def zone() -> str:
-    """The time zone in which pages show times."""
-    return time.strftime("%Z (UTC%z)")
-
-
 def blocks(several: Iterable[Block]) -> Markup:
     """Blocks as HTML, which is masked and escaped there."""
     return Markup(fragment(several))
-
-
-def bank_name(agent_id: str) -> str:
-    """The name of a bank as people read it: a project's by its folder."""
-    if not agent_id:
-        return "default"
-    kind, _, path = agent_id.partition(":")
-    folder = PurePosixPath(path.removesuffix("/.git")).name if kind == "project" else ""
-    return f"project {folder}" if folder else agent_id

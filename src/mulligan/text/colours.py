@@ -13,6 +13,7 @@ _CODE = re.compile(
     r"|SELECT |INSERT |CREATE |#include|#!/|package |func |fn |pub |use \w+::|public |assert )",
     re.MULTILINE,
 )
+_FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _WORDS = (
     "and|as|assert|async|await|break|case|catch|class|const|continue|def|del|elif|else|except|export|extends|False|false|"
     "finally|fn|for|from|func|function|global|if|impl|import|in|interface|is|lambda|let|match|mod|mut|new|None|nonlocal|"
@@ -31,8 +32,20 @@ _PIECES = re.compile(
 
 def coloured(text: str) -> Iterator[tuple[str, str]]:
     """The text in pieces, each with its kind: "comment", "string", "number", "word", or "" for all else. A text that
-    does not look like code is one piece."""
-    if len(text) > LONG or not _CODE.search(text):
+    does not look like code is one piece, and so is what stands between the fences of a text that has some."""
+    if len(text) > LONG:
+        yield text, ""
+        return
+    at = 0
+    for fenced in _FENCED.finditer(text):
+        yield text[at : fenced.start(1)], ""
+        yield from _pieces(fenced[1])
+        at = fenced.end(1)
+    yield from [(text[at:], "")] if at else _pieces(text)
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    if not _CODE.search(text):
         yield text, ""
         return
     at = 0

@@ -130,7 +130,7 @@ def _line(line: Line, alone: bool) -> str:
     elif strong:
         strong = f"<strong>{strong}</strong>"
     parts = (badge(line.mark, line.word) if line.mark else "", strong, _safe(line.text))
-    if alone and line.href and not line.text and not line.mark:
+    if alone and line.small and line.href and not line.text and not _ANCHOR.fullmatch(line.href):
         return ""  # a link that leads out of the file says nothing else
     text = " ".join(part for part in parts if part)
     kind = ' class="muted small"' if line.small else ""

@@ -6,7 +6,6 @@ Runs without a real model, and runs that an oracle stopped, are in tables of the
 from __future__ import annotations
 
 import json
-import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import TypeAlias
 from mulligan.bench.report.figures import Comparison, Figures, Report, RunReport
 from mulligan.bench.report.statistics import Estimate, Mean, Rate
 from mulligan.core.records import Usage
+from mulligan.text.figures import used, when, zone
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 
 NONE, UNKNOWN = "-", "unknown"
@@ -29,7 +29,7 @@ LabelledRun: TypeAlias = tuple[str, RunReport]
 
 
 def summary(report: Report) -> list[Block]:
-    """The result in a few lines: for each run what was solved and what it cost, then each comparison in a sentence."""
+    """The result in a few lines: each comparison in a sentence, then for each run what was solved and what it cost."""
     named = {run.about.run: label for label, run in zip(report.labels, report.runs, strict=True)}
     scripted = [
         Line(f"({named[run.about.run]}, {run.about.run})", strong=run.about.scripted.upper())
@@ -41,20 +41,20 @@ def summary(report: Report) -> list[Block]:
         for run in report.runs
         for id, label in [(run.about.run, named[run.about.run])]
     ]
-    return [*scripted, *runs, *(Line(_in_words(one, named[one.a], named[one.b])) for one in report.comparisons)]
+    return [*scripted, *(Line(_in_words(one, named[one.a], named[one.b])) for one in report.comparisons), *runs]
 
 
 def _result(name: str, found: Figures) -> dict[str, str]:
-    solved = cost = ""
+    solved = ""
     if found.trials:
         first, last = found.trials[0].solved, found.trials[-1].solved
         between = "" if last.low is None else f" ({last.value:.0%}, 95 % interval {last.low:.0%} to {last.high:.0%})"
         at_first = f", {first.count} of them at the first try" if found.limit > 1 and last.count else ""
         solved = f"{last.count} of {last.n}{between}{at_first}"
-    if usage := found.spent.usage:
-        each = found.spent.tokens_per_solved
-        cost = f"{usage.tokens:,} tokens, {'cost unknown' if usage.cost is None else f'${usage.cost:.4f}'}"
-        cost += "" if each is None else f"; {each:,.0f} tokens for each solved case"
+    each = found.spent.tokens_per_solved
+    cost = "; ".join(
+        filter(None, [used(found.spent.usage), f"{each:,.0f} tokens for each solved case" if each else ""])
+    )
     left_out = {
         "ended with an error": found.statuses["error"],
         "without a score": found.trials[-1].unscored if found.trials else 0,
@@ -112,12 +112,12 @@ def _head(run: RunReport) -> Facts:
             "Strategy": head.strategy,
             "Model": "; ".join(f"{id} ({', '.join(roles)})" for id, roles in models.items()) or "none",
             "Cases": f"{ended} ({counts})" if counts else ended,
-            "Trials": "one attempt" if found.limit == 1 else f"at most {found.limit}",
+            "Tries": "one" if found.limit == 1 else f"at most {found.limit}",
             "Settings": ", ".join(f"{n}={json.dumps(v, ensure_ascii=False)}" for n, v in head.differs.items())
             or "all as by default",
             "Seed": str(head.seed),
             "Versions": ", ".join(f"{name} {version}" for name, version in head.versions.items()),
-            "Begun": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(head.created)),
+            "Begun": f"{when(head.created)} {zone(head.created)}",
             "Command": head.command,
         }
     )
@@ -158,7 +158,7 @@ def _tables(group: Sequence[LabelledRun]) -> Iterator[Block]:
 
 def _by_trial(group: Sequence[LabelledRun]) -> Table:
     graded = any(run.figures.graded for _, run in group)
-    columns = ["run", "trials", "solved", "n", "pass@1", "95 % interval", "unscored", "errors"]
+    columns = ["run", "tries", "solved", "n", "pass@1", "95 % interval", "unscored", "errors"]
     rows = [
         [
             *(label, str(at.trial), str(at.solved.count), str(at.solved.n), *_rate(at.solved)),
@@ -171,7 +171,7 @@ def _by_trial(group: Sequence[LabelledRun]) -> Table:
 
 
 def _by_part(group: Sequence[LabelledRun]) -> Table:
-    columns = ["run", "part", "trials", "solved", "n", "pass@1", "95 % interval"]
+    columns = ["run", "part", "tries", "solved", "n", "pass@1", "95 % interval"]
     rows = [
         [label, part, str(at.trial), str(at.solved.count), str(at.solved.n), *_rate(at.solved)]
         for label, run in group
@@ -234,14 +234,14 @@ def _verdicts(group: Sequence[LabelledRun]) -> Table:
 
 
 def _shown(group: Sequence[LabelledRun]) -> Table:
-    columns = ["run", "shows", "later trials", "input, first", "input, later", "the past", "attempt", "reflection"]
+    columns = ["run", "shows", "later tries", "input, first", "input, later", "the past", "attempt", "reflection"]
     rows = list[list[str]]()
     for label, run in group:
         shown = run.figures.shown
         if shown.trial is not None:
             means = (shown.first, shown.later, shown.past, shown.attempt, shown.reflection, shown.trial)
             rows.append([label, shown.strategy or NONE, str(shown.later_trials), *(_number(mean) for mean in means)])
-    return Table([*columns, "whole trial"], rows, left=2)
+    return Table([*columns, "whole try"], rows, left=2)
 
 
 def _lessons(group: Sequence[LabelledRun]) -> Table:
@@ -346,4 +346,4 @@ def _number(value: float | None, digits: int = 0) -> str:
 
 
 def _money(cost: float | None, unknown: str = UNKNOWN) -> str:
-    return unknown if cost is None else f"${cost:,.4f}"
+    return unknown if cost is None else f"${cost:,.4f}" if cost else NONE

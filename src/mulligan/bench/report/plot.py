@@ -34,7 +34,9 @@ class Frame:
     changes: Sequence[float] = ()
 
 
-BY_TRIAL = Frame("Solved by trial, with 95 % intervals", "trials allowed", "solved by the hidden verdict (pass@1)")
+BY_TRIAL = Frame(
+    "Solved by number of tries, with 95 % intervals", "tries allowed", "solved by the hidden verdict (pass@1)"
+)
 
 
 @dataclass(frozen=True)

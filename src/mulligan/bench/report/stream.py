@@ -483,7 +483,11 @@ def _arms(report: StreamReport) -> Table:
             *(one.arm, _number(one.gain.value if one.gain else None, "+.3f"), _interval(one.gain)),
             *(_number(one.score, ".3f"), _number(one.reward, ".3f"), _number(one.success, ".1%")),
             *(_number(one.tokens, ",.0f"), _number(one.memory_tokens, ",.0f"), _number(one.recalled_tokens, ",.0f")),
-            *(_number(one.steps, ".1f"), UNKNOWN if one.cost is None else f"${one.cost:,.4f}", str(one.errors)),
+            *(
+                _number(one.steps, ".1f"),
+                UNKNOWN if one.cost is None else f"${one.cost:,.4f}" if one.cost else EMPTY,
+                str(one.errors),
+            ),
         ]
         for one in report.arms
     ]

@@ -14,7 +14,7 @@ from mulligan.bench.report.page import page, summary
 from mulligan.bench.report.plot import MEDIA, check_installed, curves, draw, ending
 from mulligan.cli.options import format_option
 from mulligan.cli.stores import with_store
-from mulligan.cli.terminal import drawn, put, say
+from mulligan.cli.terminal import drawn, page_text, put, say
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.text.pages import Picture, markdown, plain
@@ -60,7 +60,10 @@ def command(
     targets = [targets_of(one.run) for one in recorded] if show_targets else []
     picture = _draw(report, plot, output) if plot else None
     brief = form == "table" and not full and output is None
-    put(drawn(plain(summary(report)).splitlines(), STYLES) if brief else _rendered(report, form, picture), output)
+    put(
+        drawn(plain(summary(report)).splitlines(), STYLES) if brief else _rendered(report, form, picture, output),
+        output,
+    )
     if brief:
         say(f"All tables: mulligan bench report {' '.join(runs)} --full")
     if gallery is not None:
@@ -80,8 +83,12 @@ def _draw(report: Report, plot: str, output: str | None) -> Picture:
     return Picture("Learning curve", beside, MEDIA[form], data)
 
 
-def _rendered(report: Report, form: str, picture: Picture | None) -> str:
+def _rendered(report: Report, form: str, picture: Picture | None, output: str | None) -> str:
     if form == "json":
         return json.dumps(as_json(report), ensure_ascii=False, indent=2, allow_nan=False)
     blocks = page(report, picture)
-    return {"table": plain, "md": markdown}[form](blocks) if form != "html" else html("Benchmark report", blocks)
+    if form == "html":
+        return html("Benchmark report", blocks)
+    if form == "md":
+        return markdown(blocks)
+    return plain(blocks) if output else page_text(blocks)

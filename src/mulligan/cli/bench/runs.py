@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import columns, emit, say
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.protocols import Store
+from mulligan.text.figures import when
 
 
 @click.command("runs")
@@ -35,19 +35,22 @@ def command(limit: int, form: str) -> None:
         emit(json.dumps(runs, ensure_ascii=False, indent=2))
         return
     if runs:
-        emit(columns([_cells(run) for run in runs], heading=False, shorten=(3, 2)))
+        emit(columns([HEADINGS, *(_cells(run) for run in runs)], shorten=(3, 2)))
     if not runs:
         say("No benchmark run is recorded here yet. Start one with: mulligan bench run NAME")
 
 
+HEADINGS = ("run", "when", "benchmark", "method", "result")
+
+
 def _cells(run: dict[str, Any]) -> tuple[str, ...]:
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
+    began = when(run["created"])
     if run["benchmark"].startswith(STREAM):
         tasks = run["benchmark"].removeprefix(STREAM)
-        return run["run"], when, tasks, "a stream", f"mulligan bench stream --resume {run['run']}"
+        return run["run"], began, tasks, "a stream", f"mulligan bench stream --resume {run['run']}"
     method = " with ".join(name for name in (run["method"], run["strategy"]) if name) or "-"
     how = f"{run['ended']} of {run['cases']} ended, {run['solved']} solved"
-    return run["run"], when, run["benchmark"], method, how
+    return run["run"], began, run["benchmark"], method, how
 
 
 def facts(run: BenchRun, results: Sequence[CaseResult]) -> dict[str, Any]:

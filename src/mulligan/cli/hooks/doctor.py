@@ -39,7 +39,7 @@ def command(agents: tuple[str, ...]) -> None:
             if place:
                 emit(f"{agent(name).title} has Mulligan's plug-in: {place}. Its hooks are not tried.")
         if not any(plug_ins.values()) and not wrong:
-            say("No hooks of Mulligan's are installed here: `mulligan hooks install` does it.")
+            say("No Mulligan hooks are installed here. To install them: mulligan hooks install")
         raise click.exceptions.Exit(1)
     for name, path, text in found:
         of = agent(name)

@@ -16,7 +16,7 @@ from mulligan.sessions.agents import NAMES, CodingAgent, Scope, agent
 
 
 @click.command(short_help="Add hooks to the settings of coding agents.")
-@click.argument("agents", nargs=-1, metavar=f"[{'|'.join(NAMES)}]...", type=click.Choice(NAMES))
+@click.argument("agents", nargs=-1, metavar="[AGENT]...", type=click.Choice(NAMES))
 @click.option("--user", is_flag=True, help="For all your projects. This is the default.")
 @click.option("--project", is_flag=True, help="Only for the project in this folder, in local settings.")
 @click.option("--shared", is_flag=True, help="With --project: in the settings that the repository shares.")
@@ -26,6 +26,8 @@ from mulligan.sessions.agents import NAMES, CodingAgent, Scope, agent
 )
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool, trust: bool) -> None:
     """Add hooks to the settings of coding agents (default: all installed ones), after asking.
+
+    AGENT is claude, codex, gemini, opencode, qwen, cursor or copilot.
 
     Says which files change, and shows how if you answer d, or if the output goes to a file. Existing settings are kept.
     Hooks of an older Mulligan are replaced. `mulligan hooks uninstall` restores each file.

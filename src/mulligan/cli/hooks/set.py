@@ -18,17 +18,23 @@ def command(name: str | None, value: str | None) -> None:
     """Set NAME to VALUE. Without VALUE, print the setting; without NAME, all of them.
 
     \b
-    needed     sessions that must agree before a lesson is no longer a candidate
-    why        who judges what a session taught: none; ask (the agent: when it
-               stops, why a command failed; over MCP, candidates); a model, such
-               as openai:gpt-4o-mini; a command line, such as "command:claude -p"
-    tokens     tokens that a model or command may use in a day
-    withhold   the share of lessons withheld at random, to measure what
-               they are worth
-    days       days for which the records of a session are kept
-    evidence   days for which the evidence of lessons is kept
-    subagents  whose lessons sub-agents use: project, or own (a bank
-               for each type of sub-agent in a project)
+    needed     sessions that must agree before a lesson is
+               no longer a candidate
+    why        who judges what a session taught: none; ask
+               (the agent: when it stops, why a command
+               failed; over MCP, candidates); a model, such
+               as openai:gpt-4o-mini; a command line, such
+               as "command:claude -p"
+    tokens     tokens that a model or command may use in a
+               day
+    withhold   the share of lessons withheld at random, to
+               measure what they are worth
+    days       days for which a session's records are kept
+    evidence   days for which the evidence of lessons is
+               kept
+    subagents  whose lessons sub-agents use: project, or
+               own (a bank for each type of sub-agent in a
+               project)
     """
     if name is not None and name not in SETTINGS:
         raise UnknownName("setting of hooks", name, SETTINGS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.hooks import doctor, install
 from mulligan.hooks.status import Figures, Status, status_of
 from mulligan.sessions.agents import NAMES, agent
+from mulligan.text.figures import when
 
 
 @click.command("status", short_help="Show what hooks have seen, shown and learned, and what went wrong.")
@@ -100,7 +100,7 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         ]
     if status.errors:
         page += ["", "Hook errors, newest first (not shown to the agent):"]
-        page += [f"  {_when(one.at)} {one.agent} {one.event}: {one_line(one.what, 200)}" for one in status.errors]
+        page += [f"  {when(one.at)} {one.agent} {one.event}: {one_line(one.what, 200)}" for one in status.errors]
     page += [line for text in (status.notice, status.trouble) if text for line in ("", clean(text))]
     return drawn(page)
 
@@ -123,7 +123,3 @@ def _took(figures: Figures) -> str:
     late = f"{count(figures.late, 'hook') if figures.late else 'no hook'} of this week ended at the limit"
     milliseconds = doctor.milliseconds()
     return f"{milliseconds:.0f} ms of CPU a hook; {late}" if milliseconds else late
-
-
-def _when(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

@@ -126,7 +126,7 @@ class ToolWatch:
                     before + 0.8, _line(f"{at}: {_verdict(feedback)}", "" if feedback.passed else feedback.text)
                 )
             case Reflected(_, reflection) if reflection:
-                text = f"{at}: lesson withheld" if reflection.withheld else f"{at}: reflected"
+                text = f"{at}: lesson not shown" if reflection.withheld else f"{at}: reflected"
                 self._report(before + 1, _line(text, reflection.withheld or reflection.text))
             case _ if episode.stop:
                 self._report(self._trials, _line(f"over: {episode.stop.reason}", episode.stop.detail))

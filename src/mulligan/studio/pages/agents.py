@@ -18,7 +18,7 @@ from mulligan.app.agents import agents_of, read, tools_of
 from mulligan.app.config import Config, read_project
 from mulligan.app.lint import LintReport, lint
 from mulligan.core.errors import NotFound
-from mulligan.studio.rendering import render, studio_of
+from mulligan.studio.rendering import Studio, render, studio_of
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,15 @@ class Shown:
 
 async def agents(request: Request) -> Response:
     """The agents, with what `mulligan lint` finds in the project."""
-    root, shown, report = await asyncio.to_thread(_project, studio_of(request).service.config)
+    root, shown, report = await asyncio.to_thread(_project, studio_of(request))
     return render(request, "agents.html", root=root, agents=shown, report=report, live="/live/agents")
 
 
-def _project(started: Config) -> tuple[Path, Sequence[Shown], LintReport]:
+def _project(studio: Studio) -> tuple[Path, Sequence[Shown], LintReport]:
     """The folder of the project, its agents, and what is wrong in it now."""
-    root = _root(started)
+    root = studio.root
     found = [_shown(name, folder, root) for name, folder in agents_of(Config(root)).items()]
-    return root, found, lint(root) if found or started.root else LintReport(())
-
-
-def _root(started: Config) -> Path:
-    return started.root or Path.cwd()
+    return root, found, lint(root) if found or studio.service.config.root else LintReport(())
 
 
 def _shown(name: str, folder: Path, root: Path) -> Shown:
@@ -55,7 +51,7 @@ def _shown(name: str, folder: Path, root: Path) -> Shown:
 async def live(request: Request) -> Response:
     """Events whenever a file of the project's agents changes."""
     studio = studio_of(request)
-    root = _root(studio.service.config)
+    root = studio.root
 
     async def look() -> object:
         return await asyncio.to_thread(_stamps, root)
@@ -72,7 +68,7 @@ def _stamps(root: Path) -> Mapping[str, tuple[int, int]]:
 
 async def agent(request: Request) -> Response:
     """An agent: its keys, what is wrong with it, and its files."""
-    root, name = _root(studio_of(request).service.config), str(request.path_params["name"])
+    root, name = studio_of(request).root, str(request.path_params["name"])
     folder = agents_of(Config(root)).get(name)
     if folder is None:
         raise NotFound(f"This project has no agent {name!r} in its folder agents/.")
@@ -105,7 +101,7 @@ def _keys(agent: Agent) -> Mapping[str, str]:
         "Version": agent.version,
         "Pattern": agent.pattern,
         "Models": ", ".join(models),
-        "Cycles at most": str(agent.max_iter),
+        "Tries": str(agent.max_iter),
         "Strategy": agent.strategy or "",
         "Evaluate": json.dumps(dict(agent.evaluate), ensure_ascii=False) if agent.evaluate else "",
         "Kind of task": agent.kind,

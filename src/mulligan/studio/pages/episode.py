@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
@@ -26,6 +30,9 @@ from mulligan.studio.safety import form_of
 from mulligan.text.images import format_of
 from mulligan.text.states import DOING
 
+TASKS = "tasks.toml"
+"""The file in the project's folder that tasks are added to."""
+
 
 async def episode(request: Request) -> Response:
     studio, name = studio_of(request), str(request.path_params["id"])
@@ -33,6 +40,7 @@ async def episode(request: Request) -> Response:
     if found is None:
         return RedirectResponse(f"/runs?{urlencode({'q': name, 'benches': 1})}")
     known = await run_context(studio.store, found, only=studio.agent_id)
+    queue = request.query_params.get("queue")
     over = found.stop is not None and found.stop.reason not in RESUMABLE
     return render(
         request,
@@ -42,19 +50,23 @@ async def episode(request: Request) -> Response:
         body=body(found, known),
         doing=_doing(found, known),
         task=task_table(found),
+        has_task=await asyncio.to_thread(_has_task, studio, found),
+        tasks=TASKS,
+        queue=None if queue is None else queue.split(),
+        following=_queued(queue.split()) if queue else "",
         live="" if over else f"/runs/{found.id}/live",
     )
 
 
 def task_table(episode: Episode) -> str:
-    """The task of a run, with its judge, as a table of a file of tasks for `mulligan bench run`."""
+    """The task of a run as a table for `mulligan bench run`, with its judge if a file can name it."""
     judge = table_of(episode.head.settings.get("evaluator"))
-    table: dict[str, Any] = {"id": episode.run or episode.id, "prompt": episode.task.prompt}
+    table: dict[str, Any] = {"id": episode.id, "prompt": episode.task.prompt}
     if (name := str(judge.get("name", ""))) and not name.startswith(OBJECT) and name != "model_judge":
         table["evaluator"] = name
         if settings := table_of(judge.get("settings")):
             table["settings"] = settings
-    return "\n".join(["[[task]]", *(f"{name} = {_toml(value)}" for name, value in table.items())])
+    return "\n".join(["[[task]]", *(f"{name} = {_toml(value)}" for name, value in table.items()), ""])
 
 
 def _toml(value: Any) -> str:
@@ -165,20 +177,56 @@ async def image(request: Request) -> Response:
     return Response(data, media_type=format_of(data).media_type)
 
 
+async def rating(request: Request) -> Response:
+    """Opens the first of the selected runs, which are rated one after another."""
+    return RedirectResponse(_queued(list(dict.fromkeys(request.query_params.getlist("id")))), 303)
+
+
+def _queued(ids: Sequence[str]) -> str:
+    """The page of the first of these runs, which leads to the others; without any the list."""
+    return f"/runs/{quote(ids[0], safe='')}?{urlencode({'queue': ' '.join(ids[1:])})}" if ids else "/runs"
+
+
 async def annotate(request: Request) -> Response:
-    """Keeps a person's score of the result, as `mulligan runs rate` does."""
+    """Keeps a person's score of the result, as `mulligan runs rate` does, and opens the next run of a queue."""
     studio, form, found = studio_of(request), form_of(request), await _one(request)
     try:
         score = float(form.get("score", ""))
     except ValueError as error:
         raise InvalidInput("Choose a score from 0 to 1.") from error
     await rate(studio.store, found.id, None, score, form.get("comment", "").strip(), person())
-    return RedirectResponse(f"/runs/{quote(found.id, safe='')}#ratings", 303)
+    queue = form.get("queue", "").split()
+    return RedirectResponse(_queued(queue) if queue else f"/runs/{quote(found.id, safe='')}#ratings", 303)
+
+
+async def add_task(request: Request) -> Response:
+    """Adds the task of a run to the project's file of tasks."""
+    studio, found = studio_of(request), await _one(request)
+    if not await asyncio.to_thread(_has_task, studio, found):
+        await asyncio.to_thread(_append, studio.root / TASKS, task_table(found))
+    return RedirectResponse(f"/runs/{quote(found.id, safe='')}#as-task", 303)
+
+
+def _has_task(studio: Studio, episode: Episode) -> bool:
+    """Whether the project's file of tasks has the task of this run."""
+    with suppress(OSError, UnicodeDecodeError):
+        return task_table(episode) in (studio.root / TASKS).read_text(encoding="utf-8")
+    return False
+
+
+def _append(file: Path, text: str) -> None:
+    try:
+        with file.open("a+", encoding="utf-8") as opened:
+            opened.write(f"\n{text}" if opened.tell() else text)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be written: {error.strerror}.") from error
 
 
 routes = [
+    Route("/runs/rating", rating),
     Route("/runs/{id}", episode),
     Route("/runs/{id}", annotate, methods=["POST"]),
+    Route("/runs/{id}/task", add_task, methods=["POST"]),
     Route("/runs/{id}/live", live),
     Route("/runs/{id}/steps/{number:int}", step),
     Route("/runs/{id}/images/{number:int}", image),

@@ -7,13 +7,13 @@ import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from mulligan.bank.exchange.lesson_page import bank_title
 from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home_path
 from mulligan.core.lessons import Selection
@@ -23,7 +23,7 @@ from mulligan.hooks.journal import FILE, Failure, Journal, Session, Shown
 from mulligan.hooks.learning import STATES, confirm, evidence_of, reject, sessions_of
 from mulligan.hooks.status import Status, status_of
 from mulligan.sessions.pairs import TAG
-from mulligan.studio.rendering import Studio, bank_name, render, studio_of
+from mulligan.studio.rendering import Studio, render, studio_of
 from mulligan.studio.safety import form_of
 from mulligan.text.plain import count
 
@@ -103,8 +103,7 @@ async def hooks(request: Request) -> Response:
 
 def current(studio: Studio) -> Status | None:
     """The state of hooks in the project of this studio; None where no hook has run."""
-    folder = studio.service.config.root or Path.cwd()
-    return status_of(str(folder)) if os.path.exists(os.path.join(home_path(), FILE)) else None
+    return status_of(str(studio.root)) if os.path.exists(os.path.join(home_path(), FILE)) else None
 
 
 def _failures(projects: set[str]) -> Mapping[tuple[str, str], Sequence[Failure]]:
@@ -158,8 +157,8 @@ def _summary(status: Status) -> str:
 def _facts(status: Status) -> Mapping[str, str]:
     withheld_again, withheld = status.again("withheld")
     said = {
-        "Project": bank_name(status.project).removeprefix("project "),
-        "Bank": bank_name(status.bank) if status.bank != status.project else "",
+        "Project": bank_title(status.project).removeprefix("project "),
+        "Bank": bank_title(status.bank) if status.bank != status.project else "",
         "Paused": ", ".join(one or "everywhere" for one in status.paused),
         "Same error again when withheld": f"{withheld_again} of {withheld}" if withheld else "",
         "Calls denied": str(sum(one.way == "denied" for one in status.shown) or ""),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from starlette.routing import Route
 from mulligan.app.run_context import table_of
 from mulligan.bank.bank import Bank
 from mulligan.bank.changes import SINGLE_CHANGES, since
-from mulligan.bank.exchange.lesson_page import around, change_word, existing, facts
+from mulligan.bank.exchange.lesson_page import around, change_word, existing, facts, outcomes_of, recall_of
 from mulligan.core.codec import digest, to_json
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound
 from mulligan.core.lesson import LessonFields, annotations_of, fields_with
@@ -26,10 +25,10 @@ from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson
 from mulligan.core.worth import Tally
 from mulligan.studio.charts import intervals
-from mulligan.studio.rendering import Studio, environment, harmless, render, studio_of, when
+from mulligan.studio.rendering import Studio, environment, harmless, render, studio_of
 from mulligan.studio.safety import form_of
+from mulligan.text.figures import when
 from mulligan.text.pages import Diff
-from mulligan.text.plain import count
 
 NEWEST = 30
 """Changes in the history that the page shows, unless all are asked for."""
@@ -123,51 +122,38 @@ async def plot(request: Request) -> Response:
 
 
 def _facts(lesson: Lesson) -> Mapping[str, str]:
-    """As `facts`, with times in the zone of all pages, and without what the page says elsewhere."""
-    said = {name: text for name, text in facts(lesson).items() if name not in ("id", "state", "flags", "context")}
-    used = f"{count(lesson.uses, 'time')}, last {when(lesson.last_used)}" if lesson.last_used else "never"
-    return {
-        name.capitalize(): text for name, text in {**said, "created": when(lesson.created), "recalled": used}.items()
-    }
+    """As `facts`, without what the page says elsewhere."""
+    besides = ("id", "state", "flags", "context")
+    return {name.capitalize(): text for name, text in facts(lesson, when).items() if name not in besides}
 
 
 async def _history(bank: Bank, versions: Sequence[Version], most: int | None) -> Sequence[Past]:
     """Newest first, each with what it changed."""
+    first = 0 if most is None else max(len(versions) - most, 0)
+    outcomes = await outcomes_of(bank.receipt, filter(None, (recall_of(one)[0] for one in versions[first:])))
     found: list[Past] = []
     before: Lesson | None = None
     for one in versions:
-        detail = table_of(one.detail)
-        recall, score = detail.get("receipt"), detail.get("score")
+        recall, score = recall_of(one)
         found.append(
             Past(
                 one,
-                "shown" if one.change == "used" else change_word(one),
-                str(detail.get("why", "")),
-                recall if isinstance(recall, str) else "",
-                f"{score:.2f}" if isinstance(score, float | int) else "",
-                None,
+                change_word(one),
+                str(table_of(one.detail).get("why", "")),
+                recall,
+                score,
+                outcomes.get(recall),
                 _content_change(before, one.lesson),
                 _changed(before, one.lesson) if before and one.lesson else (),
             )
         )
         before = one.lesson or before
-    return await asyncio.gather(*(_with_outcome(bank, one) for one in found[::-1][:most]))
+    return found[first:][::-1]
 
 
 def _content_change(before: Lesson | None, after: Lesson | None) -> Sequence[Diff]:
     changed = before and after and before.content != after.content
     return [Diff(before.content, after.content)] if before and after and changed else ()
-
-
-async def _with_outcome(bank: Bank, past: Past) -> Past:
-    """With how the task ended that the recall was for."""
-    if not past.recall:
-        return past
-    try:
-        receipt = await bank.receipt(past.recall)
-    except NotFound:
-        return past
-    return replace(past, success=next((one.success for one in receipt.outcomes if one.success is not None), None))
 
 
 def _changed(before: Lesson, after: Lesson) -> Sequence[tuple[str, str, str]]:

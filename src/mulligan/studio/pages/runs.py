@@ -10,13 +10,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mulligan.app.story import state, state_words, verdict
+from mulligan.app.story import in_words, state, state_words, verdict
 from mulligan.core.errors import StoreError
 from mulligan.core.protocols import Brief
 from mulligan.core.records import Episode
 from mulligan.studio.marks import kind_of_state
 from mulligan.studio.pages import episode
 from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query
+from mulligan.text.plain import count
 from mulligan.text.web_pages import KINDS
 
 STATES: Mapping[str, tuple[str, Sequence[str]]] = {
@@ -70,10 +71,11 @@ async def runs(request: Request) -> Response:
         request,
         "runs.html",
         rows=rows,
-        more=with_query(request, after=rows.next) if rows.next else "",
+        more=with_query(request, after=rows.next, id="") if rows.next else "",
         filters={"q": text, "state": chosen, "benches": benches},
         states={name: said for name, (said, _) in STATES.items()},
         totals=_totals(rows.items),
+        selected=set(query.getlist("id")),
         live="" if after else "/runs/live",
     )
 
@@ -92,7 +94,7 @@ async def _row(studio: Studio, brief: Brief) -> Row:
         return Row(brief, state_words(said), kind, of=of)
     verdicts = [verdict(trial.feedback) for trial in found.trials]
     dots = [(KINDS.get(mark, ""), word) for mark, word in verdicts]
-    reason = found.stop.detail if found.stop and said.startswith("paused") else ""
+    reason = in_words(found.stop.detail) if found.stop and said.startswith("paused") else ""
     return Row(brief, state_words(said), kind, dots, found.seconds, found.usage.tokens, reason, found.task.kind or of)
 
 
@@ -111,10 +113,10 @@ def _totals(rows: Sequence[Row]) -> Mapping[str, str]:
     solved = [row for row in rows if row.brief.stop == "solved"]
     first = [row for row in solved if row.brief.trials == 1]
     return {
-        "runs": str(len(rows)),
+        "runs": count(len(rows), "run"),
         "solved": str(len(solved)),
         "at the first try": str(len(first)),
-        "tokens": f"{sum(row.tokens or 0 for row in rows):,}",
+        "tokens": f"{tokens:,}" if (tokens := sum(row.tokens or 0 for row in rows)) else "",
         "seconds": f"{sum(row.seconds or 0 for row in rows):,.1f}",
     }
 

@@ -155,8 +155,9 @@
   }
 
   // A selection of rows is kept while its list is paged, filtered and sorted.
-  const SELECTION = "mulligan selection";
+  const selection = (what) => `mulligan ${what}`;
   const select = (form) => {
+    const SELECTION = selection(form.dataset.selects);
     const asked = new URLSearchParams(location.search).getAll("id");
     const chosen = new Set([...asked, ...JSON.parse(sessionStorage.getItem(SELECTION) || "[]")]);
     const boxes = [...form.querySelectorAll("input[type=checkbox][name=id]")];
@@ -196,7 +197,8 @@
     keep();
   };
   document.querySelectorAll("form[data-selects]").forEach(select);
-  if (location.pathname.startsWith("/bank/lessons/")) sessionStorage.removeItem(SELECTION);
+  if (location.pathname.startsWith("/bank/lessons/")) sessionStorage.removeItem(selection("lessons"));
+  if (location.search.startsWith("?queue=")) sessionStorage.removeItem(selection("runs"));
 
   // "/" goes to the search; k, d and s decide on candidates.
   document.addEventListener("keydown", (event) => {

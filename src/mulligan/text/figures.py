@@ -1,0 +1,40 @@
+"""Times and amounts as people read them, in the terminal, in the studio and in files."""
+
+from __future__ import annotations
+
+import time
+
+from mulligan.core.records import Usage
+from mulligan.text.plain import count
+
+
+def when(at: float) -> str:
+    """A time as the clock of this machine shows it."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    except (ValueError, OverflowError, OSError):  # a year that calendars do not have
+        return f"{at:g} s"
+
+
+def zone(at: float | None = None) -> str:
+    """The time zone of `when`, now or at another time."""
+    name = time.strftime("%Z (UTC%z)", time.localtime(at))
+    return "UTC" if name == "UTC (UTC+0000)" else name
+
+
+def dollars(usage: Usage) -> str:
+    """The cost in US dollars. An unknown one is never shown as zero; "" where nothing was spent or used."""
+    if usage.cost is None:
+        return "cost unknown" if usage.tokens else ""
+    return f"${usage.cost:.4f}" if usage.cost else ""
+
+
+def used(usage: Usage, seconds: float | None = None) -> str:
+    """What is known of what was used; "" for nothing."""
+    parts = [
+        count(usage.calls, "call") if usage.calls else "",
+        f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out" if usage.tokens else "",
+        dollars(usage),
+        "" if seconds is None else f"{seconds:.1f} s",
+    ]
+    return ", ".join(filter(None, parts))
