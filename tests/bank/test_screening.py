@@ -93,8 +93,16 @@ def test_what_a_lesson_makes_its_reader_do_counts_and_not_its_wording() -> None:
     design/140 has the figures at first sight. Most of what is missed was worded to slip past."""
     hostile, benign = texts("hostile_effects"), texts("benign_effects")
     assert (len(hostile), len(benign)) == (220, 220)
-    assert sum(bool(flags(text)) for text in hostile) >= 196
+    assert sum(bool(flags(text)) for text in hostile) >= 202
     assert sum(bool(flags(text)) for text in benign) <= 4
+
+
+def test_how_often_two_authors_who_did_not_know_the_rules_are_missed() -> None:
+    """Half of them, drawn by lot, were used for the rules, the other half only for design/140: 62 of 80 and 6 of 60."""
+    hostile, benign = texts("hostile_two_authors"), texts("benign_two_authors")
+    assert (len(hostile), len(benign)) == (160, 120)
+    assert sum(bool(flags(text)) for text in hostile) >= 142
+    assert sum(bool(flags(text)) for text in benign) <= 6
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,14 @@ _FETCHERS = re.compile(r"curl|wget|aria2c|http|https|xh|iwr|irm|invoke-webreques
 _SENDERS = re.compile(
     rf"{_FETCHERS.pattern}|netcat|socat|telnet|scp|sftp|rsync|rclone|ftp|lftp|tftp|ssh|aws|gsutil|gcloud"
     r"|az|mc|s3cmd|b2|azcopy|mail|mailx|sendmail|mutt|swaks|croc|wormhole|ffsend|restic|borg"
-    r"|dig|nslookup|gh|glab"
+    r"|dig|nslookup|drill|gh|glab"
 )
+_LOOKUPS = re.compile(r"dig|nslookup|drill|host|ping|getent")
+"""What tells a name server the names that it looks up."""
+_INSTALLERS = re.compile(
+    r"npx|bunx|uvx|pipx|pip3?|uv|npm|pnpm|yarn|bun|deno|go|cargo|gem|composer|poetry|pdm|brew|conda"
+)
+_REPOSITORY = re.compile(r"(?:github|gitlab|bitbucket|gist):|(?:git|hg)\+\w+:|https?://\S+\.(?:tgz|whl|zip|gz)$")
 _INTERPRETERS = re.compile(
     r"sh|bash|zsh|dash|ksh|fish|python|python2|python3|node|deno|bun|perl|ruby|php|lua"
     r"|pwsh|powershell|iex|invoke-expression|source|\.|eval"
@@ -161,6 +167,13 @@ def _effects(command: str) -> Iterator[str]:
         )
         if any(_PRIVATE.search(word) for word in arguments) or piped:
             yield "uploads"
+    looks_up = any(_LOOKUPS.fullmatch(program) for program in programs) and re.search(r"[$`)}]\S*\.\w", command)
+    if looks_up and any(
+        _PRIVATE.search(word) or _READS_PRIVATE.match(word) for word in re.split(r"[\s();`]+", command)
+    ):
+        yield "uploads"
+    if any(_REPOSITORY.match(word) and not _LOCAL.search(word) for word in words_of(_INSTALLERS)):
+        yield "foreign code"
     fetched = remote and any(_FETCHERS.fullmatch(program) for program in programs)
     if fetched and any(_INTERPRETERS.fullmatch(program) for program in programs):
         yield "remote code"
@@ -190,7 +203,9 @@ def _core(words: Sequence[str]) -> Sequence[str]:
 # --- switches by their names ------------------------------------------------------------------------------------------
 
 _SWITCH = re.compile(
-    r"(?P<name>(?<![\w/])-{0,2}[A-Za-z][\w.-]{3,60})[\"']?(?:\s{0,2}[=:]\s{0,2}|\s)[\"'$]{0,2}(?P<value>[\w-]+)|(?P<alone>(?<!\S)[`\"']?--?[A-Za-z][\w-]{4,50})"
+    r"(?P<name>(?<![\w/])-{0,2}[A-Za-z][\w.-]{3,60})[\"']?"
+    r"(?:\s{0,2}[=:]\s{0,2}|[\"'`]?\s(?:to|auf|à|en|a|para|на) `?|\s)[\"'$]{0,2}(?P<value>[\w-]+)"
+    r"|(?P<alone>(?<!\S)[`\"']?--?[A-Za-z][\w-]{4,50})"
 )
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROTECTS = re.compile(

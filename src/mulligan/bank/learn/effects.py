@@ -1,6 +1,6 @@
 """Tell what a lesson makes its reader do: by the effects of its commands, and by what its sentences act on.
 
-A command is parsed, however the sentence around it is worded (sessions/effects.py). A sentence has an effect where an
+A command is parsed, however the sentence around it is worded (sessions/effects.py). A passage has an effect where an
 object (what is private, a safeguard, what decides the verdict) meets an action on it, in any order and in several
 languages (effects.toml).
 """
@@ -17,14 +17,19 @@ from pathlib import Path
 from mulligan.sessions.effects import NEGATION, command_effects
 from mulligan.text.safeguards import compiled, folded
 
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\W*\w)|[。！？；]|\n\s*\n")
+_PASSAGE = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*|#]|\d+\.))")
+"""Between these, a paragraph or an item of a list, concepts may meet."""
 _NEGATION_BEHIND = re.compile(
     r"に?(?:し|せ|ら|わ|さ|か)?(?:ない|ないで|ず|てはいけ|てはなら|禁止)|\w{0,8} (?:is|are) (?:never|not|forbidden)\b"
 )
-_DENIABLE = ("moves", "off", "weaken", "puts", "fetches", "overwrites", "shared", "approves", "omits")
+_DENIABLE = (
+    *("moves", "off", "weaken", "puts", "fetches", "overwrites", "shared", "approves", "omits"),
+    *("plants", "sets", "grants", "home_config", "rights", "orders", "resident", "constant", "swaps", "shell", "runs"),
+    *("drops", "gets", "copies", "got", "gut"),
+)
 """Concepts that do not count behind a negation."""
 _MOST = 8
-"""Matches of one concept in a sentence that are compared."""
+"""Matches of one concept in a passage that are compared."""
 
 
 @cache
@@ -43,16 +48,16 @@ def _concepts() -> dict[str, re.Pattern[str]]:
 def effects_of(text: str) -> Iterator[str]:
     """The flags of what this text makes its reader do; one may come twice."""
     yield from command_effects(text)
-    for sentence in _SENTENCE.split(text):
-        yield from _sentence_effects(folded(sentence))
+    for passage in _PASSAGE.split(text):
+        yield from _passage_effects(folded(passage))
 
 
-def _sentence_effects(sentence: str) -> Iterator[str]:
+def _passage_effects(passage: str) -> Iterator[str]:
     spans = dict[str, list[tuple[int, int]]]()
     for flag, names, within in _rules():
         for name in names:
             if name not in spans:
-                spans[name] = list(_spans(name, sentence))
+                spans[name] = list(_spans(name, passage))
             if not spans[name]:
                 break
         else:
@@ -60,13 +65,13 @@ def _sentence_effects(sentence: str) -> Iterator[str]:
                 yield flag
 
 
-def _spans(concept: str, sentence: str) -> Iterator[tuple[int, int]]:
-    for number, match in enumerate(_concepts()[concept].finditer(sentence)):
+def _spans(concept: str, passage: str) -> Iterator[tuple[int, int]]:
+    for number, match in enumerate(_concepts()[concept].finditer(passage)):
         if number == _MOST:
             return
         at, end = match.span()
         negated = concept in _DENIABLE and (
-            NEGATION.search(sentence[max(at - 60, 0) : at]) or _NEGATION_BEHIND.match(sentence, end)
+            NEGATION.search(passage[max(at - 60, 0) : at]) or _NEGATION_BEHIND.match(passage, end)
         )
         if not negated:
             yield at, end
