@@ -21,14 +21,17 @@ from mulligan.core.records import Json, Lesson, Origin
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import is_shell
 from mulligan.sessions.commands import (
+    before_tail,
     chained,
     differences,
     folder,
     hides_its_end,
     only_looks,
     parts,
+    printed_exit_code,
     short,
     variables,
+    within,
 )
 from mulligan.sessions.corrections import correction_in, lasts, withdraws
 from mulligan.sessions.effects import going_around
@@ -49,7 +52,7 @@ from mulligan.sessions.remedies import (
     variables_count,
     words,
 )
-from mulligan.sessions.signature import causes, command_key, keys, normalised, signature, telling_lines
+from mulligan.sessions.signature import causes, command_key, is_well, keys, normalised, signature, telling_lines
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import MASK, Masks, one_mask
 
@@ -280,7 +283,8 @@ def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tu
         shell = is_shell(call.tool, state.agent)
         if shell:
             if call.failed is False and hides_its_end(call.command):
-                call = call._replace(failed=None)
+                call = _with_verdict(call)
+            call = call._replace(command=within(call.folder, call.command))
             state, more = _after(state, call, masks)
             found += more
         elif call.failed is False and call.command and call.output.strip():
@@ -288,6 +292,15 @@ def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tu
         command = masks.text(plain(call.command) if shell else call.command)
         state = replace(state, after=one_line(command, SHOWN), after_call=call.id)
     return state, found
+
+
+def _with_verdict(call: Turn) -> Turn:
+    """A call whose exit code is not its command's, with the verdict that its output shows; None where it shows none."""
+    if shown := printed_exit_code(call.command, call.output):
+        command, output, code = shown
+        return call._replace(command=command, output=output, failed=code != 0)
+    whole = before_tail(call.command)
+    return call._replace(command=whole) if whole and is_well(call.output) else call._replace(failed=None)
 
 
 def _masked(one: Open, masks: Masks) -> Open:

@@ -149,7 +149,7 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
         if step.startswith(CHANGE):
             path, _, text = step.removeprefix(CHANGE).partition(": ")
             if not _any("configures").search(path):
-                edited = True
+                edited, likely, others = True, [], []
             elif (words(_put_in(text)) | words(path)) & words(failure.lines):
                 counts.append(step)
             continue
@@ -168,12 +168,18 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
         if any(_any("edits").match(one) or _fixes_style(one.split()) for one in own):
             edited = True
             continue
+        if any(_any("proposed").match(one) for one in own):
+            if all(failure.mentions(" ".join(one.split()[:2])) for one in own):
+                counts.append(step)
+            continue
         sets_up = any(_any("sets_up").match(one) for one in own)
         proposed = len(step.split()) > 1 and failure.mentions(step) and not _any("accepts").search(step)
         if proposed or ((words(step) - own_words) & about and (sets_up or environment)):
             counts.append(step)
         elif environment or not failure.is_of_code:
             (likely if sets_up else others).append(step)
+    if edited and environment and not failure.is_of_code and len(likely) == 1 and not others:
+        edited = bool(_any("basic").fullmatch(_base(likely[0].split()[0])))  # else it was set up after the last edit
     if not counts and not edited and len(likely) <= MOST and (not others or len(likely) + len(others) == 1):
         counts = likely or others
     return list(dict.fromkeys(counts))[-MOST:]
@@ -263,6 +269,8 @@ def variables_count(new: Sequence[str], failure: Failure, *, edited: bool) -> bo
 def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failure, edited: bool) -> bool:
     names, program, other = failure.names, failed[0], works[0]
     wrapper = works[: -len(failed)] if len(works) > len(failed) and works[-len(failed) :] == failed else ()
+    if works[:2] == ("git", "push"):  # its output proposes the long form
+        works = tuple("--set-upstream" if word == "-u" else word for word in works)
     if set(works) & {"--help", "-h", "--version", "help"} or _any("basic").fullmatch(_base(program)):
         return False
     if failure.is_of_environment:
@@ -300,6 +308,8 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     if removed and next((word for word in works[1:] if not _is_flag(word)), "") not in failed:
         return False
     if any(_is_flag(word) and names(word.partition("=")[0]) for word in removed):
+        return True
+    if _any("excludes").search(failure.lines) and any(_is_flag(word) and names(word.strip("-")) for word in removed):
         return True
     if any(_is_flag(word) and names(flag := word.partition("=")[0]) and failure.mentions(flag) for word in added):
         return not edited and not any(word in _NARROWS for word in added)
