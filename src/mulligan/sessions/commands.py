@@ -27,7 +27,7 @@ _HIDES = re.compile(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*
 _TAIL = re.compile(r"(?:\s*2>&1)?\s*\|\s*tail(?:\s+-\w+(?:\s+\d+)?)*\s*$")
 _STATUS = re.compile(r"\s*;\s*echo\s+(?P<quote>[\"']?)(?P<label>[\w ()=:.,-]*)\$\?(?P=quote)\s*\Z")
 _FOLDER = re.compile(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
-_SET = re.compile(r"(?<!\S)(\w+=[^\s;&]*)")
+_SET = re.compile(r"(?<!\S)(\w+=(?:\$\([^()]*\)|\"[^\"]*\"|'[^']*'|[^\s;&\"'])*)")
 HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", re.DOTALL)
 _MESSAGE = re.compile(
     r"(?<!\S)(-m|--message|--body|--title|--description|-b|-t)[ =]+"

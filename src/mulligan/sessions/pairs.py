@@ -75,6 +75,7 @@ _WORD = re.compile(r"[A-Za-z]+")
 _SOON = 3
 """Things that happen after a failure among which the agent may say its cause."""
 _TESTS = re.compile(r"\b(pytest|unittest|jest|vitest|mocha|rspec|phpunit|cargo test|go test|npm test|tox|nox|ctest)\b")
+_INSTALLS = re.compile(r"\b(?:install|add|i)\s")
 _TALKS = re.compile(r"(?:git|gh|echo|printf)\s")
 """Commands whose words are texts."""
 
@@ -536,6 +537,8 @@ def _same(one: Open, core: str) -> bool:
     ):
         return False  # what it runs may have failed, or is only named in a text
     if not (ran := _TESTS.search(failed)) or not (again := _TESTS.search(command)) or ran[0] != again[0]:
+        return False
+    if _INSTALLS.search(command[: again.start()]):
         return False
     targets, now = (_targets(text[match.end() :]) for text, match in ((failed, ran), (command, again)))
     return not now or (bool(targets) and all(any(_within(one, other) for other in now) for one in targets))
