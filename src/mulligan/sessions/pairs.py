@@ -351,7 +351,7 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
         return state, []
     core, steps = masks.text(plain(call.command)), list[str]()
     errors = keys(_EXIT.sub("", call.output)) if call.failed else ()
-    if not call.failed:
+    if not call.failed and any(not one.closed for one in state.open):
         whole = masks.text(" ".join((*variables(call.command), core)))
         # of one that goes around a safeguard, what it sets is what is wrong with it
         steps = [whole] if going_around(whole) else chained(core) or [core]
