@@ -280,12 +280,10 @@ def telling_lines(output: str) -> str:
     return "\n".join(found[:TELLING])
 
 
-_WELL = re.compile(
-    r"\b(?:0|no) (?:\w+ )?(?:errors?|fail\w*|issues?|problems?|warnings?)\b|\b(?:errors?|fail\w*|warnings?)\W{1,2}0\b",
-    re.I,
+_WELL = (
+    r"(?i)\b(?:0|no) (?:\w+ )?(?:errors?|fail\w*|issues?|problems?|warnings?)\b"
+    r"|\b(?:errors?|fail\w*|warnings?)\W{1,2}0\b"
 )
-_ECHOED = re.compile(r"^[$>]\s")
-"""A command that a runner prints before it runs it."""
 _UNWELL = (
     r"(?i)\bfail(?:s|ed|ing|ures?)?\b|\b[1-9]\d* (?:errors?|issues?|problems?)\b|\bissues found\b|^not ok\b|[✗✘✖✕]"
 )
@@ -293,8 +291,8 @@ _UNWELL = (
 
 def is_well(output: str) -> bool:
     """Whether the end of an output shows that a command has worked: it says something, and nothing of an error."""
-    lines = (line for line in _lines(output) if not (_PASSED.search(line) or _ECHOED.match(line)))
-    said = [_WELL.sub("", line) for line in lines]
+    lines = (line for line in _lines(output) if not (_PASSED.search(line) or line.startswith(("$ ", "> "))))
+    said = [re.sub(_WELL, "", line) for line in lines]  # compiled here: hooks import this file
     wrong = [re.compile(pattern).search for pattern in (_UNWELL, _STRONG, _PLAIN, _SOFT)]
     return bool(output.strip()) and not any(one(line) for line in said for one in wrong)
 
