@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from goal_kit import until
 from terminals import terminal
 
 from mulligan.app.memory import open_bank
@@ -122,6 +123,28 @@ def test_after_a_compaction_a_lesson_is_shown_again(place: Place) -> None:
     assert place.text(place.failure(call="c2")) == ""
     place.run(place.payload("SessionStart", source="compact"))
     assert "yaml" in place.text(place.failure(call="c3"))
+
+
+def test_what_a_session_overcame_is_known_to_it_after_a_compaction(place: Place, tmp_path: Path) -> None:
+    def called(id: str, command: str, output: str, failed: bool) -> list[dict[str, Any]]:
+        use = {"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command}}
+        result = {"type": "tool_result", "tool_use_id": id, "is_error": failed, "content": output}
+        rows = [("assistant", use), ("user", result)]
+        return [{"type": role, "message": {"role": role, "content": [block]}} for role, block in rows]
+
+    calls = [
+        ("1", "python app.py", OUTPUT, True),
+        ("2", "pip install pyyaml", "ok", False),
+        ("3", "python app.py", "ok", False),
+    ]
+    transcript = tmp_path / "s1.jsonl"
+    transcript.write_text("".join(f"{json.dumps(row)}\n" for one in calls for row in called(*one)))
+    place.run(place.payload("UserPromptSubmit", prompt="go on") | {"transcript_path": str(transcript)})
+    assert place.text(place.failure()) == ""
+    place.run(place.payload("SessionStart", source="compact") | {"transcript_path": str(transcript)})
+    with Journal() as journal:
+        until(lambda: not journal.sessions(due=True))
+    assert "pip install pyyaml" in place.text(place.failure(call="c2"))
 
 
 def test_where_hooks_are_installed_twice_one_of_them_answers(place: Place) -> None:

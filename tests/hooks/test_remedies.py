@@ -26,7 +26,7 @@ def lessons(case: dict[str, Any]) -> list[str]:
             file, _, put_in = step.removeprefix("edit ").partition(": ")
             calls.append(call(str(n), "Edit", file, f"-old\n+{put_in}", False))
         else:
-            calls.append(call(str(n), "Bash", step, "", False))
+            calls.append(call(str(n), "Bash", step, case.get("prints", "done"), False))
     calls.append(call("99", "Bash", case.get("works", case["fails"]), "ok", False))
     return [one.content for one in find(State("claude", "s"), calls)[1]]
 

@@ -179,6 +179,7 @@ def answer(
             told = told or begun
     if learns and notice.moment == "stop" and (question := _question(of, notice, journal)):
         return question
+    ends = ends or "compact" in (notice.moment, notice.source)  # the agent forgets what it overcame in this session
     if learns and (ends or (known is None and journal.is_due(besides=notice.session))):
         start_worker(environ)
     text = "\n\n".join(filter(None, (told, _recalled(notice, journal, bank, wait, first=known is None, hears=hears))))

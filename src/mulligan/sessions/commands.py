@@ -24,8 +24,10 @@ _ASKS = re.compile(
 _FILTERS = re.compile(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")
 _HIDES = re.compile(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*$|&\s*$")
 """Ends of a command line after which its exit code says nothing of the command."""
+_TAIL = re.compile(r"(?:\s*2>&1)?\s*\|\s*tail(?:\s+-\w+(?:\s+\d+)?)*\s*$")
+_STATUS = re.compile(r"\s*;\s*echo\s+(?P<quote>[\"']?)(?P<label>[\w ()=:.,-]*)\$\?(?P=quote)\s*\Z")
 _FOLDER = re.compile(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
-_SET = re.compile(r"(?<!\S)(\w+=[^\s;&]*)")
+_SET = re.compile(r"(?<!\S)(\w+=(?:\$\([^()]*\)|\"[^\"]*\"|'[^']*'|[^\s;&\"'])*)")
 HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", re.DOTALL)
 _MESSAGE = re.compile(
     r"(?<!\S)(-m|--message|--body|--title|--description|-b|-t)[ =]+"
@@ -109,6 +111,27 @@ def changes_nothing(command: str) -> bool:
 def hides_its_end(command: str) -> bool:
     """Whether the exit code of a line is that of a filter behind the command, and not the command's."""
     return "pipefail" not in command and bool(_FILTERS.search(command) or _HIDES.search(command))
+
+
+def before_tail(command: str) -> str:
+    """A line without the `tail` that shows the end of its output; "" where something else hides its exit code."""
+    cut = _TAIL.sub("", command)
+    return "" if cut == command or hides_its_end(cut) else cut
+
+
+def printed_exit_code(command: str, output: str) -> tuple[str, str, int] | None:
+    """A line without the `echo $?` behind it, its output without the code, and the code; None where it is not the
+    command's."""
+    if not (echo := _STATUS.search(command)) or hides_its_end(cut := command[: echo.start()]):
+        return None
+    code = re.search(rf"(?:\A|\n){re.escape(echo['label'])}(\d+)\s*\Z", output)
+    return (cut, output[: code.start()], int(code[1])) if code else None
+
+
+def within(folder: str, command: str) -> str:
+    """A command line that is run in a folder, with the paths in that folder relative to it."""
+    inside = folder.rstrip("/") + "/"
+    return re.sub(rf"(?<![\w/.~-]){re.escape(inside)}(?=[\w.@])", "", command) if len(inside) > 2 else command
 
 
 def short(command: str, most: int) -> str:

@@ -21,14 +21,17 @@ from mulligan.core.records import Json, Lesson, Origin
 from mulligan.core.turns import Turn
 from mulligan.sessions.agents import is_shell
 from mulligan.sessions.commands import (
+    before_tail,
     chained,
     differences,
     folder,
     hides_its_end,
     only_looks,
     parts,
+    printed_exit_code,
     short,
     variables,
+    within,
 )
 from mulligan.sessions.corrections import correction_in, lasts, withdraws
 from mulligan.sessions.effects import going_around
@@ -49,7 +52,7 @@ from mulligan.sessions.remedies import (
     variables_count,
     words,
 )
-from mulligan.sessions.signature import causes, command_key, keys, normalised, signature, telling_lines
+from mulligan.sessions.signature import causes, command_key, is_well, keys, normalised, signature, telling_lines
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import MASK, Masks, one_mask
 
@@ -72,6 +75,7 @@ _WORD = re.compile(r"[A-Za-z]+")
 _SOON = 3
 """Things that happen after a failure among which the agent may say its cause."""
 _TESTS = re.compile(r"\b(pytest|unittest|jest|vitest|mocha|rspec|phpunit|cargo test|go test|npm test|tox|nox|ctest)\b")
+_INSTALLS = re.compile(r"\b(?:install|add|i)\s")
 _TALKS = re.compile(r"(?:git|gh|echo|printf)\s")
 """Commands whose words are texts."""
 
@@ -280,7 +284,8 @@ def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tu
         shell = is_shell(call.tool, state.agent)
         if shell:
             if call.failed is False and hides_its_end(call.command):
-                call = call._replace(failed=None)
+                call = _with_verdict(call)
+            call = call._replace(command=within(call.folder, call.command))
             state, more = _after(state, call, masks)
             found += more
         elif call.failed is False and call.command and call.output.strip():
@@ -288,6 +293,15 @@ def find(state: State, events: Iterable[Turn], masks: Masks | None = None) -> tu
         command = masks.text(plain(call.command) if shell else call.command)
         state = replace(state, after=one_line(command, SHOWN), after_call=call.id)
     return state, found
+
+
+def _with_verdict(call: Turn) -> Turn:
+    """A call whose exit code is not its command's, with the verdict that its output shows; None where it shows none."""
+    if shown := printed_exit_code(call.command, call.output):
+        command, output, code = shown
+        return call._replace(command=command, output=output, failed=code != 0)
+    whole = before_tail(call.command)
+    return call._replace(command=whole) if whole and is_well(call.output) else call._replace(failed=None)
 
 
 def _masked(one: Open, masks: Masks) -> Open:
@@ -337,7 +351,7 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
         return state, []
     core, steps = masks.text(plain(call.command)), list[str]()
     errors = keys(_EXIT.sub("", call.output)) if call.failed else ()
-    if not call.failed:
+    if not call.failed and any(not one.closed for one in state.open):
         whole = masks.text(" ".join((*variables(call.command), core)))
         # of one that goes around a safeguard, what it sets is what is wrong with it
         steps = [whole] if going_around(whole) else chained(core) or [core]
@@ -523,6 +537,8 @@ def _same(one: Open, core: str) -> bool:
     ):
         return False  # what it runs may have failed, or is only named in a text
     if not (ran := _TESTS.search(failed)) or not (again := _TESTS.search(command)) or ran[0] != again[0]:
+        return False
+    if _INSTALLS.search(command[: again.start()]):
         return False
     targets, now = (_targets(text[match.end() :]) for text, match in ((failed, ran), (command, again)))
     return not now or (bool(targets) and all(any(_within(one, other) for other in now) for one in targets))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _BEFORE = re.compile(
-    r"^\s*(?:cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)|(?:export\s+)?\w+=\S*\s*(?:&&|;)?(?=\s)|timeout\s+\S+(?=\s))\s*"
+    r"^\s*(?:cd\s+(?:\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)|(?:export\s+)?\w+=(?:\$\([^()]*\)|\"[^\"]*\"|'[^']*'|[^\s\"'])*\s*(?:&&|;)?(?=\s)|timeout\s+\S+(?=\s))\s*"
 )
 _AFTER = re.compile(r"\s*(?:\d?>&\d|\d?>\s*/dev/null|&>\s*\S+)\s*$")
 

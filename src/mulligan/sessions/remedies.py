@@ -149,7 +149,7 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
         if step.startswith(CHANGE):
             path, _, text = step.removeprefix(CHANGE).partition(": ")
             if not _any("configures").search(path):
-                edited = True
+                edited, likely, others = True, [], []
             elif (words(_put_in(text)) | words(path)) & words(failure.lines):
                 counts.append(step)
             continue
@@ -168,12 +168,18 @@ def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
         if any(_any("edits").match(one) or _fixes_style(one.split()) for one in own):
             edited = True
             continue
+        if any(_any("proposed").match(one) for one in own):
+            if all(failure.mentions(" ".join(one.split()[:2])) for one in own):
+                counts.append(step)
+            continue
         sets_up = any(_any("sets_up").match(one) for one in own)
         proposed = len(step.split()) > 1 and failure.mentions(step) and not _any("accepts").search(step)
         if proposed or ((words(step) - own_words) & about and (sets_up or environment)):
             counts.append(step)
         elif environment or not failure.is_of_code:
             (likely if sets_up else others).append(step)
+    if edited and environment and not failure.is_of_code and len(likely) == 1 and not others:
+        edited = bool(_any("basic").fullmatch(_base(likely[0].split()[0])))  # else it was set up after the last edit
     if not counts and not edited and len(likely) <= MOST and (not others or len(likely) + len(others) == 1):
         counts = likely or others
     return list(dict.fromkeys(counts))[-MOST:]
@@ -243,6 +249,8 @@ def other_form_counts(works: str, failure: Failure, *, edited: bool) -> bool:
     """
     before, after = _doing(failure.command), _doing(works)
     left, new = [one for one in before if one not in after], [one for one in after if one not in before]
+    if not left and not new:  # it was quoted
+        return before == after and "no matches found" in failure.lines
     return len(left) == len(new) == 1 and _form_counts(left[0], new[0], failure, edited)
 
 
@@ -263,6 +271,8 @@ def variables_count(new: Sequence[str], failure: Failure, *, edited: bool) -> bo
 def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failure, edited: bool) -> bool:
     names, program, other = failure.names, failed[0], works[0]
     wrapper = works[: -len(failed)] if len(works) > len(failed) and works[-len(failed) :] == failed else ()
+    if works[:2] == ("git", "push"):  # its output proposes the long form
+        works = tuple("--set-upstream" if word == "-u" else word for word in works)
     if set(works) & {"--help", "-h", "--version", "help"} or _any("basic").fullmatch(_base(program)):
         return False
     if failure.is_of_environment:
@@ -271,7 +281,7 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
         if wrapper:  # one was put on
             return not edited and wrapper[0] not in _WRAPS_NOTHING
         if failed[1:] == works[1:]:  # another program, or that of an environment
-            return names(program) or (_base(other) == program and not edited)
+            return names(program) or (not edited and (_base(other) == program or failure.mentions(other)))
         if program == other and len(works) > 2 and works[2:] == failed[1:]:  # `rtk bun` and `rtk test bun`
             return names(failed[1])
     if len(wrapper) > 1 and failure.mentions(" ".join(wrapper)):
@@ -281,6 +291,8 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     removed, added = _left_over(failed, works), _left_over(works, failed)
     if len(removed) + len(added) > 8 or any(_any(of).search(word) for word in added for of in ("fixes", "accepts")):
         return False
+    if works[:2] == ("git", "push") and _any("protected").search(failure.lines):
+        return not failed[-1].startswith("-") and failed[-1] in removed and names(failed[-1])
     if len(works) == len(failed) + 1 and works[:-1] == failed and _any("no_such_command").search(failure.lines):
         return True  # `make` and `make build`
     at = 2 if failed[1:2] == works[1:2] and failed[1] in _RUNNERS else 1
@@ -301,6 +313,10 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
         return False
     if any(_is_flag(word) and names(word.partition("=")[0]) for word in removed):
         return True
+    if _any("about_options").search(failure.lines) and any(
+        _is_flag(word) and names(word.partition("=")[0].strip("-")) for word in removed
+    ):
+        return True
     if any(_is_flag(word) and names(flag := word.partition("=")[0]) and failure.mentions(flag) for word in added):
         return not edited and not any(word in _NARROWS for word in added)
     if not removed and not edited and not failure.is_of_code:
@@ -315,7 +331,7 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
             _is_flag(added[0])
             and len(values) == 1
             and failure.is_of_environment
-            and names(*(v for v in values if "/" in v))
+            and (names(*(v for v in values if "/" in v)) or _any("places").fullmatch(added[0].partition("=")[0]))
         ):
             return added[0] not in _NARROWS
     if failed[1:2] == works[1:2]:

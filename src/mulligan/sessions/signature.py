@@ -280,6 +280,23 @@ def telling_lines(output: str) -> str:
     return "\n".join(found[:TELLING])
 
 
+_WELL = (
+    r"(?i)\b(?:0|no) (?:\w+ )?(?:errors?|fail\w*|issues?|problems?|warnings?)\b"
+    r"|\b(?:errors?|fail\w*|warnings?)\W{1,2}0\b"
+)
+_UNWELL = (
+    r"(?i)\bfail(?:s|ed|ing|ures?)?\b|\b[1-9]\d* (?:errors?|issues?|problems?)\b|\bissues found\b|^not ok\b|[✗✘✖✕]"
+)
+
+
+def is_well(output: str) -> bool:
+    """Whether the end of an output shows that a command has worked: it says something, and nothing of an error."""
+    lines = (line for line in _lines(output) if not (_PASSED.search(line) or line.startswith(("$ ", "> "))))
+    said = [re.sub(_WELL, "", line) for line in lines]  # compiled here: hooks import this file
+    wrong = [re.compile(pattern).search for pattern in (_UNWELL, _STRONG, _PLAIN, _SOFT)]
+    return bool(output.strip()) and not any(one(line) for line in said for one in wrong)
+
+
 def keys(output: str) -> tuple[str, ...]:
     """What an error is known by: first the digest of its signature, then its causes and the codes of rules in it. Two
     outputs are about the same error where they share one of them."""

@@ -491,7 +491,7 @@ _QUOTED = ("call", "set", "jar", "account", "oauth", "expect", "sql", "secure")
 def _flags(text: str) -> Iterator[Span]:
     """Passwords and keys on a command line."""
     low, words = text.lower(), _shapes()["flag_words"]
-    there = {word for word in {word for each in words.values() for word in each} if word in low}
+    there = {word for word in _all_flag_words() if word in low}
     for name in _shapes()["flags"]:
         if there.isdisjoint(words[name]):
             continue
@@ -505,6 +505,11 @@ def _flags(text: str) -> Iterator[Span]:
             keyed = len(value) >= 8 and any(map(str.isdigit, value)) and not _is("code", value)
             if found["password"] or keyed or (len(value) >= 20 and _random(value)):
                 yield found.span("value")
+
+
+@cache
+def _all_flag_words() -> frozenset[str]:
+    return frozenset(word for words in _shapes()["flag_words"].values() for word in words)
 
 
 def _accounts(text: str) -> Iterator[Span]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from mulligan.app.sessions import transcripts
 from mulligan.cli.terminal import emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import codex_trust, install
 from mulligan.hooks.project import allow
 from mulligan.sessions.agents import NAMES, CodingAgent, Scope, agent
+
+_PAST = 30
+"""Days of past sessions that are looked for."""
 
 
 @click.command(short_help="Add hooks to the settings of coding agents.")
@@ -67,6 +72,8 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         _trust_codex(folder, yes=yes, trust=trust)
     if new:
         say("`mulligan hooks doctor` tries the hooks; `mulligan hooks uninstall` takes them out.")
+        if any(transcripts([one.name for one in found if one.readable], time.time() - _PAST * 86400)):
+            say(f"To learn from this machine's past sessions: mulligan learn --since {_PAST}d --all-projects")
 
 
 def _summary(of: CodingAgent, change: install.Change) -> str:
