@@ -29,7 +29,7 @@ from mulligan.store.sqlite import SqliteStore
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
 
 COUNTS = tomllib.loads(Path(__file__).with_name("counts.toml").read_text())
-HEAVY = {"asyncio", "numpy", "pydantic", "pydantic_ai", "openai", "rich", "sqlite3", "starlette"}
+HEAVY = {"asyncio", "numpy", "pydantic", "pydantic_ai", "openai", "rich", "sqlite3", "starlette", "subprocess"}
 AT_END = (
     "import atexit, sys\n"
     "atexit.register(lambda: print('\\nMODULES', *(m for m in sys.modules if '.' not in m or m.startswith('mulligan.')),"
@@ -79,6 +79,7 @@ def within(found: dict[str, float], most: dict[str, float]) -> None:
         ("help", "from mulligan.cli.main import main; sys.argv = ['mulligan', '--help']; main()", None),
         ("hook_failure", "", {"hook_event_name": "PostToolUseFailure", **CALL, "error": FAILED}),
         ("hook_stop", "", {"hook_event_name": "Stop"}),
+        ("goal_worker", "import mulligan.goals.worker", None),
         (
             "solve",
             "from mulligan.cli.main import main\n"

@@ -86,13 +86,11 @@ class Judge:
             begun: the check, which runs; None where a model judges.
         """
         import asyncio
-        import time
         from dataclasses import replace
 
         from mulligan.core.records import Feedback
         from mulligan.workspace import states
 
-        began = time.time_ns()
         own, start = f"{self._goal.id}.{os.urandom(4).hex()}", self._settings.get("start")
         state = states.keep(self._folder, f"{own}/state", self._index(own)) if start else None
         diff = states.diff(self._folder, start, state) if start and state else None
@@ -130,7 +128,7 @@ class Judge:
         if hiding and (hidden := self._steering(await hiding)) and feedback.passed:
             note = f"git ignores files that a test run reads, so it is not known whether they changed: {hidden}"
             feedback = replace(feedback, notes=(*feedback.notes, note))
-        if feedback.passed and begun and state and (moved := self._changed_since(began, kept)):
+        if feedback.passed and begun and state and (moved := self._changed_since(begun.at, kept)):
             feedback = replace(feedback, notes=(*feedback.notes, f"files were written while the check ran: {moved}"))
         self._judged = own if state else ""
         return replace(feedback, source="goal")

@@ -117,10 +117,11 @@ def prepare() -> None:
 
 
 class Begun:
-    """A job that runs, and this end of its streams."""
+    """A job that runs, and this end of its streams. `at`: nanoseconds of the clock, before it could do anything."""
 
     def __init__(self, spec: Spec) -> None:
         """Start the job. Its standard input is empty."""
+        self.at = time.time_ns()
         self.scratch = spec["scratch"]
         self.stdout, out = os.pipe()
         self.stderr, err = os.pipe()
