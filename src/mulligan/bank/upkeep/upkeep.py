@@ -203,7 +203,8 @@ class Worker:
         self._ports, self._jobs = ports, jobs
         self._queue = ports.memory.queue
         self._background: asyncio.Task[None] | None = None
-        self._bell = asyncio.Event()
+        self._bell, self._idle = asyncio.Event(), asyncio.Event()
+        self._idle.set()
         self._leaving = False
 
     @property
@@ -216,8 +217,16 @@ class Worker:
         return tuple(kind for kind in self._jobs if kind not in unavailable)
 
     async def work(self, seconds: float | None = None) -> int:
-        """Works until nothing is due, or the time is up; how many pieces were done. A piece that was begun is ended."""
-        until, done = None if seconds is None else time.monotonic() + seconds, 0
+        """Works until nothing is due, or the time is up; how many pieces were done. A piece that was begun is ended, and
+        one that is done in the background is waited for."""
+        until = None if seconds is None else time.monotonic() + seconds
+        done = await self._work(until)
+        while await self._waited(until):
+            done += await self._work(until)
+        return done
+
+    async def _work(self, until: float | None = None) -> int:
+        done = 0
         while until is None or time.monotonic() < until:
             claimed = await self._queue.claim(self._ports.owner, LEASE, self.kinds)
             if claimed is None:
@@ -225,6 +234,16 @@ class Worker:
             await self._do(*claimed)
             done += 1
         return done
+
+    async def _waited(self, until: float | None) -> bool:
+        """Whether something was done in the background, which has ended now."""
+        at = self._background and self._background.get_loop()
+        if self._idle.is_set() or at is not asyncio.get_running_loop():
+            return False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if until is None else until - time.monotonic()):
+                await self._idle.wait()
+        return self._idle.is_set()
 
     def wake(self, *, once: bool = False) -> None:
         """Starts to work in the background, if that does not happen yet. once: only if it never did."""
@@ -260,12 +279,15 @@ class Worker:
         """
         while True:
             self._bell.clear()
+            self._idle.clear()
             try:
-                await self.work()
+                await self._work()
                 due = await self._queue.due(self.kinds)
             except StoreError as error:
                 log.warning("queued work pauses: %s", error)
                 due = time.time() + LONGEST
+            finally:
+                self._idle.set()
             if self._leaving or (due is None and not self._bell.is_set()):
                 return
             with suppress(TimeoutError):  # not wait_for: in Python 3.11 it loses a cancellation as the bell rings
