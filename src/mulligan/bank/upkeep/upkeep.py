@@ -217,8 +217,10 @@ class Worker:
         return tuple(kind for kind in self._jobs if kind not in unavailable)
 
     async def work(self, seconds: float | None = None) -> int:
-        """Works until nothing is due, or the time is up; how many pieces were done. A piece that was begun is ended, and
-        one that is done in the background is waited for."""
+        """Works until nothing is due, or the time is up; how many pieces were done.
+
+        A piece that was begun is ended, and one that is done in the background is waited for.
+        """
         until = None if seconds is None else time.monotonic() + seconds
         done = await self._work(until)
         while await self._waited(until):
