@@ -110,6 +110,32 @@ def test_two_clones_share_lessons_and_see_their_conflict(someone: Callable[[str]
     assert outcomes(bob("sync", "b")) == ["written"]
 
 
+def test_a_file_that_loses_its_front_matter_keeps_its_lesson_and_a_long_context_stays(
+    someone: Callable[[str], Run], here: Path
+) -> None:
+    ada = someone("ada")
+    kept = ada("add", "--title", "Long", "--content", "Of much.").out.strip()
+    (here / "long.json").write_text(json.dumps({"context": {"seen": ["word " * 100] * 100}}))
+    assert ada("edit", kept, "--file", str(here / "long.json")).status == 0
+    ada("add", "--title", "Other", "--content", "Stays.")
+    ada("sync", "shared")
+    (file,) = (here / "shared").glob("long-*.md")
+    whole = file.read_text()
+    assert "\ncontext:" not in whole
+    file.write_text("Of much.\n")
+    ended = ada("sync", "shared")
+    assert (ended.status, outcomes(ended)) == (1, ["left"])
+    assert "has lost its front matter" in ended.err
+    file.write_text(whole.replace("Of much.", "Of more."))
+    assert outcomes(ada("sync", "shared")) == ["received"]
+    shown = json.loads(ada("show", kept, "--json").out)["lesson"]
+    assert (shown["state"], shown["content"], "seen" in shown["context"]) == ("quarantined", "Of more.", True)
+    file.unlink()
+    assert outcomes(ada("sync", "shared")) == ["retired"]
+    changes = [one["change"] for one in json.loads(ada("history", kept, "--json").out)]
+    assert "released" not in changes
+
+
 def test_a_hostile_folder_redirects_nothing_and_retires_nothing(someone: Callable[[str], Run], here: Path) -> None:
     ada, folder = someone("ada"), here / "shared"
     kept = ada("add", "--title", "Kept", "--content", "Stays as it is.").out.strip()

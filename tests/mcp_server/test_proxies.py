@@ -12,6 +12,11 @@ from mulligan.web.proxies import BehindProxies
 FORWARDED = {"x-forwarded-host": "evil.example.org, mcp.example.org", "x-forwarded-for": "203.0.113.7"}
 
 
+def policy() -> HostPolicy:
+    with socket.socket() as listening:
+        return HostPolicy(Bound(listening, "127.0.0.1", 8000, True), ["https://mcp.example.org"])
+
+
 async def reached(peer: str | None, *proxies: str, **headers: str) -> tuple[str, str | None]:
     """The Host and the caller that the application sees."""
     scopes: list[Any] = []
@@ -26,7 +31,7 @@ async def reached(peer: str | None, *proxies: str, **headers: str) -> tuple[str,
         "client": None if peer is None else (peer, 50000),
         "headers": [(name.encode(), value.encode()) for name, value in named.items()],
     }
-    await BehindProxies(app, proxies)(scope, None, None)  # pyright: ignore[reportArgumentType]
+    await BehindProxies(app, proxies, policy())(scope, None, None)  # pyright: ignore[reportArgumentType]
     (seen,) = scopes
     (host,) = [value.decode() for name, value in seen["headers"] if name == b"host"]
     return host, seen["client"] and seen["client"][0]
@@ -45,8 +50,12 @@ async def test_from_anybody_else_these_headers_mean_nothing(peer: str | None, pr
 
 def test_what_is_no_address_is_refused_and_a_forwarded_name_has_to_be_one_of_ours() -> None:
     with pytest.raises(InvalidInput, match="--trusted-proxy"):
-        BehindProxies(None, ["proxy.example.org"])  # pyright: ignore[reportArgumentType]
-    with socket.socket() as listening:
-        policy = HostPolicy(Bound(listening, "127.0.0.1", 8000, True), ["https://mcp.example.org"])
-    assert policy.allows_host("mcp.example.org")
-    assert not policy.allows_host("evil.example.org")
+        BehindProxies(None, ["proxy.example.org"], policy())  # pyright: ignore[reportArgumentType]
+    assert policy().allows_host("mcp.example.org")
+    assert not policy().allows_host("evil.example.org")
+
+
+async def test_a_page_on_the_proxys_machine_cannot_name_itself_by_a_header() -> None:
+    """Its own name was made to point here, and its requests come from the proxy's address."""
+    page = {"host": "evil.example.org:8000", "x-forwarded-host": "127.0.0.1"}
+    assert await reached("127.0.0.1", "127.0.0.1", **page) == ("evil.example.org:8000", "127.0.0.1")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mulligan.app.memory import open_bank
+from mulligan.core.errors import InvalidInput
 from mulligan.core.lesson import Selection
 from mulligan.core.lessons import Memory
 from mulligan.core.records import Task
@@ -44,6 +45,24 @@ async def test_an_expired_lesson_is_not_recalled_and_is_renewed(memory: Memory) 
     assert old.id in await recalled()
     assert await bank.list(Selection(expired=True)) == ()
     assert fact.id not in {one.id for one in await bank.notebook(now + 3 * DAY)}
+
+
+async def test_a_day_is_the_day_that_is_shown_and_what_a_person_set_is_kept(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        bank = open_bank("a", store=memory, settings={"embedder": "none", "threshold": 0.0}, project="shop")
+        dated = await bank.add("Port", "The port is 9090.", date="2026-01-31", expires="21260131")
+        assert "as of 2026-01-31" in (await bank.recall("port")).formatted_prompt
+        again = await bank.add("Port", "The port is 9090.")
+        assert (again.id, again.expires) == (dated.id, dated.expires)
+        with pytest.raises(InvalidInput, match="is not a time"):
+            await bank.add("Port", "The port is 1.", expires="2026")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 async def test_facts_that_contradict_each_other_are_marked_the_newer_first(memory: Memory) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,17 @@ _MARKS = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
 
 def file_text(lesson: Lesson) -> str:
     """The file of a lesson, secrets masked: equal for lessons that people wrote alike."""
-    plain, lines = Lesson("", "", "", "success"), [f"id: {json.dumps(lesson.id)}"]
+    lines = [f"{name}: {text}" for name, text in _front_matter(lesson) if len(text) <= LONGEST]
+    return "\n".join(["---", f"id: {json.dumps(lesson.id)}", *lines, "---", "", mask(lesson.content).strip(), ""])
+
+
+def left_out(lesson: Lesson) -> dict[str, Any]:
+    """The fields that are too long for a file."""
+    return {name: getattr(lesson, name) for name, text in _front_matter(lesson) if len(text) > LONGEST}
+
+
+def _front_matter(lesson: Lesson) -> Iterator[tuple[str, str]]:
+    plain = Lesson("", "", "", "success")
     for name, (kind, _) in annotations_of(LessonFields).items():
         value = getattr(lesson, name)
         if name == "content" or (value == getattr(plain, name) and name not in ALWAYS):
@@ -36,9 +47,7 @@ def file_text(lesson: Lesson) -> str:
         if isinstance(value, float) and kind == Time:
             with suppress(ValueError, OverflowError, OSError):  # a year that calendars do not have
                 value = datetime.fromtimestamp(value, UTC).isoformat()
-        text = _quoted(name, list(cast(tuple[str, ...], value)) if isinstance(value, tuple) else value)
-        lines += [f"{name}: {text}"] if len(text) <= LONGEST else []
-    return "\n".join(["---", *lines, "---", "", mask(lesson.content).strip(), ""])
+        yield name, _quoted(name, list(cast(tuple[str, ...], value)) if isinstance(value, tuple) else value)
 
 
 def lesson_in(file: Path, text: str) -> Lesson | None:

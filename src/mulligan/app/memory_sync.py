@@ -16,13 +16,13 @@ import re
 import stat
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from mulligan.app.backup import purged_ids
-from mulligan.app.lesson_file import file_text, lesson_in
+from mulligan.app.lesson_file import file_text, left_out, lesson_in
 from mulligan.app.memory import Bank
 from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, StoreError
@@ -144,6 +144,8 @@ class _Sync:
                 lesson = lesson_in(self._folder / name, raw.decode("utf-8-sig"))
             except UnicodeDecodeError as error:
                 raise InvalidInput(f"{self._folder / name} is not UTF-8: save it as UTF-8.") from error
+            if lesson is None and last:
+                raise InvalidInput(f"{self._folder / name} has lost its front matter: put it back, or remove the file.")
             if lesson is None:
                 return
             id, seen = lesson.id, hashlib.sha256(raw).hexdigest()
@@ -169,6 +171,8 @@ class _Sync:
             here = before = None  # the store was lost, or is an older one: nobody took the lesson away
         if lesson is None and id in self._purged and file and last is None:
             self.say("left", id, f"{file.name}: the lesson was purged here, and is not brought back.")
+        elif lesson and not live and file and last is None and digest(file_text(lesson)) == file.said:
+            self.say("left", id, f"{file.name}: the lesson is {lesson.state} here. Restore it, or remove the file.")
         elif here == there:
             self._agree(id, file)
         elif there == before:
@@ -236,16 +240,14 @@ class _Sync:
 
     async def _to_bank(self, id: str, lesson: Lesson | None, file: _LessonFile | None) -> None:
         if file is None:
-            if lesson and lesson.state == "quarantined":
-                await self._bank.release(id)  # what is held back has no other way out
-            await self._bank.retire(id, f"its file is gone from {self._folder}")
+            await self._bank.withdraw(id, f"its file is gone from {self._folder}")
             self.say("retired", id)
         else:
             new = file.lesson or lesson_in(
                 self._folder / file.name, _bytes(self._folder / file.name).decode("utf-8-sig")
             )
             assert new is not None
-            await self._bank.receive(new, lesson)
+            await self._bank.receive(replace(new, **left_out(lesson)) if lesson else new, lesson)
             self.say("received", id)
         self._agree(id, file)
 

@@ -442,12 +442,15 @@ class Bank:
         return await self._changed(id, "edited", edited)
 
     async def receive(self, lesson: Lesson, before: Lesson | None = None) -> Lesson:
-        """Stores what a stranger sent: as a new lesson, or as what the lesson of this id says from now on. It is
-        quarantined until a person releases it.
+        """Stores what a stranger sent, in quarantine: as a new lesson, or as what the lesson of this id says from now on.
 
         before: the lesson as it was read. Raises `LessonChanged` where it is another by now.
         """
         return await self._writer.receive(self._ports.writes, lesson, before)
+
+    async def withdraw(self, id: str, why: str) -> Lesson:
+        """Retires a lesson that whoever shared it has taken back, also one in quarantine."""
+        return await self._changed(id, "retired", changes.withdrawn, why)
 
     async def announce(self, change: str) -> int:
         """Marks the facts of the current project as to be checked, because of this change; how many.

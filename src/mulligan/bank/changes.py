@@ -20,6 +20,10 @@ def retired(lesson: Lesson) -> Lesson:
     return replace(lesson, state="retired")
 
 
+def withdrawn(lesson: Lesson) -> Lesson:
+    return replace(lesson, state="retired") if lesson.state == "quarantined" else retired(lesson)
+
+
 def restored(lesson: Lesson) -> Lesson:
     if lesson.state != "retired":
         raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not retired: {_instead(lesson)}")

@@ -211,9 +211,7 @@ async def confirm(bank: Bank, id: str) -> Lesson:
 
 async def reject(bank: Bank, id: str) -> Lesson:
     """Retire a candidate that a person rejected."""
-    if is_strangers(await bank.get(id)):
-        await bank.release(id)  # what is held back has no other way out
-    return await bank.retire(id, "dropped in a review")
+    return await bank.withdraw(id, "dropped in a review")
 
 
 async def _added(bank: Bank, one: Found, needed: int, author: str) -> Lesson:

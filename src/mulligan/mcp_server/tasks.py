@@ -126,8 +126,12 @@ class BackgroundTasks:
             return self._task(id, began, last, work.result() if work.done() else None)
         if episode.stop is not None and episode.stop.reason != "interrupted":
             return self._task(id, began, last, reply_of(episode, []))
-        goes_on = await self._service.store.holder(episode.id)  # at another server
-        return {**self._task(id, began, last, None), **({} if goes_on else {"status": "cancelled"})}
+        if await self._service.store.holder(episode.id):  # at another server
+            return self._task(id, began, last, None)
+        episode = await self._service.store.load(episode.id, agent=bound)  # it may have ended there since
+        if episode.stop is not None and episode.stop.reason != "interrupted":
+            return self._task(id, began, last, reply_of(episode, []))
+        return {**self._task(id, began, last, None), "status": "cancelled"}
 
     def _task(self, id: str, began: float, last: float, reply: Reply | None) -> dict[str, Json]:
         """The task in the words of the extension; without a reply it goes on. What is recorded is never discarded."""

@@ -58,10 +58,9 @@ async def serve_studio(
     try:
         listeners = Listeners()
         cookie = f"mulligan_studio_{bound.port}"
-        app = application(
-            HostPolicy(bound, origins), service=service, write=write, tokens=tokens, cookie=cookie, listeners=listeners
-        )
-        server = Server(BehindProxies(app, proxies), DRAIN, lambda: tell(bound.url))
+        policy = HostPolicy(bound, origins)
+        app = application(policy, service=service, write=write, tokens=tokens, cookie=cookie, listeners=listeners)
+        server = Server(BehindProxies(app, proxies, policy), DRAIN, lambda: tell(bound.url))
         with stop_requested() if stop is None else nullcontext(stop) as ends:
             stopping = asyncio.create_task(_stop_when(ends, server, listeners))
             try:

@@ -10,6 +10,7 @@ from mulligan.core.errors import InvalidInput
 
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24}
 _SPAN = re.compile(r"(\d{1,6})([hdw])")
+_SECONDS = re.compile(r"\d{9,}(?:\.\d*)?")  # fewer digits are a date such as 20260131, or nothing
 _DAY = timedelta(days=1).total_seconds()
 
 
@@ -39,7 +40,7 @@ def time_of(value: str | float | None, *, future: bool = False) -> float | None:
     try:
         if (span := span_of(text)) is not None:
             return round(time.time() + (1 if future else -1) * span.total_seconds(), 3)
-        number = isinstance(value, float | int) or text.replace(".", "", 1).isdigit()
+        number = isinstance(value, float | int) or _SECONDS.fullmatch(text)
         at = float(text) if number else datetime.fromisoformat(text).timestamp()
         datetime.fromtimestamp(at, UTC)
         return at

@@ -6,33 +6,44 @@ from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from mulligan.core.errors import InvalidInput
+from mulligan.web.hosts import HostPolicy
 
 
 class BehindProxies:
     """An ASGI layer that puts what a trusted proxy forwards (`X-Forwarded-For`, `-Proto`, `-Host`) in the place of the
     connection's own, before anything looks at them. From anybody else, these headers mean nothing.
 
+    The connection's own Host must be allowed, too: a browser on the proxy's machine has its address, and a page there
+    may send any of these headers to a name that was made to point here (DNS rebinding).
+
     Args:
         proxies: addresses and networks of the proxies.
+        policy: which Host headers are accepted.
 
     Raises:
         InvalidInput: one of them is not an address.
     """
 
-    def __init__(self, app: ASGIApp, proxies: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, proxies: Sequence[str], policy: HostPolicy) -> None:
+        self._policy = policy
         try:
             self._networks = [ip_network(one, strict=False) for one in proxies]
         except ValueError as error:
             raise InvalidInput(f"--trusted-proxy takes an address such as 127.0.0.1 or 10.0.0.0/8: {error}.") from None
         client: Any = ProxyHeadersMiddleware
-        self._app: ASGIApp = client(app, list(proxies))
+        self._app: ASGIApp = client(app, list(map(str, self._networks)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._trusts(scope):
+        if (
+            scope["type"] == "http"
+            and self._trusts(scope)
+            and self._policy.allows_host(Headers(scope=scope).get("host"))
+        ):
             hosts = [value for name, value in scope["headers"] if name == b"x-forwarded-host"]
             if hosts:  # the last is what the proxy itself wrote
                 own = [(name, value) for name, value in scope["headers"] if name != b"host"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.lesson import LessonFields, Time, annotations_of
 from mulligan.text.times import time_of
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 _CHECKS: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
     str: ("a string", lambda value: isinstance(value, str)),
@@ -65,7 +68,8 @@ def checked_fields(given: Mapping[str, Any], where: str = "A lesson", *, whole: 
 
 def _stored(name: str, value: Any) -> Any:
     if annotations_of(LessonFields)[name][0] == Time:
-        return time_of(value, future=name == "expires")
+        day = isinstance(value, str) and _DAY.fullmatch(value.strip())
+        return time_of(f"{day[0]}T00:00Z" if day else value, future=name == "expires")  # a day is shown in UTC, too
     if isinstance(value, str):
         return value.strip()
     return tuple(cast(list[str], value)) if isinstance(value, list) else value

@@ -256,7 +256,8 @@ class Worker:
         elif self._background.get_loop().is_running():  # the bank is used from several event loops
             self._background.get_loop().call_soon_threadsafe(self._bell.set)
         if self._background is None or self._background.done():
-            self._bell, self._leaving = asyncio.Event(), False
+            self._bell, self._idle, self._leaving = asyncio.Event(), asyncio.Event(), False
+            self._idle.set()
             self._background = asyncio.create_task(self._attend())
 
     async def leave(self, seconds: float) -> None:

@@ -149,6 +149,7 @@ class MetricsPage:
         """
         self._app, self._metrics, self._queue = app, metrics, queue
         self._own, self._tokens, self._guarded = listening.metrics_token, listening.tokens, listening.is_guarded
+        self._identity = listening.identity is not None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app: ASGIApp = self._app
@@ -170,7 +171,7 @@ class MetricsPage:
 
     def _denied(self, scope: Scope) -> Response | None:
         """A refusal for a caller who may not read. Figures are of all agents, so a token that is bound to one reads
-        them only where all tokens are bound to the same."""
+        them only where all tokens are bound to the same, and no identity provider lets further agents in."""
         if self._own is None and not self._guarded:
             return None
         _, _, secret = (header(scope, b"authorization") or "").partition(" ")
@@ -179,7 +180,8 @@ class MetricsPage:
         token = bearer_of(self._tokens, secret.strip())
         if token is None:
             return refusal(401, "Metrics need a token: Authorization: Bearer TOKEN.", www_authenticate="Bearer")
-        if token.agent_id is not None and {one.agent_id for one in self._tokens} != {token.agent_id}:
+        others = self._identity or {one.agent_id for one in self._tokens} != {token.agent_id}
+        if token.agent_id is not None and others:
             return refusal(403, "Metrics are of all agents, and this token is bound to one: it may not read them.")
         return None
 

@@ -67,7 +67,7 @@ class Site:
         self._app, self._watched = RequestLog(self._guard), contextlib.nullcontext()
         if metrics:
             self._app, self._watched = RequestLog(CountedResponses(self._guard, metrics)), watched_by(metrics.watch)
-        self._app = BehindProxies(self._app, listening.proxies)
+        self._app = BehindProxies(self._app, listening.proxies, policy)
 
     def _metrics(self, endpoints: Endpoints) -> Metrics:
         return Metrics(

@@ -284,8 +284,11 @@ def _add(db: Connection, agent: int, entry: Addition, text: str, fold: bool, det
         "origin": to_json(new.origin),
     }
     after = replace(there, support=there.support + new.support, to_check="")
-    if there.expires is not None and not new.is_expired(there.expires):  # learned again, it lasts longer
-        after = replace(after, expires=new.expires)
+    if there.expires is not None and new.state == "active":  # learned again, it lasts longer
+        if new.expires is not None:
+            after = replace(after, expires=max(there.expires, new.expires))
+        elif there.is_expired(new.created):
+            after = replace(after, expires=None)
     if new.confirmed and not there.confirmed:
         after = replace(after, confirmed=True, outcome=new.outcome)
     rows.update(db, agent, twin, after, "folded", twice)
