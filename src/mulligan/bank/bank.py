@@ -442,7 +442,7 @@ class Bank:
         return await self._changed(id, "edited", edited)
 
     async def receive(self, lesson: Lesson, before: Lesson | None = None) -> Lesson:
-        """Stores what a stranger sent, in quarantine: as a new lesson, or as what the lesson of this id says from now on.
+        """Stores what a stranger sent, in quarantine: as a new lesson, or as what the lesson of this id says now.
 
         before: the lesson as it was read. Raises `LessonChanged` where it is another by now.
         """
