@@ -39,11 +39,7 @@ class BehindProxies:
         self._app: ASGIApp = client(app, list(map(str, self._networks)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (
-            scope["type"] == "http"
-            and self._trusts(scope)
-            and self._policy.allows_host(Headers(scope=scope).get("host"))
-        ):
+        if scope["type"] == "http" and self._trusts(scope):
             hosts = [value for name, value in scope["headers"] if name == b"x-forwarded-host"]
             if hosts:  # the last is what the proxy itself wrote
                 own = [(name, value) for name, value in scope["headers"] if name != b"host"]
@@ -55,4 +51,5 @@ class BehindProxies:
             peer = ip_address(scope["client"][0])
         except (TypeError, ValueError):
             return False
-        return any(peer in network for network in self._networks)
+        own_host = Headers(scope=scope).get("host")
+        return any(peer in network for network in self._networks) and self._policy.allows_host(own_host)
