@@ -27,7 +27,7 @@ def lessons(case: dict[str, Any]) -> list[str]:
             calls.append(call(str(n), "Edit", file, f"-old\n+{put_in}", False))
         else:
             calls.append(call(str(n), "Bash", step, case.get("prints", "done"), False))
-    calls.append(call("99", "Bash", case.get("works", case["fails"]), "ok", False))
+    calls.append(call("99", "Bash", case.get("works", case["fails"]), case.get("ends", "ok"), False))
     return [one.content for one in find(State("claude", "s"), calls)[1]]
 
 
@@ -156,3 +156,49 @@ def test_a_test_that_is_only_named_or_may_have_failed_ends_nothing(line: str) ->
 def test_any_line_can_be_read(line: str) -> None:
     assert all(all(one) or one for one in parts(line))
     assert isinstance(plain(line), str)
+
+
+@pytest.mark.parametrize(
+    ("fails", "error", "step", "works", "ends"),
+    [
+        (
+            "node run.js",
+            "Error: Cannot find module 'yaml'",
+            "npm install yaml",
+            "node run.js | tail -3",
+            "Segmentation fault",
+        ),
+        (
+            "black --check .",
+            "would reformat a.py",
+            "black src",
+            "black --check . | tail -3",
+            "1 file would be reformatted",
+        ),
+        (
+            "node run.js",
+            "Error: Cannot find module 'yaml'",
+            "npm install yaml",
+            "node run.js | tail -3",
+            "12 tests, 3 bad",
+        ),
+        (
+            "node run.js",
+            "Error: Cannot find module 'yaml'",
+            "npm install yaml",
+            "set -o pipefail; node run.js | tail -5; echo $?",
+            "bad\n1",
+        ),
+        ("sudo -l", "helper: not found", "cp helper /etc/sudoers", "sudo -l", "ok"),
+    ],
+)
+def test_an_end_that_does_not_say_that_it_worked_and_a_safeguard_teach_nothing(
+    fails: str, error: str, step: str, works: str, ends: str
+) -> None:
+    events = ((fails, error, True), (step, "done", False), (works, ends, False))
+    calls = [call(str(n), "Bash", *one)._replace(folder="/etc") for n, one in enumerate(events)]
+    assert list(find(State("claude", "s"), calls)[1]) == []
+
+
+def test_many_substitutions_before_a_command_are_read_in_time() -> None:
+    assert plain("A=" + "$(a)" * 5_000 + '"') != ""

@@ -52,10 +52,10 @@ _USED_CODEX = frozenset({"name", "description", "developer_instructions", "model
 
 
 def subagents(project: Path) -> dict[str, Path]:
-    """The files of a project's agents of other programs, by the names of the files; the first of a name wins."""
+    """The files of a project's agents of other programs, by the names of the files; the nearest of a name wins."""
     found: dict[str, Path] = {}
     for folder, ending in FOLDERS.items():
-        for path in sorted((project / folder).rglob(f"*{ending}")):
+        for path in sorted((project / folder).rglob(f"*{ending}"), key=lambda one: (len(one.parts), one)):
             if path.is_file() and path.stem.casefold() != "readme":
                 found.setdefault(path.stem, path)
     return found

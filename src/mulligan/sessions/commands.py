@@ -26,8 +26,14 @@ _HIDES = re.compile(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*
 """Ends of a command line after which its exit code says nothing of the command."""
 _TAIL = re.compile(r"(?:\s*2>&1)?\s*\|\s*tail(?:\s+-\w+(?:\s+\d+)?)*\s*$")
 _STATUS = re.compile(r"\s*;\s*echo\s+(?P<quote>[\"']?)(?P<label>[\w ()=:.,-]*)\$\?(?P=quote)\s*\Z")
+_NO_PROJECT = re.compile(
+    r"/(?:etc|usr|bin|sbin|lib\w*|boot|dev|proc|sys|var|opt|Library|System)/|/root/$|/(?:home|Users)/[^/]+/$"
+)
+_ELSEWHERE = re.compile(
+    r"(?:^|[\s;&|(])(?:cd|pushd|chdir)\s|\s(?:-C|--prefix|--cwd|--dir\w*|--chdir|--manifest-path)[\s=]"
+)
 _FOLDER = re.compile(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
-_SET = re.compile(r"(?<!\S)(\w+=(?:\$\([^()]*\)|\"[^\"]*\"|'[^']*'|[^\s;&\"'])*)")
+_SET = re.compile(r"(?<!\S)(\w+=(?:\$\([^()]*\)|\"[^\"]*\"|'[^']*'|(?!\$\()[^\s;&\"'])*+)")
 HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", re.DOTALL)
 _MESSAGE = re.compile(
     r"(?<!\S)(-m|--message|--body|--title|--description|-b|-t)[ =]+"
@@ -110,7 +116,7 @@ def changes_nothing(command: str) -> bool:
 
 def hides_its_end(command: str) -> bool:
     """Whether the exit code of a line is that of a filter behind the command, and not the command's."""
-    return "pipefail" not in command and bool(_FILTERS.search(command) or _HIDES.search(command))
+    return bool(_HIDES.search(command) or ("pipefail" not in command and _FILTERS.search(command)))
 
 
 def before_tail(command: str) -> str:
@@ -129,9 +135,12 @@ def printed_exit_code(command: str, output: str) -> tuple[str, str, int] | None:
 
 
 def within(folder: str, command: str) -> str:
-    """A command line that is run in a folder, with the paths in that folder relative to it."""
+    """A command line that is run in a project's folder, with the paths in that folder relative to it; as it is where it
+    works in another folder, or where the folder is one of the system or a home."""
     inside = folder.rstrip("/") + "/"
-    return re.sub(rf"(?<![\w/.~-]){re.escape(inside)}(?=[\w.@])", "", command) if len(inside) > 2 else command
+    if len(inside) <= 2 or _NO_PROJECT.match(inside) or _ELSEWHERE.search(command):
+        return command
+    return re.sub(rf"(?<![\w/.~-]){re.escape(inside)}(?=[\w.@])", "", command)
 
 
 def short(command: str, most: int) -> str:

@@ -286,15 +286,22 @@ _WELL = (
 )
 _UNWELL = (
     r"(?i)\bfail(?:s|ed|ing|ures?)?\b|\b[1-9]\d* (?:errors?|issues?|problems?)\b|\bissues found\b|^not ok\b|[✗✘✖✕]"
+    r"|\bwould (?:be )?reformat|\bunsuccessful|\bfixable\b|\bsegmentation fault\b|\bcore dumped\b"
+    r"|^(?:terminated|aborted|killed)\b"
 )
+_SUCCESS = (
+    r"(?i)\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|\ball (?:\w+ ){0,2}passed\b|^OK\b|\bsuccess(?:ful|fully)?\b"
+    r"|\bsucceeded\b|\bcompiled\b|^\s*finished\b|\bbuilt in\b|^(?:added|changed|removed) \d+ packages?\b"
+)
+"""What a command prints that says that it has worked."""
 
 
 def is_well(output: str) -> bool:
-    """Whether the end of an output shows that a command has worked: it says something, and nothing of an error."""
-    lines = (line for line in _lines(output) if not (_PASSED.search(line) or line.startswith(("$ ", "> "))))
-    said = [re.sub(_WELL, "", line) for line in lines]  # compiled here: hooks import this file
-    wrong = [re.compile(pattern).search for pattern in (_UNWELL, _STRONG, _PLAIN, _SOFT)]
-    return bool(output.strip()) and not any(one(line) for line in said for one in wrong)
+    """Whether the end of an output says that a command has worked, and nothing of an error."""
+    good = [line for line in _lines(output) if _PASSED.search(line) or re.search(f"{_SUCCESS}|{_WELL[4:]}", line)]
+    rest = [re.sub(_WELL, "", line) for line in _lines(output) if not _PASSED.search(line)]
+    wrong = [re.compile(pattern).search for pattern in (_UNWELL, _STRONG, _PLAIN, _SOFT)]  # hooks import this file
+    return bool(good) and not any(one(line) for line in rest for one in wrong)
 
 
 def keys(output: str) -> tuple[str, ...]:

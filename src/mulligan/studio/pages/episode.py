@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -28,6 +29,7 @@ from mulligan.core.records import Episode
 from mulligan.studio.rendering import Studio, render, studio_of
 from mulligan.studio.safety import form_of
 from mulligan.text.images import format_of
+from mulligan.text.secrets import mask_json
 from mulligan.text.states import DOING
 
 TASKS = "tasks.toml"
@@ -66,7 +68,8 @@ def task_table(episode: Episode) -> str:
         table["evaluator"] = name
         if settings := table_of(judge.get("settings")):
             table["settings"] = settings
-    return "\n".join(["[[task]]", *(f"{name} = {_toml(value)}" for name, value in table.items()), ""])
+    shown = cast(dict[str, Any], mask_json(table))
+    return "\n".join(["[[task]]", *(f"{name} = {_toml(value)}" for name, value in shown.items()), ""])
 
 
 def _toml(value: Any) -> str:
@@ -202,6 +205,8 @@ async def annotate(request: Request) -> Response:
 async def add_task(request: Request) -> Response:
     """Adds the task of a run to the project's file of tasks."""
     studio, found = studio_of(request), await _one(request)
+    if "\nevaluator = " not in task_table(found):
+        raise InvalidInput("The judge of this run cannot be named in a file, so its task cannot be added to one.")
     if not await asyncio.to_thread(_has_task, studio, found):
         await asyncio.to_thread(_append, studio.root / TASKS, task_table(found))
     return RedirectResponse(f"/runs/{quote(found.id, safe='')}#as-task", 303)
@@ -216,7 +221,10 @@ def _has_task(studio: Studio, episode: Episode) -> bool:
 
 def _append(file: Path, text: str) -> None:
     try:
-        with file.open("a+", encoding="utf-8") as opened:
+        at = os.open(
+            file, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644
+        )  # it may be a link
+        with open(at, "a+", encoding="utf-8") as opened:
             opened.write(f"\n{text}" if opened.tell() else text)
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written: {error.strerror}.") from error
