@@ -333,7 +333,7 @@ class Models:
             return given
         if isinstance(given, list | tuple):
             if not given or not all(isinstance(one, str) and one.strip() for one in given):
-                raise InvalidInput(f"Several models are named by texts, not {given!r:.200}.")
+                raise InvalidInput(f"model must be the name of a model or a list of names, not {given!r:.200}.")
             return SEPARATOR.join(given)
         if not isinstance(given, Model):
             raise InvalidInput(f"A model is a name, or an object with `ask`, not {given!r}.")

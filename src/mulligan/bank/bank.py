@@ -449,7 +449,7 @@ class Bank:
         return await self._writer.receive(self._ports.writes, lesson, before)
 
     async def withdraw(self, id: str, why: str) -> Lesson:
-        """Retires a lesson that whoever shared it has taken back, also one in quarantine."""
+        """Retires a lesson that its author has withdrawn, even if it is in quarantine."""
         return await self._changed(id, "retired", changes.withdrawn, why)
 
     async def announce(self, change: str) -> int:

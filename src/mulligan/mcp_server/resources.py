@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 
 from mulligan.app.service import Service
 from mulligan.app.story import beginning
-from mulligan.bank.exchange.lesson_page import BankShelf, lesson_page, moment
+from mulligan.bank.exchange.lesson_page import BankShelf, lesson_page
 from mulligan.core.codec import record_text, to_json
 from mulligan.core.errors import InvalidInput, NotFound, UnknownName
 from mulligan.core.lessons import Selection
@@ -33,6 +33,7 @@ from mulligan.mcp_server.messages import protocol_errors
 from mulligan.mcp_server.prompts import Prompts, arguments_of
 from mulligan.text.plain import encodable, one_line
 from mulligan.text.secrets import mask, mask_json
+from mulligan.text.times import moment
 
 EPISODES, LESSONS, RECORD = "mulligan://episodes/", "mulligan://lessons/", ".json"
 MARKDOWN, JSON = "text/markdown", "application/json"

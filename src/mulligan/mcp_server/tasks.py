@@ -55,9 +55,9 @@ class BackgroundTasks:
         self._work: OrderedDict[str, asyncio.Task[Reply]] = OrderedDict()
 
     async def call(self, call: Call, run: Callable[[Call], Coroutine[Any, Any, Reply]]) -> Reply | dict[str, Json]:
-        """The answer of a tool, or a task as soon as the tool says that it goes on without the caller.
+        """The answer of a tool, or a task if the tool continues in the background.
 
-        While as many tasks are worked on as may be, the caller waits for the answer.
+        While `MAX_RUNNING` tasks are running, the caller waits for the answer.
         """
         if sum(not work.done() for work in self._work.values()) >= MAX_RUNNING:
             return await run(call)
@@ -120,18 +120,14 @@ class BackgroundTasks:
             return self._task(id, queued.created, queued.created, None if _goes_on(reply) else reply)
         from mulligan.mcp_server.tools.solving import reply_of
 
+        goes_on = await self._service.store.holder(id.removeprefix(SOLVE))  # at another server
         episode = await self._service.store.load(id.removeprefix(SOLVE), agent=bound)
         began, last = episode.started, episode.started + episode.seconds
         if (work := self._work.get(id)) and not work.cancelled():
             return self._task(id, began, last, work.result() if work.done() else None)
         if episode.stop is not None and episode.stop.reason != "interrupted":
             return self._task(id, began, last, reply_of(episode, []))
-        if await self._service.store.holder(episode.id):  # at another server
-            return self._task(id, began, last, None)
-        episode = await self._service.store.load(episode.id, agent=bound)  # it may have ended there since
-        if episode.stop is not None and episode.stop.reason != "interrupted":
-            return self._task(id, began, last, reply_of(episode, []))
-        return {**self._task(id, began, last, None), "status": "cancelled"}
+        return {**self._task(id, began, last, None), **({} if goes_on else {"status": "cancelled"})}
 
     def _task(self, id: str, began: float, last: float, reply: Reply | None) -> dict[str, Json]:
         """The task in the words of the extension; without a reply it goes on. What is recorded is never discarded."""

@@ -71,8 +71,7 @@ class Call:
         progress: reports progress: done, total, a message.
         bare: whether the call came without arguments; the tool then gets an empty mapping.
         offered: the names of the tools that this server has.
-        on_task: takes the id of a task, of a caller that need not wait for the answer; called once what was asked for
-            goes on without the caller.
+        on_task: receives the id of a task, once the work continues in the background and the caller need not wait.
         decisions: what a person decided on the questions of `NeedsPerson`, by key; a question that was not answered is
             left out. None: the client can ask nobody.
         request_state: the state that went with these questions; "": nothing was asked.

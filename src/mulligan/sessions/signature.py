@@ -281,7 +281,7 @@ def telling_lines(output: str) -> str:
 
 
 _WELL = (
-    r"(?i)\b(?:0|no) (?:\w+ )?(?:errors?|fail\w*|issues?|problems?|warnings?)\b"
+    r"\b(?:0|no) (?:\w+ )?(?:errors?|fail\w*|issues?|problems?|warnings?)\b"
     r"|\b(?:errors?|fail\w*|warnings?)\W{1,2}0\b"
 )
 _UNWELL = (
@@ -290,7 +290,7 @@ _UNWELL = (
     r"|^(?:terminated|aborted|killed)\b"
 )
 _SUCCESS = (
-    r"(?i)\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|\ball (?:\w+ ){0,2}passed\b|^OK\b|\bsuccess(?:ful|fully)?\b"
+    r"\b[1-9]\d* (?:tests? )?pass(?:ed|ing)\b|\ball (?:\w+ ){0,2}passed\b|^OK\b|\bsuccess(?:ful|fully)?\b"
     r"|\bsucceeded\b|\bcompiled\b|^\s*finished\b|\bbuilt in\b|^(?:added|changed|removed) \d+ packages?\b"
 )
 """What a command prints that says that it has worked."""
@@ -298,8 +298,8 @@ _SUCCESS = (
 
 def is_well(output: str) -> bool:
     """Whether the end of an output says that a command has worked, and nothing of an error."""
-    good = [line for line in _lines(output) if _PASSED.search(line) or re.search(f"{_SUCCESS}|{_WELL[4:]}", line)]
-    rest = [re.sub(_WELL, "", line) for line in _lines(output) if not _PASSED.search(line)]
+    good = [line for line in _lines(output) if _PASSED.search(line) or re.search(f"{_SUCCESS}|{_WELL}", line, re.I)]
+    rest = [re.sub(_WELL, "", line, flags=re.I) for line in _lines(output) if not _PASSED.search(line)]
     wrong = [re.compile(pattern).search for pattern in (_UNWELL, _STRONG, _PLAIN, _SOFT)]  # hooks import this file
     return bool(good) and not any(one(line) for line in rest for one in wrong)
 

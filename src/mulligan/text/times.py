@@ -50,8 +50,13 @@ def time_of(value: str | float | None, *, future: bool = False) -> float | None:
 
 def day(at: float) -> str:
     """The day of a time, in UTC."""
+    return moment(at, "%Y-%m-%d")
+
+
+def moment(at: float, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
+    """A time for a person whose time zone is not known."""
     try:
-        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+        return datetime.fromtimestamp(at, UTC).strftime(form)
     except (ValueError, OverflowError, OSError):  # a year that calendars do not have
         return f"{at:g} s"
 

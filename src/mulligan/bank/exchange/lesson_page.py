@@ -11,7 +11,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any, Protocol, cast
 
@@ -22,6 +21,7 @@ from mulligan.core.lessons import Archive, LessonReader, Link, Receipt, Version
 from mulligan.core.records import Lesson
 from mulligan.text.plain import count
 from mulligan.text.secrets import mask
+from mulligan.text.times import moment
 
 _OURS = ("id", "agent", "state", "flags", "learned from", "episode", "created")
 """Facts that are no words of whoever the lesson is from."""
@@ -244,14 +244,6 @@ def _nature(lesson: Lesson) -> str:
         return mark(lesson)
     of = f" of the project {lesson.project}" if lesson.project else ""
     return f"fact{of}{'' if lesson.confirmed else f', {UNCONFIRMED}'}"
-
-
-def moment(seconds: float) -> str:
-    """A time for a person whose time zone is not known."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):  # a year that calendars do not have
-        return f"{seconds:g} s"
 
 
 def inline(text: str) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from mulligan.bank.exchange.lesson_page import moment
 from mulligan.bank.learn.comparison import COMPARING, Comparison
 from mulligan.bank.learn.learning import ANSWERS, KeptAnswers, key_of
 from mulligan.bank.ports import LEASE, Ports
@@ -24,6 +23,7 @@ from mulligan.core.questions import Question, think
 from mulligan.core.records import Episode, Json, Task
 from mulligan.core.scaling import MOST, tied
 from mulligan.text.thoughts import output_of
+from mulligan.text.times import moment
 from mulligan.text.truncate import truncate_text
 
 GROUP = "group"

@@ -84,7 +84,7 @@ def _whole(best: Json) -> int | None:
 
 
 def _open_reply(bank: Bank, group: Group) -> dict[str, Json]:
-    from mulligan.bank.exchange.lesson_page import moment
+    from mulligan.text.times import moment
 
     expires = moment(group.expires)
     if group.number is None:
