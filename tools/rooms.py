@@ -34,9 +34,8 @@ SIDEWAYS = {
 """The imports within a layer that are allowed: from the first room to the second."""
 
 
-@cache
 def parsed(file: Path) -> ast.Module:
-    """The syntax tree of a file. Several measures look at each."""
+    """The syntax tree of a file. To keep them would cost more: the garbage collector goes through all."""
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
