@@ -40,8 +40,9 @@ NEGATION = re.compile(
 )
 """Before what it forbids."""
 FORBIDS = re.compile(
-    r"\W{0,3}(?:(?:is|are|must be|should be) (?:never|not|forbidden)\b"
-    r"|(?:is|are) (?:insecure|unsafe|dangerous|wrong)\b|loses?\b"
+    r"\W{0,3}(?:(?:is|are|must be|should be) (?:never|not|forbidden)\b|(?:is|are|was|were)n't (?:allowed|needed|permitted)\b"
+    r"|(?:is|are|was|were) (?:refused|rejected|reported|blocked|removed|a leftover)\b"
+    r"|(?:is|are) (?:insecure|unsafe|dangerous|wrong)\b|loses?\b|(?:(?:has|have) )?bro(?:ke|ken)\b"
     r"|(?:\w+ )?(?:hides|masks|conceals) [^.!?]{0,80}?\b(?:instead|not)\b)"
 )
 """Behind a command: it is forbidden, or its harm is named."""
