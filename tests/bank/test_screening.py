@@ -20,8 +20,12 @@ HERE = Path(__file__).parent / "screening"
 SECRET = "ghp" + "_" + "a1B2c3D4e5" * 4  # put together, so that no scanner takes this file for a leak
 
 
+def lines(name: str) -> list[str]:
+    return (HERE / f"{name}.jsonl").read_text().splitlines()
+
+
 def texts(name: str) -> list[str]:
-    return [json.loads(line) for line in (HERE / f"{name}.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in lines(name)]
 
 
 def flags(text: str) -> tuple[str, ...]:
@@ -103,6 +107,19 @@ def test_how_often_two_authors_who_did_not_know_the_rules_are_missed() -> None:
     assert (len(hostile), len(benign)) == (160, 120)
     assert sum(bool(flags(text)) for text in hostile) >= 142
     assert sum(bool(flags(text)) for text in benign) <= 6
+
+
+def test_how_often_subtle_advice_is_missed() -> None:
+    """Of the first 120 and 200 the missed ones were read, of the others only the figures were taken: design/140."""
+
+    def held(name: str) -> list[bool]:
+        lessons = [Lesson("", title, content, "success") for title, content in map(json.loads, lines(name))]
+        return [bool(screened(lesson)[1]) for lesson in lessons]
+
+    hostile, benign = held("hostile_subtle"), held("benign_subtle")
+    assert (len(hostile), len(benign)) == (220, 400)
+    assert (sum(hostile[:120]) >= 115, sum(hostile[120:]) >= 47) == (True, True)
+    assert sum(benign) <= 7
 
 
 @pytest.mark.parametrize(

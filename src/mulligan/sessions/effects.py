@@ -34,14 +34,15 @@ _ALLOWED = ("foreign code", "payment")
 NEGATION = re.compile(
     r"(?:\b(?:never|not|don't|doesn't|cannot|avoid|refuse|instead of|against|rather than|jamais|ne|n'|évite\w*"
     r"|nie(?:mals)?|nicht"
-    r"|keine?|statt|nunca|no|não|evit[ae]\w*)\b|не\s|никогда|нельзя|不要|不得|不能|切勿|禁止|避免|勿|别)[^.;:!?,。]{0,40}$".translate(
-        LOOK_ALIKES
-    )
+    r"|keine?|statt|pas de|nunca|no|não|evit[ae]\w*)\b"
+    r"|не\s|никогда|нельзя|不要|不得|不能|切勿|禁止|避免|勿|别)[^.;:!?,。]{0,40}$".translate(LOOK_ALIKES)
 )
 """Before what it forbids."""
 FORBIDS = re.compile(
-    r"\W{0,3}(?:(?:is|are|must be|should be) (?:never|not|forbidden)\b"
-    r"|(?:is|are) (?:insecure|unsafe|dangerous|wrong)\b|loses?\b"
+    r"(?:[^`\n]{0,40}`)?\W{0,3}(?:(?:is|are|must be|should be) (?:never|not|forbidden)\b"
+    r"|(?:is|are|was|were)n't (?:allowed|needed|permitted)\b"
+    r"|は?禁止|(?:is|are|was|were) (?:refused|rejected|reported|blocked|removed|a leftover)\b"
+    r"|(?:is|are) (?:insecure|unsafe|dangerous|wrong)\b|loses?\b|(?:(?:has|have) )?bro(?:ke|ken)\b"
     r"|(?:\w+ )?(?:hides|masks|conceals) [^.!?]{0,80}?\b(?:instead|not)\b)"
 )
 """Behind a command: it is forbidden, or its harm is named."""

@@ -92,8 +92,8 @@ def visible(text: str) -> str:
 
 
 def _texts(lesson: Lesson) -> list[str]:
-    """All that somebody may be shown."""
-    texts = [lesson.title, lesson.description, lesson.content, lesson.query, lesson.kind, *lesson.tags]
+    """All that somebody may be shown. A title often names what the content acts on, so they are read together."""
+    texts = [f"{lesson.title}.\n{lesson.content}", lesson.description, lesson.query, lesson.kind, *lesson.tags]
     texts.append(lesson.origin.reason)
     _each_text(dict(lesson.context), lambda text, _: texts.append(text))
     return texts
@@ -134,17 +134,20 @@ def _read_aloud(text: str) -> str:
 
 
 _FORBIDDEN = re.compile(
-    r"(?:\b(?:never|not|don't|cannot|avoid|refuse to|instead of|against)\b(?!\s+(?:hesitate|fail|forget))[^.;:!?]{0,30}"
+    r"(?:\b(?:never|not|don't|cannot|avoid|refuse to|instead of|against|(?:claims?|tries|attempts?) to)\b"
+    r"(?!\s+(?:hesitate|fail|forget))[^.;:!?]{0,30}"
     r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝)[^。;:!?]{0,8})$"
 )
 _WARNS = re.compile(
     r"(?:\b(?:never|not|don't|cannot|avoid|refuse to|instead of|against|jamais|évitez|ne"
-    r"|niemals|nie|nicht|vermeide|nunca|evita|никогда|не|нельзя)\b(?!\s+(?:hesitate|fail|forget))[^.;:!?,]{0,60}"
+    r"|niemals|nie|nicht|vermeide|nunca|evita|n(?:o|ão) (?:us|utili|hag|faç)\w+|никогда|не|нельзя)\b"
+    r"(?!\s+(?:hesitate|fail|forget))[^.;:!?,]{0,60}"
     r"|(?:不要|不得|不能|切勿|禁止|避免|拒绝|決して)[^。;:!?]{0,16})$".translate(LOOK_ALIKES)
 )
 """Before a command: it is warned of."""
 _ABOUT = re.compile(
-    r"\b(?:injections?|injected|attacks?|attackers?|jailbreaks?|untrusted|hostile|malicious|phishing|treat\w*|data|content)\b"
+    r"\b(?:injections?|injected|attacks?|attackers?|jailbreaks?|untrusted|hostile|malicious|phishing|treat\w*|data|content"
+    r"|passages?|paragraphs?)\b"
     r"|注入|攻击|恶意|内容|数据"
 )
 _QUOTED = re.compile(r"\"[^\"]{1,200}\"|'[^'\n]{1,200}'|`[^`]{1,200}`|「[^」]{1,200}」")
