@@ -186,12 +186,12 @@ def _decisions(responses: types.InputResponses | None) -> Mapping[str, bool]:
     return found
 
 
-ANSWER = "keep"
+ANSWER = "yes"
 """The field of the form that a person fills in."""
 
 
 def _input_required(needed: NeedsPerson) -> types.InputRequiredResult:
-    schema = {"type": "object", "properties": {ANSWER: {"type": "boolean", "title": "Keep it"}}, "required": [ANSWER]}
+    schema = {"type": "object", "properties": {ANSWER: {"type": "boolean", "title": "Yes"}}, "required": [ANSWER]}
     forms = {
         key: types.ElicitRequest(
             params=types.ElicitRequestFormParams(message=encodable(question), requested_schema=schema)
