@@ -63,7 +63,7 @@ class Admission:
             scope.cancel()
 
     async def admit(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        requests = self.streams if scope["method"] == "GET" else self.calls
+        requests = self.streams if scope["method"] == "GET" or _listens(scope) else self.calls
         if requests.full():
             text = f"{requests.count} requests are being served already: try again later."
             return await refusal(503, text, retry_after="1")(scope, receive, send)
@@ -108,6 +108,9 @@ class Admission:
             return _no_memory()
         if not isinstance(message.content, types.JSONRPCRequest):
             return None
+        if _listens(scope) and message.content.method != messages.LISTEN:
+            text = f"The header Mcp-Method says {messages.LISTEN}, and the body does not."
+            return refusal(400, messages.error_response(types.INVALID_REQUEST, text, message.content.id))
         if denied := self._denied(scope, message.content):
             return denied
         if (session := header(scope, b"mcp-session-id")) is None:
@@ -132,6 +135,10 @@ class Admission:
         challenge = self._identity.challenge("insufficient_scope", reason, action)
         error = messages.error_response(types.INVALID_REQUEST, reason, request.id)
         return refusal(403, error, www_authenticate=challenge)
+
+
+def _listens(scope: Scope) -> bool:
+    return header(scope, b"mcp-method") == messages.LISTEN
 
 
 async def hold_slot(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
