@@ -263,5 +263,9 @@ def test_a_stream_of_a_task_begins_with_its_acknowledgement_and_ends_with_its_re
         assert tasks[-1]["params"]["result"]["structuredContent"]["output"] == "42"
         assert {one["params"]["_meta"][SUBSCRIPTION_ID_META_KEY] for one in (first, *tasks)} == {"7"}
         assert (last["id"], last["result"]["resultType"]) == ("7", "complete")
+        for name in ({}, {"Mcp-Name": "solve_another"}):
+            status, (refused,) = asked("tasks/get", {"taskId": id}, **name)
+            assert (status, refused["error"]["code"]) == (400, types.HEADER_MISMATCH), "a proxy routes by it"
+        assert asked("tasks/get", {"taskId": id}, **{"Mcp-Name": id})[1][0]["result"]["status"] == "completed"
         status, _ = asked("tools/list", {}, **{"Mcp-Method": LISTEN})
         assert status == 400, "a call is no stream, whatever its header says"

@@ -19,6 +19,7 @@ from typing import Any, Literal, cast
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -152,8 +153,11 @@ class BackgroundTasks:
         return tasks
 
     async def _known(self, context: ServerRequestContext[Any, Any], params: TaskParams) -> dict[str, Json]:
-        """The task. Raises `MCPError` for one that does not exist or is another agent's, and without the extension."""
+        """The task. Raises `MCPError` for one that does not exist or is another agent's, without the extension, and
+        where the header by which a proxy routes the request names another task."""
         _needs_extension(context)
+        if context.request and decode_header_value(context.request.headers.get(MCP_NAME_HEADER)) != params.task_id:
+            raise MCPError(types.HEADER_MISMATCH, "The header Mcp-Name must be the taskId of the request.")
         async with protocol_errors(context):
             try:
                 return await self._state(params.task_id, context.lifespan_context.bound(context))
