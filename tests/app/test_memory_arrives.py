@@ -29,6 +29,10 @@ MEM0: list[Any] = [
     },
     {"id": "f3b2", "memory": "", "created_at": "2026-03-02T09:30:00+00:00", "user_id": "kim"},
 ]
+GRAPH = {
+    "entities": [{"name": "Ann", "entityType": "person", "observations": ["Speaks French."]}],
+    "relations": [{"from": "Ann", "to": "Acme", "relationType": "works_at"}],
+}
 FORMS: dict[str, tuple[Any, str, list[str], str]] = {
     # the file; what wrote it; the titles; a word of the notes. Forms of mem0's get_all, its export and its older list,
     # of Letta's .af and its passages, of Zep's and Graphiti's edges, of mcp-memory-service's export: from their
@@ -41,6 +45,13 @@ FORMS: dict[str, tuple[Any, str, list[str], str]] = {
     ),
     "a list of mem0": (MEM0, "mem0", ["The staging database is reset every Monday."], "left out"),
     "an export of mem0": ({"memories": MEM0[:1]}, "mem0", ["The staging database is reset every Monday."], "alex"),
+    "mem0's TypeScript": (
+        {"results": [{"id": "t1", "memory": "Likes tea.", "createdAt": "2026-03-01T09:30:00Z", "userId": "alex"}]},
+        "mem0",
+        ["Likes tea."],
+        "userId alex (1)",
+    ),
+    "the graph of a memory server": (GRAPH, "server-memory", ["Ann"], ""),
     "Letta's agent file": (
         {
             "agents": [{"id": "agent-0", "name": "helper", "block_ids": ["block-0"]}],
@@ -162,7 +173,8 @@ def notes(folder: Path) -> Path:
     """Notes as Claude Code keeps them: an index, and a file for each subject."""
     folder.mkdir()
     (folder / "MEMORY.md").write_text(
-        "# Memory\n\n- [Deploys](deploys.md) — through the queue\n- [Gone](gone.md) — not there\n\n"
+        "# Memory\n\n- [Deploys](deploys.md) — through the queue\n- [Gone](gone.md) — not there\n"
+        "- [Style](<our style.md>): short\n- [Names](the%20names.md)\n\n"
         "## Tests\n\nRun `make check` before a commit.\n\n```\n# no heading\n```\n\n## Empty\n\n### Ports\n\n- api: 8081\n",
         encoding="utf-8",
     )
@@ -171,6 +183,8 @@ def notes(folder: Path) -> Path:
         "Never by hand.\n\n**Why:** the audit.\n",
         encoding="utf-8",
     )
+    for name in ("our style", "the names"):
+        (folder / f"{name}.md").write_bytes(b"\xef\xbb\xbf---\r\nname: " + name.encode() + b"\r\n---\r\nShort.\r\n")
     return folder
 
 
@@ -179,7 +193,8 @@ async def test_notes_of_a_coding_agent(tmp_path: Path, whole: bool) -> None:
     folder = notes(tmp_path / "memory")
     done, lessons = await arrived(folder if whole else folder / "MEMORY.md")
     by_title = {lesson.title: lesson for lesson in lessons}
-    assert sorted(by_title) == ["Empty: Ports", "Memory: Tests", "deploys go through the queue"]
+    own = ["Empty: Ports", "Memory: Tests", "deploys go through the queue"]
+    assert sorted(by_title) == [*own, "our style", "the names"]
     assert by_title["deploys go through the queue"].kind == "feedback"
     assert by_title["deploys go through the queue"].description == "How to deploy"
     assert "# no heading" in by_title["Memory: Tests"].content
@@ -198,3 +213,18 @@ async def test_a_file_without_notes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Only a heading\n", encoding="utf-8")
     with pytest.raises(InvalidInput, match="there are no notes in it"):
         await import_file(tmp_path / "a.md", config=WORDS)
+
+
+async def test_what_codex_notes_about_its_sources_is_no_lesson(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "MEMORY.md").write_text(
+        "# Task Group: releases\n\nscope: the shop\n\n## Task 1: Cut a release\n\n### rollout_summary_files\n\n"
+        "- rollout_summaries/2026-a.md (cwd=/x)\n\n### keywords\n\n- release, tag\n\n### learnings\n\n- Tag last.\n"
+    )
+    (tmp_path / "m" / "memory_summary.md").write_text("v1\n\n## User Profile\n\nPrefers short answers.\n")
+    _, lessons = await arrived(tmp_path / "m")
+    assert sorted(one.title for one in lessons) == [
+        "Task 1: Cut a release: learnings",
+        "Task Group: releases",
+        "User Profile",
+    ]

@@ -393,38 +393,86 @@ def test_the_agent_reviews_candidates_where_the_user_named_it_and_admits_none_of
     assert found[0].title == "Tests need `pyyaml`: install it."
 
 
-def test_a_person_admits_over_mcp_what_the_agent_may_not(project: Path) -> None:
-    questions: list[str] = []
+def person(questions: list[str], action: str, **content: Any) -> Any:
+    """A user whose client asks them: notes the questions, and answers each the same."""
 
-    def person(action: str, **content: Any) -> Any:
-        async def decide(context: Any, params: Any) -> types.ElicitResult:
-            questions.append(params.message)
-            return types.ElicitResult(action=cast(Any, action), content=content or None)
+    async def decide(context: Any, params: Any) -> types.ElicitResult:
+        questions.append(params.message)
+        return types.ElicitResult(action=cast(Any, action), content=content or None)
 
-        return decide
+    return decide
 
-    async def asked(decide: Any, id: str) -> Any:
-        verdicts = {"verdicts": [{"id": id, "verdict": "yes"}]}
+
+def asked(decide: Any, id: str, *verdicts: str) -> list[str]:
+    """What becomes of an agent's verdicts on a lesson where the client can ask its user."""
+
+    async def call() -> list[str]:
+        arguments = {"verdicts": [{"id": id, "verdict": verdict} for verdict in verdicts]}
         server = make_server(Service(), "hooks", lambda _: one_connection(None))
         async with Client(server, mode="auto", elicitation_callback=decide) as client:
-            first = await client.session.call_tool("review_lessons", verdicts, allow_input_required=True)
+            first = await client.session.call_tool("review_lessons", arguments, allow_input_required=True)
             assert isinstance(first, types.InputRequiredResult)
-            assert "Should coding agents" not in str(first.request_state), "the state is sealed"
+            assert id not in str(first.request_state), "the state is sealed"
             for state in (f"{first.request_state}x", "v1.AAAA"):
                 with pytest.raises(MCPError, match="requestState"):
-                    await client.session.call_tool("review_lessons", verdicts, request_state=state)
-            return (await client.call_tool("review_lessons", verdicts)).structured_content or {}
+                    await client.session.call_tool("review_lessons", arguments, request_state=state)
+            reply: dict[str, Any] = (await client.call_tool("review_lessons", arguments)).structured_content or {}
+            return [one["result"] for one in reply["decided"]]
 
+    return asyncio.run(call())
+
+
+def test_a_person_admits_over_mcp_what_the_agent_may_not(project: Path) -> None:
+    questions: list[str] = []
     with Journal() as journal:
         happens(journal, project, story=RULED, end=False)
         asyncio.run(finish(journal))
         journal.set("why", "ask")
         _, said = reviewed()["candidates"]
-        for nobody in (person("decline"), person("cancel"), person("accept", keep="yes")):
-            left = asyncio.run(asked(nobody, said["id"]))
-            assert "not admitted" in left["decided"][0]["result"]
-        kept = asyncio.run(asked(person("accept", keep=True), said["id"]))
-    assert kept["decided"][0]["result"] == "kept"
+        for action, content in (("decline", {}), ("cancel", {}), ("accept", {"yes": "yes"})):
+            (result,) = asked(person(questions, action, **content), said["id"], "yes")
+            assert "not admitted" in result
+        assert asked(person(questions, "accept", yes=True), said["id"], "yes") == ["kept"]
     assert said["title"] in questions[-1]
     (lesson,) = [one for one in asyncio.run(lessons(project)) if one.id == said["id"]]
     assert (lesson.confirmed, lesson.context["judged"]["by"]) == (True, "person")
+
+
+def test_a_person_sets_over_mcp_the_guard_that_an_agent_proposes(project: Path) -> None:
+    questions: list[str] = []
+    with Journal() as journal:
+        happens(journal, project, story=RULED)
+        asyncio.run(finish(journal))
+        journal.set("why", "ask")
+        pair, said = reviewed()["candidates"]
+        assert (pair["guard"], "guard" in said) == ("pytest tests", False)
+        with pytest.raises(MulliganError, match="into backticks"):
+            reviewed(verdicts=[{"id": said["id"], "verdict": "guard"}])
+        alone = reviewed(verdicts=[{"id": pair["id"], "verdict": "guard"}])["decided"][0]["result"]
+        assert f"memory review --guard {pair['id']}" in alone
+        for action, content in (("decline", {}), ("accept", {"yes": False}), ("accept", {"keep": True})):
+            (result,) = asked(person(questions, action, **content), pair["id"], "guard")
+            assert result.startswith("no guard")
+        assert not journal.guards()
+        (proposed,) = [one for one in asyncio.run(lessons(project)) if one.id == pair["id"]]
+        assert (proposed.confirmed, proposed.pinned) == (False, False), "who declines a guard decides nothing else"
+        assert asked(person(questions, "accept", yes=True), pair["id"], "guard")[0].startswith("guarded")
+        assert journal.guards() == {pair["id"]: "pytest tests"}
+    assert all("`pytest tests`" in one and pair["title"] in one for one in questions)
+    (lesson,) = [one for one in asyncio.run(lessons(project)) if one.id == pair["id"]]
+    assert (lesson.pinned, "deny" in lesson.tags, lesson.context["judged"]["by"]) == (True, True, "person")
+
+
+def test_the_yes_to_one_question_sets_no_other_guard(project: Path) -> None:
+    """Who says yes to a lesson has not said yes to its guard, whatever the agent proposes at once."""
+
+    async def only_lessons(context: Any, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"yes": "shown this lesson" in params.message})
+
+    with Journal() as journal:
+        happens(journal, project, story=RULED, end=False)
+        asyncio.run(finish(journal))
+        journal.set("why", "ask")
+        pair = reviewed()["candidates"][0]
+        assert asked(only_lessons, pair["id"], "guard", "yes") == ["no guard: the user declined", "kept"]
+        assert not journal.guards()

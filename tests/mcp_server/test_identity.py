@@ -113,3 +113,91 @@ async def test_a_user_is_the_agent_and_sees_no_other(server: Running) -> None:
         assert "Round" not in str(await ben.list_resources())
         named = await ben.call_tool("retrieve_memory", {"query": "VAT", "agent_id": "anna"})
         assert named.is_error
+
+
+READ, WRITE, ADMINISTER = "memory.read", "https://mcp.example.org/memory.write", "memory.admin"
+
+
+@pytest.fixture(scope="module")
+def scoped(tmp_path_factory: pytest.TempPathFactory) -> Generator[Running]:
+    """A server whose tokens need a scope for each action."""
+    file = tmp_path_factory.mktemp("scoped") / "jwks.json"
+    file.write_text(key_set(FIRST))
+    options = ("--tools", "memory", "--issuer", ISSUER, "--jwks", str(file), "--resource", RESOURCE, "--metrics")
+    scopes = ("--scope", f"read={READ}", "--scope", f"write={WRITE}", "--scope", f"administer={ADMINISTER}")
+    with served(*options, *scopes, env={"MULLIGAN_TOKEN": OWN}) as running:
+        yield running
+
+
+OWN = "0123456789abcdef-of-nobody"
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "recall": ("tools/call", {"name": "retrieve_memory", "arguments": {"query": "VAT"}}),
+    "list": ("tools/list", {}),
+    "learn": ("tools/call", {"name": "extract_memory", "arguments": {"query": "VAT", "trajectory": "ok"}}),
+    "cancel": ("tasks/cancel", {"taskId": "solve_1", "name": "retrieve_memory"}),
+    "nonsense": ("tools/call", {"name": ["retrieve_memory"]}),
+}
+
+
+def allowed(poster: Poster, bearer: str) -> tuple[set[str], set[str]]:
+    """The calls that a token is not refused, and the scopes that the refusals name."""
+    calls, scopes = set[str](), set[str]()
+    for name, (method, params) in CALLS.items():
+        body, headers = modern(method, params)
+        if "Mcp-Name" in headers:
+            headers["Mcp-Name"] = str(headers["Mcp-Name"])
+        status, told, _ = poster.post(body, {**headers, "Authorization": f"Bearer {bearer}"})
+        if status != 403:
+            calls.add(name)
+            continue
+        assert told["www-authenticate"].startswith('Bearer error="insufficient_scope"')
+        assert "/.well-known/oauth-protected-resource/mcp" in told["www-authenticate"]
+        scopes.add(told["www-authenticate"].partition('scope="')[2].partition('"')[0])
+    return calls, scopes
+
+
+def test_a_token_does_what_its_scopes_allow_and_learns_which_it_lacks(scoped: Running) -> None:
+    poster = Poster(scoped.url, {"Host": "mcp.example.org"})
+    reads, writes = {"recall", "list"}, {"learn", "cancel", "nonsense"}
+    assert allowed(poster, token()) == (set(), {READ, WRITE})
+    assert allowed(poster, token(scope=f"openid {READ}")) == (reads, {WRITE})
+    assert allowed(poster, token(scp=WRITE)) == (writes, {READ})
+    assert allowed(poster, token(scp=[READ, 7], scope=WRITE)) == (reads | writes, set())
+    for broken in (7, {READ: 1}, f"{READ}x", f'{READ}"{WRITE}'):
+        assert allowed(poster, token(scope=broken))[0] == set()
+    assert allowed(poster, OWN) == (reads | writes, set()), "it is no token of the provider"
+    body, headers = modern("server/discover")
+    assert poster.status(body, {**headers, "Authorization": f"Bearer {token()}"}) == 200
+    status, told, _ = poster.post(body, headers)
+    assert (status, f'scope="{READ}"' in told["www-authenticate"]) == (401, True)
+    metadata = json.loads(poster.request("GET", path="/.well-known/oauth-protected-resource/mcp")[2])
+    assert metadata["scopes_supported"] == [READ, WRITE, ADMINISTER]
+
+
+def test_who_administers_reads_the_metrics(scoped: Running) -> None:
+    poster = Poster(scoped.url, {"Host": "mcp.example.org"})
+
+    def read(bearer: str) -> tuple[int, str]:
+        status, told, _ = poster.request("GET", path="/metrics", headers={"Authorization": f"Bearer {bearer}"})
+        return status, told.get("www-authenticate", "")
+
+    assert read(token(scope=ADMINISTER)) == (200, "")
+    status, challenge = read(token(scope=f"{READ} {WRITE}"))
+    assert (status, f'scope="{ADMINISTER}"' in challenge) == (403, True)
+    assert read(token(scope=ADMINISTER, exp=1))[0] == 401
+
+
+async def test_a_client_of_an_older_revision_needs_the_same_scopes(scoped: Running) -> None:
+    learned = {"query": "Add VAT.", "trajectory": [{"role": "tool", "content": "ok"}]}
+    async with Client(over(scoped.url, token(scope=READ)), mode="legacy") as anna:
+        assert (await anna.list_tools()).tools
+        assert not (await anna.call_tool("retrieve_memory", {"query": "VAT"})).is_error
+        with pytest.raises(Exception, match=r"scope|403"):
+            await anna.call_tool("extract_memory", learned)
+
+
+@pytest.mark.parametrize("scope", ["read", "read=", "own=x", 'read=a"b', "read=a b", "read=\u00e4"])
+def test_a_scope_that_no_token_can_have_is_refused(tmp_path: Path, scope: str) -> None:
+    (tmp_path / "jwks.json").write_text(key_set(FIRST))
+    with pytest.raises(InvalidInput, match="--scope takes"):
+        IdentityProvider(ISSUER, str(tmp_path / "jwks.json"), RESOURCE, [scope])

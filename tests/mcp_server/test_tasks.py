@@ -10,11 +10,17 @@ from typing import Any, Literal
 import mcp_types as types
 import pytest
 from mcp import Client
-from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+from mcp.client.extension import ClaimContext, ClientExtension, NotificationBinding, ResultClaim
 from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
+from posting import Poster, modern
+from pydantic import ConfigDict
+from pydantic.alias_generators import to_camel
+from serving import served
 
 from mulligan.app.service import ServerOptions, Service
 from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.mcp_server.messages import LISTEN
 from mulligan.mcp_server.server import make_server, one_connection
 from mulligan.mcp_server.tasks import EXTENSION
 
@@ -45,6 +51,14 @@ class Detailed(Created):
     result: dict[str, Any] | None = None
 
 
+class Heard(types.NotificationParams):
+    model_config = ConfigDict(extra="allow", alias_generator=to_camel)
+
+    task_id: str
+    status: str
+    ttl_ms: int | None
+
+
 class TaskParams(types.RequestParams):
     task_id: str
     input_responses: dict[str, Any] | None = None
@@ -61,6 +75,13 @@ class TasksOfClient(ClientExtension):
 
     def __init__(self) -> None:
         self.created: list[Created] = []
+        self.heard: list[Any] = []
+
+    def notifications(self) -> Sequence[NotificationBinding[Any]]:
+        return [NotificationBinding(method="notifications/tasks", params_type=Heard, handler=self._listened)]
+
+    async def _listened(self, task: Heard) -> None:
+        self.heard.append(task)
 
     def claims(self) -> Sequence[ResultClaim[Any]]:
         return [ResultClaim(result_type="task", model=Created, resolve=self.resolve)]
@@ -70,6 +91,16 @@ class TasksOfClient(ClientExtension):
         task = await ended(context.session, created.task_id)
         assert task.status == "completed", task
         return types.CallToolResult.model_validate(task.result, by_name=False)
+
+
+async def listened(session: Any, *ids: Any, **others: bool) -> types.SubscriptionsListenResult:
+    """What ends a stream of notifications about these tasks."""
+    wanted = types.SubscriptionFilter.model_validate({"taskIds": list(ids), **others})
+    params = types.SubscriptionsListenRequestParams(notifications=wanted)
+    async with asyncio.timeout(PATIENCE):
+        return await session.send_request(
+            types.SubscriptionsListenRequest(params=params), types.SubscriptionsListenResult
+        )
 
 
 async def sent(session: Any, method: str, id: str) -> Any:
@@ -157,16 +188,84 @@ class Stuck:
 
 async def test_a_cancelled_task_is_recorded_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    service, model = Service(ServerOptions(model="stuck")), Stuck()
+    service, model, tasks = Service(ServerOptions(model="stuck")), Stuck(), TasksOfClient()
     service.models.name(model)
     try:
-        async with connected(service, TasksOfClient()) as client, asyncio.timeout(PATIENCE):
+        async with connected(service, tasks) as client, asyncio.timeout(PATIENCE):
             created: Any = await client.session.call_tool("solve", SOLVED, allow_claimed=True)
             await model.asked.wait()
             assert (await sent(client.session, "get", created.task_id)).status == "working"
+            listening = asyncio.create_task(listened(client.session, created.task_id))
+            while not tasks.heard:  # noqa: ASYNC110  # a client has no event for it
+                await asyncio.sleep(0.01)
             await sent(client.session, "cancel", created.task_id)
             task = await ended(client.session, created.task_id)
             assert task.status == "cancelled", task.result
+            await listening
+        assert [one.status for one in tasks.heard] == ["working", "cancelled"]
         assert await service.store.load(created.task_id.removeprefix("solve_"), agent="a")
     finally:
         await service.close()
+
+
+async def test_a_task_is_listened_to_until_it_has_ended_by_its_own_agent(service: Service) -> None:
+    tasks = TasksOfClient()
+    async with connected(service, tasks) as client:
+        await client.call_tool("solve", SOLVED)
+        id = tasks.created[0].task_id
+        ended_by = await listened(client.session, id, "solve_unknown", id, toolsListChanged=True)
+        assert SUBSCRIPTION_ID_META_KEY in (ended_by.meta or {})
+        capabilities = (await client.session.discover()).capabilities
+        assert not (capabilities.tools and capabilities.tools.list_changed), "only tasks can be listened to"
+        for wanted, code in (
+            ((), types.METHOD_NOT_FOUND),
+            ((7,), types.INVALID_PARAMS),
+            (("x",) * 65, types.INVALID_PARAMS),
+        ):
+            with pytest.raises(MCPError) as error:
+                await listened(client.session, *wanted)
+            assert error.value.code == code
+        polled = await sent(client.session, "get", id)
+    (heard,) = tasks.heard
+    assert (heard.task_id, heard.status, heard.ttl_ms) == (id, "completed", None)
+    assert (heard.model_extra or {})["result"] == polled.result
+    async with connected(service, other := TasksOfClient(), bound="b") as stranger:
+        await listened(stranger.session, id)
+    assert other.heard == []
+    async with connected(service) as client:
+        with pytest.raises(MCPError) as error:
+            await listened(client.session, id)
+    assert error.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+
+
+def test_a_stream_of_a_task_begins_with_its_acknowledgement_and_ends_with_its_result(tmp_path: Path) -> None:
+    (tmp_path / "script.json").write_text('["42"]')
+    capability: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {EXTENSION: {}}}}
+    with served("--model", f"scripted:{tmp_path / 'script.json'}", "--concurrency", "1", transport="http") as server:
+        poster = Poster(server.url)
+
+        def asked(method: str, params: dict[str, Any], **headers: str) -> tuple[int, list[Any]]:
+            body, usual = modern(method, params, id="7")
+            body["params"]["_meta"] |= capability
+            status, told, answer = poster.post(body, {**usual, **headers})
+            if not told["content-type"].startswith("text/event-stream"):
+                return status, [json.loads(answer)]
+            return status, [json.loads(line[6:]) for line in answer.decode().splitlines() if line[:6] == "data: "]
+
+        _, (created,) = asked("tools/call", {"name": "solve", "arguments": SOLVED})
+        id = created["result"]["taskId"]
+        status, (first, *tasks, last) = asked(LISTEN, {"notifications": {"taskIds": [id, "solve_unknown"]}})
+        assert status == 200
+        assert first["method"] == "notifications/subscriptions/acknowledged"
+        assert first["params"]["notifications"] == {"taskIds": [id]}
+        assert {one["method"] for one in tasks} == {"notifications/tasks"}
+        assert tasks[-1]["params"]["status"] == "completed"
+        assert tasks[-1]["params"]["result"]["structuredContent"]["output"] == "42"
+        assert {one["params"]["_meta"][SUBSCRIPTION_ID_META_KEY] for one in (first, *tasks)} == {"7"}
+        assert (last["id"], last["result"]["resultType"]) == ("7", "complete")
+        for name in ({}, {"Mcp-Name": "solve_another"}):
+            status, (refused,) = asked("tasks/get", {"taskId": id}, **name)
+            assert (status, refused["error"]["code"]) == (400, types.HEADER_MISMATCH), "a proxy routes by it"
+        assert asked("tasks/get", {"taskId": id}, **{"Mcp-Name": id})[1][0]["result"]["status"] == "completed"
+        status, _ = asked("tools/list", {}, **{"Mcp-Method": LISTEN})
+        assert status == 400, "a call is no stream, whatever its header says"

@@ -189,7 +189,32 @@ def logfire_of_anthropic() -> list[Any]:
     return [span(1, {"request_data": asked, "response_data": json.dumps({"message": DONE})})]
 
 
+def google_adk() -> list[Any]:
+    asked = {"role": "user", "parts": [{"text": Q}]}
+    called = {"role": "model", "parts": [{"function_call": {"id": "c1", "name": "look", "args": {"line": 5}}}]}
+    response = {"id": "c1", "name": "look", "response": {"result": "found 5"}}
+    again = [asked, called, {"role": "user", "parts": [{"function_response": response}]}]
+    prefix = "gcp.vertex.agent."
+    model = {"gen_ai.system": "gcp.vertex.agent", "gen_ai.request.model": "m", f"{prefix}session_id": "s"}
+
+    def step(contents: list[Any], content: Any) -> dict[str, Any]:
+        request: dict[str, Any] = {"model": "m", "config": {}, "contents": contents}
+        answer = {"content": content, "partial": False}
+        return {**model, f"{prefix}llm_request": json.dumps(request), f"{prefix}llm_response": json.dumps(answer)}
+
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "gen_ai.tool.call.id": "c1"}
+    tool |= {f"{prefix}llm_request": "{}", f"{prefix}llm_response": "{}"}
+    tool |= {f"{prefix}tool_call_args": '{"line": 5}', f"{prefix}tool_response": '{"result": "found 5"}'}
+    return [
+        span(1, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "biller"}),
+        span(2, step([asked], called), parent=1),
+        span(3, tool, parent=1, at=1),
+        span(4, step(again, {"role": "model", "parts": [{"text": A}]}), parent=1, at=2),
+    ]
+
+
 FULL = (
+    google_adk,
     ai_sdk,
     langfuse,
     mlflow,
@@ -245,7 +270,12 @@ async def test_the_judge_of_a_run_teaches_in_every_dialect(dialect: Callable[[],
 
 def test_an_agent_has_its_name_and_a_step_has_none() -> None:
     names = {one.__name__: runs(lines(request(*one())))[0].agent for one in FULL}
-    assert {name for name, agent in names.items() if agent == "biller"} == {"langfuse", "mlflow", "pydantic_ai"}
+    assert {name for name, agent in names.items() if agent == "biller"} == {
+        "google_adk",
+        "langfuse",
+        "mlflow",
+        "pydantic_ai",
+    }
     assert set(names.values()) == {"biller", ""}
 
 

@@ -9,16 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mulligan.app.sessions import transcripts
-from mulligan.core.errors import MulliganError
+from mulligan.app.sessions import adopt_marks, transcripts
+from mulligan.bank.bank import Bank
+from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.records import Lesson
 from mulligan.hooks.guards import proposal, stops
 from mulligan.hooks.journal import Journal
-from mulligan.hooks.learning import events_since, sessions_of
+from mulligan.hooks.learning import confirm, confirmable, events_since, sessions_of
 from mulligan.hooks.project import project_id
+from mulligan.hooks.recall import DENY
 from mulligan.sessions.agents import is_shell
 from mulligan.sessions.pairs import CORRECTION
+from mulligan.text.plain import one_line
+from mulligan.text.secrets import mask
 
+MAX_PATTERN = 200
+"""Characters of a pattern: a person reads all of it before a guard is set."""
 NEEDED = 3000
 """Recorded calls that a guard has to let pass before it is proposed."""
 _MOST = 10_000
@@ -92,3 +98,36 @@ def pattern_of(lesson: Lesson) -> str:
 def may_be_proposed(lesson: Lesson) -> bool:
     """Whether a review proposes a guard by itself: for what a user said that holds from now on."""
     return CORRECTION in lesson.tags and lesson.confirmed and bool(pattern_of(lesson))
+
+
+async def guardable(bank: Bank, id: str) -> tuple[Lesson, str]:
+    """A lesson that can become a guard, and the pattern of that guard.
+
+    Raises:
+        InvalidInput: The lesson was not learned here, is not active, or names no command that can be shown whole.
+    """
+    lesson = await bank.get(id)
+    if "author" in lesson.context or lesson.origin.kind == "imported":
+        raise InvalidInput(
+            f"Lesson {lesson.id} was not learned here, so it cannot become a guard: add a lesson of your own."
+        )
+    lesson = await confirmable(bank, id)
+    if not (pattern := pattern_of(lesson)):
+        raise InvalidInput(f"Lesson {lesson.id} names no command: edit it, and put the command into backticks.")
+    if one_line(mask(pattern), MAX_PATTERN) != pattern:
+        raise InvalidInput(
+            f"The command that lesson {lesson.id} names cannot be shown as it is, so it cannot become a guard: edit "
+            f"the lesson, and put a plain command of at most {MAX_PATTERN} characters into backticks."
+        )
+    return lesson, pattern
+
+
+async def set_guard(bank: Bank, journal: Journal, lesson: Lesson, pattern: str) -> None:
+    """Keep a lesson, and refuse the calls that its guard stops. A person has seen the pattern.
+
+    The mark is a change of its own, so that it can be undone alone.
+    """
+    await confirm(bank, lesson.id)
+    await bank.edit(lesson.id, lambda now: {"tags": [*(tag for tag in now.tags if tag != DENY), DENY]})
+    await adopt_marks(journal)
+    journal.guard({lesson.id: pattern})

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import click
 
 from mulligan.app.editing import person
-from mulligan.app.guards import Record, Trial, may_be_proposed, pattern_of
-from mulligan.app.sessions import adopt_marks, project_bank
+from mulligan.app.guards import MAX_PATTERN, Record, Trial, guardable, may_be_proposed, pattern_of, set_guard
+from mulligan.app.sessions import project_bank
 from mulligan.app.teaching import memory_command
 from mulligan.bank.bank import Bank
 from mulligan.bank.changes import since
@@ -153,11 +153,11 @@ def _page(lesson: Lesson, trial: Trial | None = None) -> str:
     if trial:
         stopped = f"{trial.met} where you objected" if trial.met else "none"
         lines.append(
-            f"    proposed guard: {one_line(trial.pattern, 80)} (of {trial.calls:,} recorded calls it would have "
-            f"stopped {stopped}, and no other)"
+            f"    proposed guard: {one_line(trial.pattern, MAX_PATTERN)} (of {trial.calls:,} recorded calls it would "
+            f"have stopped {stopped}, and no other)"
         )
     elif pattern := pattern_of(lesson):
-        lines.append(f"    a guard would stop: {one_line(pattern, 80)}")
+        lines.append(f"    a guard would stop: {one_line(pattern, MAX_PATTERN)}")
     return drawn(lines, [(r"\S", "bold"), (r"    (a|proposed) guard", "dim")])
 
 
@@ -166,21 +166,10 @@ async def _keep(bank: Bank, id: str) -> None:
 
 
 async def _guard(bank: Bank, id: str) -> None:
-    """Keeps a lesson that refuses tool calls from now on: a change of its own, so that it can be undone alone."""
-    lesson = await bank.get(id)
-    if "author" in lesson.context or lesson.origin.kind == "imported":
-        raise InvalidInput(
-            f"Lesson {lesson.id} was not learned here, so it cannot become a guard: add a lesson of your own."
-        )
-    lesson = await confirmable(bank, id)
-    if not (pattern := pattern_of(lesson)):
-        raise InvalidInput(f"Lesson {lesson.id} names no command: edit it, and put the command into backticks.")
-    await _keep(bank, lesson.id)
-    await bank.edit(lesson.id, lambda now: {"tags": [*(tag for tag in now.tags if tag != DENY), DENY]})
+    lesson, pattern = await guardable(bank, id)
     with Journal() as journal:
-        await adopt_marks(journal)
-        journal.guard({lesson.id: pattern})
-    say(f"{lesson.id} guards {one_line(pattern, 80)}: calls are refused. {memory_command(bank.agent_id, 'undo', id)}")
+        await set_guard(bank, journal, lesson, pattern)
+    say(f"{lesson.id} guards {pattern}: calls are refused. {memory_command(bank.agent_id, 'undo', id)}")
     if is_path(words_of(pattern)):
         say("`mulligan hooks install` lets hooks see edits of it, too.")
 

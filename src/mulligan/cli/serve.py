@@ -65,6 +65,13 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option("--jwks", metavar="FILE", help="The provider's public keys, for --issuer.")
 @click.option("--resource", metavar="URL", help="The URL by which callers know this server, for --issuer.")
 @click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    metavar="ACTION=SCOPE",
+    help="Scope that a token of --issuer needs to read, write or administer. Repeatable.",
+)
+@click.option(
     "--rate", type=float, default=200.0, metavar="N", help="Requests per second from each caller; 0: no limit."
 )
 @click.option("--concurrency", type=int, default=64, metavar="N", help="Requests served at once, over sse and http.")
@@ -132,20 +139,23 @@ def serve(**given: Any) -> None:
         raise InvalidInput("--metrics is answered over HTTP: add --transport http, or leave it out.")
     tokens = read_tokens(given["agent_id"]) if over_http else ()
     for_metrics = read_metrics_token(tokens) if over_http else None
-    identity = _identity(given["issuer"], given["jwks"], given["resource"], over_http)
+    identity = _identity(given["issuer"], given["jwks"], given["resource"], given["scopes"], over_http)
     secrets = [token.secret for token in (*tokens, for_metrics) if token]
     with logs_on_stderr(given["log_level"], as_json=given["log_json"], secrets=secrets):
         asyncio.run(_serving(service, tokens, {**given, "metrics_token": for_metrics, "identity": identity}))
 
 
-def _identity(issuer: str | None, jwks: str | None, resource: str | None, over_http: bool) -> IdentityProvider | None:
-    if issuer is None and jwks is None and resource is None:
+def _identity(
+    issuer: str | None, jwks: str | None, resource: str | None, scopes: Sequence[str], over_http: bool
+) -> IdentityProvider | None:
+    if issuer is None and jwks is None and resource is None and not scopes:
         return None
     if issuer is None or jwks is None or resource is None or not over_http:
-        raise InvalidInput("--issuer, --jwks and --resource go together, with --transport http or sse.")
+        also = ", which --scope needs," if scopes else ""
+        raise InvalidInput(f"--issuer, --jwks and --resource{also} go together, with --transport http or sse.")
     from mulligan.web.identity import IdentityProvider
 
-    return IdentityProvider(issuer, jwks, resource)
+    return IdentityProvider(issuer, jwks, resource, scopes)
 
 
 def _bank_of_project(agent_id: str | None) -> str:

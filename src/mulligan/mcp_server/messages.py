@@ -58,6 +58,10 @@ class Refused(Exception):
         self.error = error
 
 
+LISTEN = "subscriptions/listen"
+"""The request whose answer is a stream of notifications: it is no call, and nobody waits for its end."""
+
+
 @dataclass(frozen=True)
 class Message:
     """A message, and about how many bytes of memory it takes."""

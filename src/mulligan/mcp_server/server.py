@@ -22,6 +22,7 @@ from mulligan.app.service import Service
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.operations import acting_as, operation
 from mulligan.core.records import Json
+from mulligan.mcp_server.messages import LISTEN
 from mulligan.mcp_server.prompt_texts import instructions
 from mulligan.mcp_server.prompts import Prompts
 from mulligan.mcp_server.tasks import EXTENSION, BackgroundTasks, TaskParams, declares_tasks
@@ -136,7 +137,7 @@ def make_server(
 
         return Resources(service, prompts)
 
-    server: Server[Connections] = Server(
+    server = TaskServer(
         "mulligan",
         version=version("mulligan"),
         title="Mulligan",
@@ -158,12 +159,22 @@ def make_server(
         server.add_request_handler("tasks/get", TaskParams, tasks.get)
         server.add_request_handler("tasks/update", TaskParams, tasks.update)
         server.add_request_handler("tasks/cancel", TaskParams, tasks.cancel)
+        server.add_request_handler(LISTEN, types.SubscriptionsListenRequestParams, tasks.listen)
     server.middleware[:] = [in_client_trace]  # in place of the SDK's tracing, whose spans would double ours
     if "review_lessons" in tools:  # which is served over stdio alone: no other process has to read the state
         from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
         server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name))
     return server
+
+
+class TaskServer(Server[Connections]):
+    """The SDK's server, without its announcement that changes of lists can be listened to: only tasks can."""
+
+    def get_capabilities(
+        self, *given: Any, protocol_version: str | None = None, **named: Any
+    ) -> types.ServerCapabilities:
+        return super().get_capabilities(*given, **named)
 
 
 def asks_people(context: ServerRequestContext[Any, Any]) -> bool:
@@ -186,12 +197,12 @@ def _decisions(responses: types.InputResponses | None) -> Mapping[str, bool]:
     return found
 
 
-ANSWER = "keep"
+ANSWER = "yes"
 """The field of the form that a person fills in."""
 
 
 def _input_required(needed: NeedsPerson) -> types.InputRequiredResult:
-    schema = {"type": "object", "properties": {ANSWER: {"type": "boolean", "title": "Keep it"}}, "required": [ANSWER]}
+    schema = {"type": "object", "properties": {ANSWER: {"type": "boolean", "title": "Yes"}}, "required": [ANSWER]}
     forms = {
         key: types.ElicitRequest(
             params=types.ElicitRequestFormParams(message=encodable(question), requested_schema=schema)

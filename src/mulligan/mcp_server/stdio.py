@@ -78,7 +78,8 @@ class Wire:
 
     def __init__(self, incoming: int, outgoing: int) -> None:
         self._incoming, self._outgoing = incoming, outgoing
-        self._in_flight, self._pending = InFlight(MAX_REQUESTS), PendingRequests()
+        self._in_flight, self._streams = InFlight(MAX_REQUESTS), InFlight(MAX_REQUESTS)
+        self._pending = PendingRequests()
         self._gone, self._written = asyncio.Event(), asyncio.Event()
         self._to_server, self._requests = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         self._answers, self._to_client = anyio.create_memory_object_stream[SessionMessage](0)
@@ -147,10 +148,11 @@ class Wire:
             return SessionMessage(content)
         if content.id in self._pending:
             raise messages.refused(types.INVALID_REQUEST, id_in_use(content.id), content.id)
-        if self._in_flight.full(message.weight):
-            text = f"{self._in_flight.count} requests are in flight already: wait for an answer, then ask again."
+        requests = self._streams if content.method == messages.LISTEN else self._in_flight
+        if requests.full(message.weight):
+            text = f"{requests.count} requests are in flight already: wait for an answer, then ask again."
             raise messages.refused(messages.BUSY, text, content.id)
-        self._pending.begin(content.id, Slot(self._in_flight, message.weight))
+        self._pending.begin(content.id, Slot(requests, message.weight))
         cancelled = partial(self._pending.cancelled, content.id)
         return SessionMessage(content, ServerMessageMetadata(on_request_unanswered=cancelled))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mulligan.mcp_server.tool import MAX_NAME
-from mulligan.web.identity import IdentityProvider
+from mulligan.web.identity import IdentityProvider, scopes_in
 from mulligan.web.tokens import Token, bearer_of
 
 if TYPE_CHECKING:
@@ -34,11 +34,20 @@ class Verifier:
             if not user.strip() or len(user) > MAX_NAME or not user.isprintable():
                 return None
             agent, issuer = self._agent_id or user, {"iss": claims["iss"]}
-            return AccessToken(token="", client_id=f"user {user}", scopes=[], subject=agent, claims=issuer)
+            scopes = scopes_in(claims)
+            return AccessToken(token="", client_id=f"user {user}", scopes=scopes, subject=agent, claims=issuer)
         if found is None:
             return None
         # the SDK keeps the sessions of different client_ids apart: each token is one, whatever its agent
         return AccessToken(token="", client_id=found.name, scopes=[], subject=found.agent_id)
+
+
+def may(scope: Any, identity: IdentityProvider, action: str) -> bool:
+    """Whether the token that an ASGI request bears allows an action. One in `MULLIGAN_TOKEN` has no scopes, and allows
+    what it always did."""
+    token = bearer(scope)
+    needed = identity.scopes.get(action)
+    return token is None or token.claims is None or needed is None or needed in token.scopes
 
 
 def bearer(scope: Any) -> AccessToken | None:

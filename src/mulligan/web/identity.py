@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -26,6 +27,13 @@ ALGORITHMS: Mapping[str, tuple[str, ...]] = {
 """The signatures that a type of key may make; a key that both sides share makes none."""
 
 
+ACTIONS = ("read", "write", "administer")
+"""What a token may need a scope for: to read, to call tools that change something, to read the server's metrics."""
+
+_SCOPE = re.compile(r"[!#-\[\]-~]+")
+"""The characters of a scope (RFC 6749, section 3.3)."""
+
+
 class IdentityProvider:
     """Checks JWT access tokens (RFC 9068): signature, issuer, audience, expiry.
 
@@ -35,17 +43,20 @@ class IdentityProvider:
         issuer: the provider's URL, as tokens name it (`iss`).
         jwks: the file with its public keys (RFC 7517).
         resource: the URL by which callers know this server, as tokens name it (`aud`).
+        scopes: the scopes that actions need, each as ACTION=SCOPE. An action without one is allowed to every token;
+            only `administer` is then allowed to none.
 
     Raises:
-        InvalidInput: a URL is none, or the file holds no key that could be used.
+        InvalidInput: a URL is none, a scope is not valid, or the file holds no key that could be used.
     """
 
-    def __init__(self, issuer: str, jwks: str, resource: str) -> None:
+    def __init__(self, issuer: str, jwks: str, resource: str, scopes: Sequence[str] = ()) -> None:
         for option, url in (("--issuer", issuer), ("--resource", resource)):
             parts = urlsplit(url)
             if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
                 raise InvalidInput(f"{option} takes a URL such as https://example.org/mcp, not {url!r}.")
         self.issuer, self.resource = issuer, resource
+        self.scopes = _scopes(scopes)
         self._file = Path(jwks).expanduser()
         self._read = self._modified()
         self._keys = _keys_in(self._file)
@@ -60,6 +71,13 @@ class IdentityProvider:
         """Where the server's metadata is: the well-known path goes between host and path (RFC 9728, section 3.1)."""
         parts = urlsplit(self.resource)
         return f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path.rstrip('/')}"
+
+    def challenge(self, error: str, reason: str, action: str) -> str:
+        """The header `WWW-Authenticate` of a refusal, with the scope that the action needs (RFC 6750, section 3)."""
+        fields = {"error": error, "error_description": reason, "resource_metadata": self.metadata_url}
+        if action in self.scopes:
+            fields["scope"] = self.scopes[action]
+        return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in fields.items())
 
     def claims(self, token: str) -> Mapping[str, Any] | None:
         """What a valid token says; None if it is not valid."""
@@ -94,6 +112,30 @@ class IdentityProvider:
 
     def _modified(self) -> int:
         return self._file.stat().st_mtime_ns if self._file.exists() else 0
+
+
+def scopes_in(claims: Mapping[str, Any]) -> list[str]:
+    """The scopes of a token: `scope` (RFC 9068), or `scp` as some providers name it, a text or a list."""
+    scopes: list[str] = []
+    for value in (claims.get("scope"), claims.get("scp")):
+        if isinstance(value, str):
+            scopes += value.split()
+        elif isinstance(value, list):
+            scopes += [one for one in cast("list[Any]", value) if isinstance(one, str)]
+    return scopes
+
+
+def _scopes(given: Sequence[str]) -> Mapping[str, str]:
+    scopes: dict[str, str] = {}
+    for one in given:
+        action, _, scope = one.partition("=")
+        if action not in ACTIONS or action in scopes or not _SCOPE.fullmatch(scope):
+            raise InvalidInput(
+                f"--scope takes ACTION=SCOPE, once for each action ({', '.join(ACTIONS)}), not {one!r}: "
+                "--scope write=memory.write."
+            )
+        scopes[action] = scope
+    return scopes
 
 
 def _keys_in(file: Path) -> Mapping[str | None, Any]:

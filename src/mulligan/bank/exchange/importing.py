@@ -184,12 +184,15 @@ def _with_lineage(lessons: Mapping[str, Lesson]) -> tuple[Lesson, ...]:
 # --- the official memory server ---------------------------------------------------------------------------------
 
 
-def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
-    """An entity with its observations is a lesson; a relation stands in the text of the entity that it begins at."""
+def of_memory_server(records: Sequence[tuple[str, Json]]) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
+    """An entity with its observations is a lesson; a relation stands in the text of the entity that it begins at.
+
+    records: each with its place in the file.
+    """
     entities: dict[str, tuple[str, list[str]]] = {}
     relations: list[tuple[str, str, str]] = []
-    for number, line in lines:
-        record = JsonRecord(mask_json(parsed(path, line, number)), f"{path}:{number}")
+    for place, one in records:
+        record = JsonRecord(mask_json(one), place)
         match record.values.get("type"):
             case "entity":
                 name, kind = record.text("name", need=True), record.text("entityType")
@@ -204,7 +207,7 @@ def of_memory_server(path: Path, lines: Sequence[tuple[int, str]]) -> tuple[tupl
                     )
                 )
             case other:
-                raise InvalidInput(f"{path}:{number}: type: entity or relation is expected, not {quoted_value(other)}.")
+                raise InvalidInput(f"{place}: type: entity or relation is expected, not {quoted_value(other)}.")
     notes: list[str] = []
     for begins, _, _ in relations:
         if begins not in entities:
@@ -253,9 +256,12 @@ def read_bank_file(path: Path) -> BankFile:
         return BankFile(NOTES, (Archive("", lessons),), notes)
     text = file_text(path)
     if (lines := _json_lines(text)) is not None:
-        lessons, notes = of_memory_server(path, lines)
+        lessons, notes = of_memory_server([(f"{path}:{n}", parsed(path, line, n)) for n, line in lines])
         return BankFile(MEMORY_SERVER, (Archive("", lessons),), notes)
     data = mask_json(parsed(path, text))
+    if (graph := _graph(path, data)) is not None:
+        lessons, notes = of_memory_server(graph)
+        return BankFile(MEMORY_SERVER, (Archive("", lessons),), notes)
     if (found := foreign_records(data)) is not None:
         lessons, notes = of_records(path, *found)
         return BankFile(found[0].name, (Archive("", lessons),), notes)
@@ -287,6 +293,18 @@ def _json_lines(text: str) -> Sequence[tuple[int, str]] | None:
         return None
     typed = isinstance(first, dict) and cast(dict[str, Json], first).get("type") in ("entity", "relation")
     return lines if typed else None
+
+
+def _graph(path: Path, data: Json) -> Sequence[tuple[str, Json]] | None:
+    """The records of a graph as the memory server's tool `read_graph` gives it, each with its type as in the file."""
+    table = cast(dict[str, Json], data) if isinstance(data, dict) else {}
+    if not all(isinstance(table.get(key), list) for key in ("entities", "relations")):
+        return None
+    return [
+        (f"{path}: {key}.{n}", {**cast(dict[str, Json], one), "type": kind} if isinstance(one, dict) else one)
+        for key, kind in (("entities", "entity"), ("relations", "relation"))
+        for n, one in enumerate(cast(list[Json], table[key]))
+    ]
 
 
 def prepared(archive: Archive, *, quarantine: bool) -> tuple[Archive, list[Addition]]:

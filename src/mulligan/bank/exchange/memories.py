@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
+from urllib.parse import unquote
 
 from mulligan.bank.exchange.records import JsonRecord, file_text, imported_id
 from mulligan.core.errors import InvalidInput
@@ -19,8 +20,12 @@ NOTES = "Markdown notes"
 LONGEST = 8_000
 """Characters of a lesson; a longer section of notes is cut, and that is said."""
 
-_LINK = re.compile(r"^\s*[-*]\s*\[[^\]]*\]\(([^)\s]+\.md)\)")
+_LINK = re.compile(r"^\s*[-*]\s*\[[^\]]*\]\(<?([^)<>]+\.md)>?\)")
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
+_LISTED = ("keywords", "rollout_summary_files")
+"""Headings of Codex above lists of words and files that say where something was learned."""
+_VERSION = re.compile(r"v\d+")
+"""The first line of Codex's summary, alone."""
 _KEY = re.compile(r"(?m)^\s*(name|description|type):\s*(.+?)\s*$")
 
 
@@ -58,7 +63,8 @@ FORMATS = (
         "memory",
         "memory",
         "id",
-        owners=("user_id", "agent_id", "app_id", "run_id"),
+        ("created_at", "createdAt"),
+        owners=("user_id", "agent_id", "app_id", "run_id", "userId", "agentId", "runId"),
         expires="expiration_date",
     ),
     MemoryFormat(
@@ -142,12 +148,19 @@ def _lesson(source: MemoryFormat, record: JsonRecord, now: float) -> Lesson:
         origin=Origin("imported"),
         created=next((at for at in times if at is not None), now),
         kind=record.text(source.kind) if source.kind else "",
-        tags=record.texts("tags") if isinstance(record.values.get("tags"), list) else (),
+        tags=_tags(record),
         context={"imported": {"from": source.name, "id": theirs, **rest}},
         state="retired" if any(record.values.get(key) for key in source.until) else "active",
         date=_moment(record, source.date),
         expires=_moment(record, source.expires),
     )
+
+
+def _tags(record: JsonRecord) -> tuple[str, ...]:
+    tags = record.values.get("tags")
+    if isinstance(tags, str):
+        return tuple(filter(None, (one.strip() for one in tags.split(","))))
+    return record.texts("tags") if isinstance(tags, list) else ()
 
 
 def _moment(record: JsonRecord, key: str) -> float | None:
@@ -159,7 +172,8 @@ def _moment(record: JsonRecord, key: str) -> float | None:
 
 
 def _first_words(text: str) -> str:
-    line = text.strip().splitlines()[0].lstrip("#-* ").strip()
+    lines = (line.lstrip("#-* ").strip() for line in text.splitlines())
+    line = next(filter(None, lines), text.strip())
     return line if len(line) <= 80 else f"{line[:79].rsplit(' ', 1)[0]}…"
 
 
@@ -175,7 +189,9 @@ def of_notes(path: Path) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
     first = path / "MEMORY.md" if path.is_dir() else path
     files = [first] if first.is_file() else []
     folder = first.parent
-    linked = [folder / link[1] for link in map(_LINK.match, file_text(first).splitlines()) if link] if files else []
+    linked = (
+        [folder / unquote(link[1]) for link in map(_LINK.match, file_text(first).splitlines()) if link] if files else []
+    )
     files += [*linked, *(sorted(folder.glob("*.md")) if path.is_dir() else ())]
     inside = folder.resolve()
     lessons: dict[str, Lesson] = {}
@@ -184,7 +200,7 @@ def of_notes(path: Path) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
         if not file.is_file() or inside not in file.resolve().parents:
             notes.append(f"{file.name} is named in {first.name}, and is not there.")
             continue
-        for title, text, about in _sections(file, mask(file_text(file))):
+        for title, text, about in _sections(file, mask(file_text(file).replace("\r\n", "\n"))):
             if len(text) > LONGEST:
                 notes.append(f"{file.name}: {title!r} is longer than {LONGEST:,} characters, and is cut.")
             lesson = _note(file, title, text[:LONGEST], about)
@@ -223,7 +239,8 @@ def _sections(file: Path, text: str) -> Iterator[tuple[str, str, Mapping[str, st
 
     def section() -> Iterator[tuple[str, str, Mapping[str, str]]]:
         body = "\n".join(line for line in lines if not _LINK.match(line)).strip()
-        if body:
+        listed = bool(headings) and headings[-1][1] in _LISTED
+        if body and not listed and not _VERSION.fullmatch(body):
             yield ": ".join(name for _, name in headings[-2:]) or _first_words(body), body, {}
 
     fenced = False

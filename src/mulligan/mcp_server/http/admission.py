@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
 import anyio
@@ -15,7 +16,8 @@ from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server import messages
 from mulligan.mcp_server.http.guard import header, refusal
 from mulligan.mcp_server.inflight import InFlight, Slot, id_in_use
-from mulligan.mcp_server.tokens import bearer
+from mulligan.mcp_server.tokens import bearer, may
+from mulligan.web.identity import IdentityProvider
 
 MAX_STREAMS = 256
 """Event streams that may be open."""
@@ -26,19 +28,30 @@ BODY_SECONDS = 30.0
 HEAD_SECONDS = 0.5
 """How long to wait for the first bytes of a body that is declared too large: they may hold its id."""
 
+FOR_ANY_TOKEN = {"initialize", "ping", "server/discover"}
+"""Requests that need no scope: a client learns by them what there is."""
 SLOT = "mulligan.slot"
 """The key of a request's slot in its ASGI scope."""
 
 
 class Admission:
-    """Shared by all endpoints: what is being served, and the means to end it."""
+    """Shared by all endpoints: what is being served, and the means to end it.
 
-    def __init__(self, concurrency: int) -> None:
+    Args:
+        concurrency: requests served at once.
+        identity: whose tokens need a scope for what they do.
+        read_only: the names of the tools that change nothing.
+    """
+
+    def __init__(
+        self, concurrency: int, identity: IdentityProvider | None = None, read_only: Collection[str] = ()
+    ) -> None:
         if concurrency < 1:
             raise InvalidInput(f"The concurrency must be at least 1, not {concurrency}.")
         self.calls, self.streams = InFlight(concurrency), InFlight(MAX_STREAMS)
         self._open: set[anyio.CancelScope] = set()
         self._ids: set[tuple[str, str, str]] = set()
+        self._identity, self._read_only = identity, read_only
 
     def before(self, app: ASGIApp) -> ASGIApp:
         """The application, called only with admitted requests, their bodies read."""
@@ -50,7 +63,7 @@ class Admission:
             scope.cancel()
 
     async def admit(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        requests = self.streams if scope["method"] == "GET" else self.calls
+        requests = self.streams if scope["method"] == "GET" or _listens(scope) else self.calls
         if requests.full():
             text = f"{requests.count} requests are being served already: try again later."
             return await refusal(503, text, retry_after="1")(scope, receive, send)
@@ -93,8 +106,14 @@ class Admission:
             return refusal(400, refused.error or str(refused))
         if not slot.grow(message.weight - len(body)):
             return _no_memory()
-        session = header(scope, b"mcp-session-id")
-        if session is None or not isinstance(message.content, types.JSONRPCRequest):
+        if not isinstance(message.content, types.JSONRPCRequest):
+            return None
+        if _listens(scope) and message.content.method != messages.LISTEN:
+            text = f"The header Mcp-Method says {messages.LISTEN}, and the body does not."
+            return refusal(400, messages.error_response(types.INVALID_REQUEST, text, message.content.id))
+        if denied := self._denied(scope, message.content):
+            return denied
+        if (session := header(scope, b"mcp-session-id")) is None:
             return None
         id, token = message.content.id, bearer(scope)
         key = (token.client_id if token else "", session, str(id))  # by token, so nobody probes another's session
@@ -103,6 +122,23 @@ class Admission:
         self._ids.add(key)
         slot.on_free(lambda: self._ids.discard(key))
         return None
+
+    def _denied(self, scope: Scope, request: types.JSONRPCRequest) -> Response | None:
+        """A refusal where the caller's token lacks the scope for this request."""
+        if self._identity is None or request.method in FOR_ANY_TOKEN:
+            return None
+        calls = request.method == "tools/call" and (request.params or {}).get("name") not in self._read_only
+        action = "write" if calls or request.method in ("tasks/update", "tasks/cancel") else "read"
+        if may(scope, self._identity, action):
+            return None
+        reason = f"The token lacks the scope {self._identity.scopes[action]}."
+        challenge = self._identity.challenge("insufficient_scope", reason, action)
+        error = messages.error_response(types.INVALID_REQUEST, reason, request.id)
+        return refusal(403, error, www_authenticate=challenge)
+
+
+def _listens(scope: Scope) -> bool:
+    return header(scope, b"mcp-method") == messages.LISTEN
 
 
 async def hold_slot(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:

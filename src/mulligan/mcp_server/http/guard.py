@@ -18,6 +18,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.messages import BUSY, error_response, serialize
 from mulligan.mcp_server.tokens import bearer
 from mulligan.web.hosts import HostPolicy
+from mulligan.web.identity import IdentityProvider
 
 log = logging.getLogger("mulligan.serve.http")
 
@@ -100,6 +101,19 @@ class Guard:
         if not self._policy.allows_origin(header(scope, b"origin")):
             return refusal(403, "Web pages of this Origin may not call this server: --allow-origin permits them.")
         return None
+
+
+class NeedsToken:
+    """Refuses requests without a valid token, and says where to get one."""
+
+    def __init__(self, app: ASGIApp, identity: IdentityProvider | None) -> None:
+        reason = "A valid token is needed: Authorization: Bearer TOKEN."
+        challenge = identity.challenge("invalid_token", reason, "read") if identity else 'Bearer error="invalid_token"'
+        self._app, self._refusal = app, refusal(401, reason, www_authenticate=challenge)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app: ASGIApp = self._app if bearer(scope) else self._refusal
+        await app(scope, receive, send)
 
 
 class RateLimit:

@@ -17,6 +17,7 @@ from mulligan.core.lessons import QUOTA, Queue
 from mulligan.core.operations import Operation
 from mulligan.core.records import Json
 from mulligan.mcp_server.http.guard import header, log, refusal
+from mulligan.mcp_server.tokens import bearer, may
 from mulligan.web.tokens import bearer_of
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class MetricsPage:
         """
         self._app, self._metrics, self._queue = app, metrics, queue
         self._own, self._tokens, self._guarded = listening.metrics_token, listening.tokens, listening.is_guarded
-        self._identity = listening.identity is not None
+        self._identity = listening.identity
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app: ASGIApp = self._app
@@ -178,9 +179,15 @@ class MetricsPage:
         if self._own is not None and bearer_of([self._own], secret.strip()):
             return None
         token = bearer_of(self._tokens, secret.strip())
+        if token is None and self._identity and "administer" in self._identity.scopes and bearer(scope):
+            if may(scope, self._identity, "administer"):
+                return None
+            reason = f"Metrics need a token with the scope {self._identity.scopes['administer']}."
+            challenge = self._identity.challenge("insufficient_scope", reason, "administer")
+            return refusal(403, reason, www_authenticate=challenge)
         if token is None:
             return refusal(401, "Metrics need a token: Authorization: Bearer TOKEN.", www_authenticate="Bearer")
-        others = self._identity or {one.agent_id for one in self._tokens} != {token.agent_id}
+        others = self._identity is not None or {one.agent_id for one in self._tokens} != {token.agent_id}
         if token.agent_id is not None and others:
             return refusal(403, "Metrics are of all agents, and this token is bound to one: it may not read them.")
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.auth.handlers.metadata import ProtectedResourceMetadataHandler
-from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
 from mcp.shared.auth import ProtectedResourceMetadata
 from pydantic import AnyHttpUrl
 from starlette.middleware.authentication import AuthenticationMiddleware
@@ -21,9 +21,10 @@ from mulligan.app.service import Service
 from mulligan.core.operations import watched_by
 from mulligan.mcp_server.client_config import PATHS
 from mulligan.mcp_server.http.admission import Admission
-from mulligan.mcp_server.http.guard import Guard, RateLimit, RequestLog, only_http
+from mulligan.mcp_server.http.guard import Guard, NeedsToken, RateLimit, RequestLog, only_http
 from mulligan.mcp_server.http.metrics import CountedResponses, Metrics, MetricsPage
 from mulligan.mcp_server.http.transports import Endpoints, sse_site, streamable_site
+from mulligan.mcp_server.server import tools_of
 from mulligan.mcp_server.tokens import Verifier
 from mulligan.store import is_local
 from mulligan.web.hosts import Bound, HostPolicy
@@ -43,7 +44,12 @@ FLUSH_SECONDS = 0.2
 
 def _metadata(identity: IdentityProvider) -> Route:
     """The page that names the provider whose tokens this server takes (RFC 9728)."""
-    said = {"resource": identity.resource, "authorization_servers": [identity.issuer], "resource_name": "Mulligan"}
+    said: dict[str, Any] = {
+        "resource": identity.resource,
+        "authorization_servers": [identity.issuer],
+        "scopes_supported": list(dict.fromkeys(identity.scopes.values())) or None,
+        "resource_name": "Mulligan",
+    }
     handler = ProtectedResourceMetadataHandler(ProtectedResourceMetadata.model_validate(said))
     return Route(AnyHttpUrl(identity.metadata_url).path or "/", endpoint=handler.handle, methods=["GET"])
 
@@ -54,7 +60,8 @@ class Site:
     def __init__(self, service: Service, which: str, listening: Listening, bound: Bound) -> None:
         self._listening, self._bound = listening, bound
         self._url = f"{bound.url}{PATHS[listening.transport]}"
-        self._admission = Admission(listening.concurrency)
+        read_only = [tool.name for tool in tools_of(service, which) if tool.definition["annotations"]["readOnlyHint"]]
+        self._admission = Admission(listening.concurrency, listening.identity, read_only)
         if listening.transport == "sse":
             endpoints = sse_site(service, which, self._admission)
         else:
@@ -82,8 +89,7 @@ class Site:
         """Innermost first: a caller without a token is counted by address before it is refused."""
         identity, guarded = self._listening.identity, self._listening.is_guarded
         if guarded:
-            metadata_url = AnyHttpUrl(identity.metadata_url) if identity else None
-            app = only_http(RequireAuthMiddleware(app, [], metadata_url), app)
+            app = only_http(NeedsToken(app, identity), app)
         if identity:
             app = only_http(Router([_metadata(identity)], redirect_slashes=False, default=app), app)
         if metrics:

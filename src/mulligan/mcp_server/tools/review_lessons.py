@@ -23,10 +23,11 @@ MOST = 3
 """Candidates that one call gives."""
 MAX_TITLE, MAX_CONTENT = 200, 1000
 """Characters of a lesson that a person is asked about."""
-VERDICTS = ("yes", "no", "reword")
+VERDICTS = ("yes", "no", "reword", "guard")
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
+    from mulligan.app.guards import guardable, set_guard
     from mulligan.app.session_judge import candidates, decide, may_be_asking
     from mulligan.app.sessions import project_bank
     from mulligan.hooks.journal import Journal
@@ -44,11 +45,17 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         if call.bound not in (None, agent_id):
             raise InvalidInput(f"This server answers {call.bound!r} only, and not the lessons of {folder}.")
         async with project_bank(agent_id) as bank:
-            of_person = await _decided_by_person(
-                bank, journal, [id for id, verdict, _ in verdicts if verdict == "yes"], call
-            )
+            of_person = await _decided_by_person(bank, journal, verdicts, call)
             for id, verdict, words in verdicts:
                 lesson = await bank.get(id)
+                decision = of_person.get(f"{verdict} {lesson.id}")
+                if verdict == "guard":
+                    if decision:
+                        lesson, pattern = await guardable(bank, id)
+                        with acting_as(PERSON):
+                            await set_guard(bank, journal, lesson, pattern)
+                    results.append({"id": lesson.id, "result": _of_guard(lesson, decision)})
+                    continue
                 if lesson.confirmed:
                     results.append({"id": lesson.id, "result": "left as it is: it is no candidate any more"})
                     continue
@@ -60,7 +67,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
                             f"The words for {id} cannot be kept: write one sentence of 12 to 240 characters, with no "
                             "command in backticks that the evidence does not have, and no way around a safeguard."
                         )
-                if (decision := of_person.get(lesson.id)) is not None:
+                if decision is not None:
                     with acting_as(PERSON):
                         after = await decide(bank, lesson.id, decision, PERSON)
                     results.append({"id": lesson.id, "result": _result(lesson, after, decision, True)})
@@ -81,28 +88,39 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     return Reply({"status": "ok", "message": message, "decided": results, "candidates": shown, "waiting": len(waiting)})
 
 
-async def _decided_by_person(bank: Bank, journal: Journal, ids: Sequence[str], call: Call) -> Mapping[str, bool]:
-    """What a person decided on the lessons that this agent may not admit: a session that taught them may be its own.
+async def _decided_by_person(
+    bank: Bank, journal: Journal, verdicts: Sequence[tuple[str, str, str]], call: Call
+) -> Mapping[str, bool]:
+    """What a person decided, by verdict and lesson: on guards, and on the lessons that this agent may not admit, as a
+    session that taught them may be its own.
 
-    Raises `NeedsPerson` where the client can ask a person, and has not.
+    Raises:
+        NeedsPerson: The client can ask a person, and has not.
     """
+    from mulligan.app.guards import guardable
     from mulligan.app.session_judge import may_be_asking
 
-    if call.decisions is None:
-        return {}
-    lessons = [lesson for id in ids if not (lesson := await bank.get(id)).confirmed and may_be_asking(journal, lesson)]
-    questions = {lesson.id: _question(lesson) for lesson in lessons}
-    if not questions:
+    questions: dict[str, str] = {}
+    for id, verdict, _ in verdicts:
+        if verdict == "guard":
+            lesson, pattern = await guardable(bank, id)
+            questions[f"guard {lesson.id}"] = (
+                f"Should coding agents be refused to use `{pattern}` in this project? {_quoted(lesson)}"
+            )
+        elif verdict == "yes" and not (lesson := await bank.get(id)).confirmed and may_be_asking(journal, lesson):
+            questions[f"yes {lesson.id}"] = f"Should coding agents be shown this lesson? {_quoted(lesson)}"
+    if call.decisions is None or not questions:
         return {}
     if not call.request_state:
         raise NeedsPerson(questions, json.dumps(questions))
     before = json.loads(call.request_state)  # who has seen other words has not decided on these
-    return {id: keeps for id, keeps in call.decisions.items() if id in questions and before.get(id) == questions[id]}
+    return {
+        key: answer for key, answer in call.decisions.items() if key in questions and before.get(key) == questions[key]
+    }
 
 
-def _question(lesson: Lesson) -> str:
-    content = one_line(mask(lesson.content), MAX_CONTENT)
-    return f"Should coding agents be shown this lesson? {one_line(mask(lesson.title), MAX_TITLE)}: {content}"
+def _quoted(lesson: Lesson) -> str:
+    return f"{one_line(mask(lesson.title), MAX_TITLE)}: {one_line(mask(lesson.content), MAX_CONTENT)}"
 
 
 def _folder(given: Json) -> str:
@@ -136,7 +154,14 @@ def _result(before: Lesson, after: Lesson, verdict: bool | str, admits: bool) ->
     return "rejected" if verdict is False else "kept" if verdict is True else "reworded"
 
 
+def _of_guard(lesson: Lesson, decision: bool | None) -> str:
+    if decision is None:
+        return f"no guard: only the user can set one, with `mulligan memory review --guard {lesson.id}`"
+    return "guarded: calls of its command are refused from now on" if decision else "no guard: the user declined"
+
+
 def _candidate(lesson: Lesson) -> Json:
+    from mulligan.app.guards import pattern_of
     from mulligan.hooks.learning import OUTPUTS, evidence_of, sessions_of
 
     seen: Mapping[str, Json] = (evidence_of(lesson) or [{}])[-1]
@@ -145,6 +170,7 @@ def _candidate(lesson: Lesson) -> Json:
         "id": lesson.id,
         "title": lesson.title,
         "content": lesson.content,
+        **({"guard": pattern} if (pattern := pattern_of(lesson)) else {}),
         "evidence": {**evidence, "sessions": len(sessions_of(lesson))},
     }
 

@@ -1,9 +1,9 @@
 """Translate what other instrumentations write into the conventions that are read here.
 
-Read are the Vercel AI SDK, the SDKs of Langfuse, MLflow, Logfire and LangSmith, Traceloop's workflows, and pydantic-ai
-before its second version. Each says in one attribute what a span is and in others, as JSON texts, what went in and
-what came out. Their sources: the telemetry page of the AI SDK's documentation, and the packages langfuse (4), mlflow
-(3), logfire (4), langsmith (0.4, `otel`), traceloop-sdk (0.4) and pydantic-ai (1).
+Read are the Vercel AI SDK, the SDKs of Langfuse, MLflow, Logfire and LangSmith, Traceloop's workflows, Google's ADK,
+and pydantic-ai before its second version. Each says in one attribute what a span is and in others, as JSON texts, what
+went in and what came out. Their sources: the telemetry page of the AI SDK's documentation, and the packages langfuse
+(4), mlflow (3), logfire (4), langsmith (0.4, `otel`), traceloop-sdk (0.4), google-adk (1) and pydantic-ai (1).
 """
 
 from __future__ import annotations
@@ -90,12 +90,27 @@ _DIALECTS = (
         ("traceloop.entity.name",),
         "traceloop.association.properties.session_id",
     ),
+    Dialect(
+        "gcp.vertex.agent.kind",  # which it does not write: a call of a model names the model
+        {"generation": "LLM", "tool": "TOOL"},
+        ("gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.llm_request"),
+        ("gcp.vertex.agent.tool_response", "gcp.vertex.agent.llm_response"),
+        ("gen_ai.tool.name",),
+        "gcp.vertex.agent.session_id",
+        "gen_ai.tool.call.id",
+        "tool",
+    ),
 )
 _MODELS = ("langfuse.observation.model.name", "gen_ai.request.model", "gen_ai.response.model")
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool", "developer": "system"}
 _TEXTS = ("text", "input_text", "output_text")
 _CALLS = ("tool_call", "tool-call", "tool_use", "function_call")
 _RESULTS = ("tool_call_response", "tool-result", "tool_result", "function_call_output")
+_WRAPPED = {
+    **dict.fromkeys(("function_call", "functionCall", "toolUse"), "tool_use"),
+    **dict.fromkeys(("function_response", "functionResponse", "toolResult"), "tool_result"),
+}
+"""Parts that are named by their key, as Gemini and Bedrock have them."""
 _WRAPPERS = ("inputs", "input", "outputs", "output", "kwargs", "args", "response", "result")
 
 
@@ -149,8 +164,8 @@ def _outcome(answer: Json) -> Json:
     """What a tool gave back, without the table or the message around it."""
     answer = _value(answer)
     table = as_record(answer)
-    if set(table) == {"output"}:
-        return _outcome(table["output"])
+    if set(table) in ({"output"}, {"result"}):
+        return _outcome(next(iter(table.values())))
     return table["content"] if table.get("type") == "tool" and "content" in table else answer
 
 
@@ -251,6 +266,8 @@ def _in_table(table: Mapping[str, Json], role: str) -> Iterator[Json]:
         while isinstance(first, list) and first:  # LangChain's have a list for each prompt
             first = cast("list[Json]", first)[0]
         yield from _messages(_first_of(as_record(first), ("message", "content", "text")), role)
+    elif "parts" in as_record(table.get("content")):  # Gemini's answer
+        yield from _messages(table["content"], role)
     elif isinstance(table.get("message"), (dict, str)):
         yield from _messages(table["message"], role)
     elif _is_message(cast(Json, table)):
@@ -293,6 +310,8 @@ def _listed(value: Json) -> list[Json]:
 
 def _part(block: Json) -> Json:
     table = as_record(block)
+    if key := next((key for key in _WRAPPED if isinstance(table.get(key), dict)), ""):
+        return _part({**as_record(table[key]), "type": _WRAPPED[key]})
     kind = str(_first_of(table, ("type", "kind")) or "text")
     if not table or kind in _TEXTS:
         return {"type": "text", "content": _text(block)}
@@ -300,7 +319,7 @@ def _part(block: Json) -> Json:
         return _call(table)
     if kind in _RESULTS:
         got = _first_of(table, ("response", "result", "output", "content"))
-        return _result(_id(table), _name(table), as_record(got).get("value", got))
+        return _result(_id(table), _name(table), _outcome(as_record(got).get("value", got)))
     return {"type": kind}
 
 
@@ -316,7 +335,7 @@ def _call(table: Mapping[str, Json]) -> Json:
 
 
 def _id(table: Mapping[str, Json]) -> str:
-    return str(_first_of(table, ("toolCallId", "tool_use_id", "tool_call_id", "call_id", "id")) or "")
+    return str(_first_of(table, ("toolCallId", "toolUseId", "tool_use_id", "tool_call_id", "call_id", "id")) or "")
 
 
 def _name(table: Mapping[str, Json]) -> str:
