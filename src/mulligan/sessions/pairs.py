@@ -52,7 +52,16 @@ from mulligan.sessions.remedies import (
     variables_count,
     words,
 )
-from mulligan.sessions.signature import causes, command_key, is_well, keys, normalised, signature, telling_lines
+from mulligan.sessions.signature import (
+    causes,
+    command_key,
+    is_well,
+    keys,
+    normalised,
+    proposal_keys,
+    signature,
+    telling_lines,
+)
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import MASK, Masks, one_mask
 
@@ -393,11 +402,12 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
 def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
     """How a command that works overcame a failure: an empty remedy where it is over and nothing says by what; None
     where the command has nothing to do with it."""
-    fixer = fixer_in(one.steps, one.command)
+    fixer = fixer_in(one.steps, one.command) or _fixer_before(one, core)
     if not one.errors:  # nothing is known of what it found, but its own fixer
         return Remedy(short(one.command, SHOWN), (fixer,), habit=True) if fixer and _same(one, core) else None
     failure = Failure(one.command, "\n".join((*one.lines, telling_lines(one.output))), one.output)
     edited = any(step.startswith(CHANGE) for step in one.steps)
+    changed = edited or (bool(one.steps) and not failure.is_of_environment)
     if not one.closed and (first := done_first(core, failure)):
         return Remedy(short(one.command, SHOWN), tuple(first))
     if core != one.command and not one.closed and other_form_counts(core, failure, edited=edited):
@@ -407,7 +417,7 @@ def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
         return None
     fails = short(one.command, SHOWN)
     new = [each for each in map(masks.text, variables(call.command)) if each not in one.variables]
-    if new and not one.closed and variables_count(new, failure, edited=edited):
+    if new and not one.closed and variables_count(new, failure, edited=changed):
         return Remedy(fails, (short(" ".join((*new, core)), SHOWN),), works=True)
     if counts := steps_that_count(one.steps, failure):
         return Remedy(fails, tuple(counts))
@@ -415,6 +425,14 @@ def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
     if failure.is_of_environment and not one.steps and now and now != one.folder and core == one.command:
         return Remedy(fails, (short(f"cd {now} && {core}", SHOWN),), works=True)
     return Remedy(fails, (fixer,), habit=True) if fixer else Remedy(fails)
+
+
+def _fixer_before(one: Open, core: str) -> str:
+    """The fixer that a line runs before the check that failed, as in `make fmt && make lint`; "" if files were edited."""
+    line = chained(core)
+    if one.command not in line or any(step.startswith(CHANGE) for step in one.steps):
+        return ""
+    return fixer_in(line[: line.index(one.command)], one.command)
 
 
 @dataclass(frozen=True)
@@ -474,7 +492,7 @@ def _overcome(one: Open, call: Turn, remedy: Remedy, masks: Masks) -> Found:
         title=one_line(f"{remedy.fails}: {steps[0]} fixes what it can" if remedy.habit else named, 120),
         content="\n".join(lines),
         description=f"When {one_line(one.command, 80)} fails{'' if remedy.habit else ' with this error'}.",
-        errors=(command_key(one.command),) if remedy.habit else one.errors,
+        errors=(command_key(one.command),) if remedy.habit else (*one.errors, *proposal_keys(one.output, steps)),
         habit=remedy.habit,
         mends={mend_key(step): step for step in steps},
         seen={

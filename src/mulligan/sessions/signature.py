@@ -105,16 +105,22 @@ _CAUSE = r"""
     | ^E\s+(?:[\w.]+\.)?[A-Z]\w+:\ \S | ^✖\s+(?!found)\S
     """
 """What names a cause beside _STRONG."""
+_NO_GLOB = r"^zsh:(?:\d+:)? no matches found: "
+"""The shell did not run the command, so whatever else the line printed is a consequence."""
 _BEFORE_CAUSE = re.compile(
     r"^(?:.*?\b(?:\w*(?:[Ee]rror|Exception)|FAILED|ERROR|fatal)(?:\s\[[\w.]+\])?(?::\s+|(?<=\])\s+)"
     r"|(?:\w+::)+\w+:\s+|(?:package|imports)\s+)+"
 )
 """What stands before the cause: by whom it is said, and its kind."""
-_NO_COMMAND = re.compile(
-    r"(?:\w*sh: )?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?not found$|command not found: (\S+)$)"
+_SHELL = re.compile(
+    r"(?:\w*sh: )?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?(not found|no such file or directory|permission denied)"
+    r"|(?:command )?(not found|no such file or directory|permission denied): (\S+))$",
+    re.IGNORECASE,
 )
 """What shells say, each in its own words."""
 _THREAD = re.compile(r'^Exception in thread "[^"]*" ')
+_BEHIND = re.compile(r"(?: in \S+)? \((?:<url [^)]*|[\w:]+Error)\)$| in \S+ on line #$")
+_NO_MODULE = re.compile(r"^\S+: (?=No module named \S+$)")
 _IMPORTER = re.compile(r"\s(?:from|imported by) '[\w.-]+\.(?:[cm]?[jt]sx?|py|vue|svelte)'[.]?$")
 _BOX = re.compile(r"^\s*[│┃╷╵⨯✗✘×]\s?")
 _AT_PLACE = re.compile(r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:?\s")
@@ -128,11 +134,14 @@ _GENERIC = frozenset(
         have exit exited code status command line file test tests run running failing some any all invalid
         unexpected expected true false none null assert assertion assertionerror exception traceback most
         recent call last undefined object value type unknown build process task script bash see above
-        details log output completed
+        details log output completed expect received but got want actual equal equals match contain
+        assertionfailederror comparisonfailure
         """,
     )
 )
 _MEANING = re.compile(r"[A-Za-z_][\w.-]{2,}")
+_MATCHER = re.compile(r"to[A-Z]\w+$")
+"""What JavaScript's test runners call a comparison, such as `toBe`."""
 CAUSES, TELLING = 4, 8
 """Causes that are looked up at most; lines that say something of an error."""
 
@@ -155,6 +164,7 @@ _PLACE = _Pattern(
     r"""(?x)^\s*(?:
       (?:[A-Za-z]:)?[^\s:()'"]+:\d+(?::\d+)?(?:-\d+(?::\d+)?)?(?::|\ -)\s+
     | (?:[A-Za-z]:)?[^\s:()'"]+\(\d+(?:,\d+)?\):\s*
+    | [^\s:()'"]+:\d+:in\s[`'][^']*':\s+                     # Ruby
     | (?:\S+:)?\S+:\([^)]*\+0x[0-9a-f]+\):\s* | (?:\S*/)?ld:\s+
     )""",
     (*_DIGITS, "ld:"),
@@ -233,7 +243,7 @@ def causes(output: str) -> tuple[str, ...]:
     """The lines that say what is wrong, normalised: without those that only count errors, name a test or passed. Each
     of them names the error by itself, whatever else failed beside it."""
     lines = _cause_lines(output)
-    for wanted in (_STRONG + _CAUSE, _PLAIN, _SOFT, _SOFTER):
+    for wanted in (_NO_GLOB, _STRONG + _CAUSE, _PLAIN, _SOFT, _SOFTER):
         search = re.compile(wanted).search
         chosen = (_NODE.sub("", line.strip()) for line in lines if search(line))
         about = (one for one in chosen if not (_NOISE.match(one) or _SUMMARY.search(one) or _ONLY_PLACE.match(one)))
@@ -257,15 +267,19 @@ def _cause_lines(output: str) -> list[str]:
 
 def _core(cause: str) -> str:
     """The sentence of a cause that says what is wrong, without what stands before and behind it."""
-    if absent := _NO_COMMAND.match(cause):
-        return f"{absent[1] or absent[2]}: command not found"
-    cause = _THREAD.sub("", cause)
+    if shell := _SHELL.match(cause):
+        kind = (shell[2] or shell[3]).lower()
+        return f"{shell[1] or shell[4]}: {'command ' * (kind == 'not found')}{kind}"
+    if re.match(_NO_GLOB, cause.replace("#", "1")):
+        return "no matches found"
+    cause = _NO_MODULE.sub("", _BEHIND.sub("", _THREAD.sub("", cause)))
     behind = _IMPORTER.sub("", _BEFORE_CAUSE.sub("", cause))
     core = behind if len(behind.split()) > 3 else cause
     for end in re.finditer(r"(?<=[\w'\")>])[.;]\s", core):
         if re.search(r"['\"]|[A-Z]_[A-Z]", core[: end.start()]):
-            return core[: end.start()]
-    return core.rstrip(".")
+            core = core[: end.start()]
+            break
+    return re.sub(r"['\"]", "", core.rstrip("."))
 
 
 def telling_lines(output: str) -> str:
@@ -331,12 +345,50 @@ _NOT_RUN = re.compile(
 
 def keys_at(command: str, output: str) -> tuple[str, ...]:
     """What lessons about a failure are found by: its error, and its command if that ran at all."""
-    return (*keys(output), *(() if _NOT_RUN.search(output[:4000]) else (command_key(command),)))
+    return (*keys(output), *proposal_keys(output), *(() if _NOT_RUN.search(output[:4000]) else (command_key(command),)))
+
+
+_PROPOSES = re.compile(r"\b(?:runn?|us|try|execut|fix|prepend|pass|install|updat|instead|add|set|need)\w*\b", re.IGNORECASE)
+_QUOTED = re.compile(r"[`'\"]((?:\./)?[A-Za-z][\w./:@-]*(?: [^`'\"\n]{1,60})+|\./[\w./-]+)[`'\"]")
+_WANTED = re.compile(
+    r"\b(?:set|define|export|missing|requires?d?|undefined|unset|provide|must|needs?)\b|\bis not\b", re.IGNORECASE
+)
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
+PROPOSALS = 4
+"""Commands and variables that an output proposes, at most."""
+
+
+def proposals(output: str) -> tuple[str, ...]:
+    """The commands that an output proposes to run, and the variables that it says are to be set."""
+    found: list[str] = []
+    introduced = False
+    for line in _lines(output):
+        if introduced and (command := line.strip(" \t│|║$>*")):
+            found.append(command)
+            introduced = False
+        elif _PROPOSES.search(line):
+            found += _QUOTED.findall(line)
+            introduced = line.rstrip(" │║").endswith(("run:", "use:", "using:", "with:", "command:", "add it:", "browsers:"))
+        if "_" in line and _WANTED.search(line):
+            found += _VARIABLE.findall(line)
+    return tuple(dict.fromkeys(filter(None, map(str.strip, found))))[:PROPOSALS]
+
+
+def proposal_keys(output: str, steps: Sequence[str] | None = None) -> tuple[str, ...]:
+    """What an error is known by because of what its output proposes. steps: what overcame it; only what these do."""
+    about = [one for one in proposals(output) if len(one.split()) > 1 or _VARIABLE.fullmatch(one) or one.startswith("./")]
+    done = [set(re.split(r"[\s=]+", step)) for step in steps or ()]
+    return tuple(
+        digest(("proposed", normalised(one)))
+        for one in about
+        if steps is None or any(set(re.split(r"[\s=]+", one)) <= each for each in done)
+    )
 
 
 def _is_particular(line: str) -> bool:
     """Whether a line says more than that something failed."""
-    return any(word.casefold() not in _GENERIC for word in _MEANING.findall(line))
+    words = (word.rpartition(".")[2] for word in _MEANING.findall(line))
+    return any(word.casefold() not in _GENERIC and not _MATCHER.match(word) for word in words)
 
 
 def normalised(line: str) -> str:
