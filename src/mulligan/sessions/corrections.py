@@ -14,6 +14,12 @@ from typing import Any
 
 _QUESTION = re.compile(r"¿|.*[?？]\W*$|.*(?:吗|呢|ですか|ますか|でしょうか)[。.!！]*$", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
+_OPENS = re.compile(
+    r"(?:hold on|wait|hm+|hey|uh|oh|sorry|moment|warte(?: mal)?|attends|un (?:moment|momento)|esper[ae]|calma|погоди|постой"
+    r"|подожди|等等|等一下|(?:ちょっと)?待って(?:ください)?|잠깐(?:만요?)?|잠시만(?:요)?)[\s,.:;!、，。！…-]+",
+    re.IGNORECASE,
+)
+"""What a correction may begin with and does not depend on."""
 _BETWEEN = r"\s*[,.:;!?\u3001\uff0c\u3002\uff01\uff1a\uff1b\u2013\u2014-]+\s*"
 """Between a no and what is to be done."""
 TAKEN_BACK = 300
@@ -67,11 +73,11 @@ def correction_in(text: str) -> str:
     corrects, bare, fine = _patterns()
     joined = list[str]()
     for one in sentences:  # "No. Use make." is one sentence here
-        if joined and bare.fullmatch(joined[-1]):
+        if joined and bare.fullmatch(_OPENS.sub("", joined[-1])):
             joined[-1] += f" {one}"
         else:
             joined.append(one)
-    for n, one in enumerate(joined):
+    for n, one in enumerate(_OPENS.sub("", one) for one in joined):
         if corrects.match(one) and not fine.match(one) and not _QUESTION.match(one):
             return " ".join(joined[n:])
     return ""

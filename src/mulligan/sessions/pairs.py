@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -45,6 +45,7 @@ from mulligan.sessions.remedies import (
     done_first,
     fixer_in,
     is_transient,
+    left_over,
     lines_of,
     other_form_counts,
     says_nothing_to_learn,
@@ -67,7 +68,7 @@ from mulligan.text.secrets import MASK, Masks, one_mask
 
 TAG, CORRECTION = "hook", "correction"
 """Tags of lessons that were learned from coding agents, and of those that quote a user."""
-RULES = 2
+RULES = 3
 """By what these lessons are drawn, and the version of it: lessons of an earlier one are judged anew."""
 OPEN, STEPS = 30, 12
 """Failures of a session that are kept in mind; steps between a failure and its end."""
@@ -428,7 +429,7 @@ def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
 
 
 def _fixer_before(one: Open, core: str) -> str:
-    """The fixer that a line runs before the check that failed, as in `make fmt && make lint`; "" if files were edited."""
+    """The fixer that a line runs before the check that failed, as in `make fmt && make lint`, if no file was edited."""
     line = chained(core)
     if one.command not in line or any(step.startswith(CHANGE) for step in one.steps):
         return ""
@@ -488,13 +489,14 @@ def _overcome(one: Open, call: Turn, remedy: Remedy, masks: Masks) -> Found:
     lines += [f"works: {steps[0]}"] if remedy.works else lines_of(steps)
     if one.cause and not remedy.habit:
         lines.append(f'the agent said: "{one.cause}"')
+    content = "\n".join(lines)
     return Found(
         title=one_line(f"{remedy.fails}: {steps[0]} fixes what it can" if remedy.habit else named, 120),
-        content="\n".join(lines),
+        content=content,
         description=f"When {one_line(one.command, 80)} fails{'' if remedy.habit else ' with this error'}.",
         errors=(command_key(one.command),) if remedy.habit else (*one.errors, *proposal_keys(one.output, steps)),
         habit=remedy.habit,
-        mends={mend_key(step): step for step in steps},
+        mends=mends_of(content, steps),
         seen={
             "agent": one.agent,
             "session": one.session,
@@ -575,7 +577,31 @@ def _within(target: str, other: str) -> bool:
 
 def mend_key(step: str) -> str:
     """What a step is known by in another session: without folders and numbers."""
-    return short_digest(re.sub(r"\d+", "0", re.sub(r"[\w.~-]*/(?:[\w.~-]+/)*", "", one_mask(step))).casefold())
+    return short_digest(_without_places(step))
+
+
+def difference_key(fails: str, works: str) -> str:
+    """What the difference of two commands is known by, which may be that of two others as well."""
+    before, after = (_without_places(re.sub(r"['\"]", "", one)).split() for one in (fails, works))
+    return short_digest(f"{' '.join(left_over(before, after))} -> {' '.join(left_over(after, before))}")
+
+
+def mends_of(content: str, steps: Iterable[str]) -> dict[str, str]:
+    """What each step of a lesson is known by: one that works instead by its difference from the command that failed."""
+    lines = content.split("\n")
+    fails = lines[0].removeprefix("fails: ") if any(line.startswith("works: ") for line in lines) else ""
+    return {difference_key(fails, step) if fails else mend_key(step): step for step in steps}
+
+
+def follows(call: Turn, failed: Iterable[str], mends: Collection[str]) -> bool:
+    """Whether a command is a step of a lesson, or differs as it says from one of the commands that failed."""
+    core = plain(call.command)
+    whole = " ".join((*variables(call.command), core))
+    return mend_key(core) in mends or any(difference_key(one, whole) in mends for one in failed)
+
+
+def _without_places(step: str) -> str:
+    return re.sub(r"\d+", "0", re.sub(r"[\w.~-]*/(?:[\w.~-]+/)*", "", one_mask(step))).casefold()
 
 
 def short_digest(text: str) -> str:

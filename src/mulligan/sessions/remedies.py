@@ -292,7 +292,7 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
         return not edited and wrapper[0] not in _WRAPS_NOTHING
     if program != other:
         return _base(program) == _base(other) and failure.is_of_environment and names(program)
-    removed, added = _left_over(failed, works), _left_over(works, failed)
+    removed, added = left_over(failed, works), left_over(works, failed)
     if len(removed) + len(added) > 8 or any(_any(of).search(word) for word in added for of in ("fixes", "accepts")):
         return False
     if works[:2] == ("git", "push") and _any("protected").search(failure.lines):
@@ -300,7 +300,9 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     if len(works) == len(failed) + 1 and works[:-1] == failed and _any("no_such_command").search(failure.lines):
         return True  # `make` and `make build`
     at = 2 if failed[1:2] == works[1:2] and failed[1] in _RUNNERS else 1
-    if (removed, added) == ([*failed[at : at + 1]], [*works[at : at + 1]]) and not _is_flag(added[0]):  # another subcommand
+    if (removed, added) == ([*failed[at : at + 1]], [*works[at : at + 1]]) and not _is_flag(
+        added[0]
+    ):  # another subcommand
         return bool(_any("no_such_command").search(failure.lines)) and names(*removed)
     if (
         len(removed) == len(added) == 1
@@ -314,7 +316,9 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
         ):  # one of those that the output lists
             return True
     was, now = ([word for word in one[1:3] if not _is_flag(word)] for one in (failed, works))
-    if removed and (next((word for word in works[1:] if not _is_flag(word)), "") not in failed or _is_another(was, now)):
+    if removed and (
+        next((word for word in works[1:] if not _is_flag(word)), "") not in failed or _is_another(was, now)
+    ):
         return False
     if any(_is_flag(word) and names(word.partition("=")[0]) for word in removed):
         return True
@@ -359,7 +363,7 @@ def _is_another(was: Sequence[str], now: Sequence[str]) -> bool:
     return len(was) == len(now) == 2 and was != now and all(word.isalpha() and word.islower() for word in (*was, *now))
 
 
-def _left_over(words: Sequence[str], others: Sequence[str]) -> list[str]:
+def left_over(words: Sequence[str], others: Sequence[str]) -> list[str]:
     """The words that the others have not, each as often as it is missing there."""
     rest = list(others)
     left: list[str] = []
@@ -373,7 +377,7 @@ def _left_over(words: Sequence[str], others: Sequence[str]) -> list[str]:
 
 def _parts_left(word: str, other: str) -> list[str]:
     """The parts of a word such as "a=b,c=d" that another has not."""
-    return _left_over(re.split(r"[,=]", word), re.split(r"[,=]", other))
+    return left_over(re.split(r"[,=]", word), re.split(r"[,=]", other))
 
 
 def _above(path: str) -> list[str]:

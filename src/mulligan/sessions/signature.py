@@ -348,8 +348,11 @@ def keys_at(command: str, output: str) -> tuple[str, ...]:
     return (*keys(output), *proposal_keys(output), *(() if _NOT_RUN.search(output[:4000]) else (command_key(command),)))
 
 
-_PROPOSES = re.compile(r"\b(?:runn?|us|try|execut|fix|prepend|pass|install|updat|instead|add|set|need)\w*\b", re.IGNORECASE)
-_QUOTED = re.compile(r"[`'\"]((?:\./)?[A-Za-z][\w./:@-]*(?: [^`'\"\n]{1,60})+|\./[\w./-]+)[`'\"]")
+_PROPOSES = re.compile(
+    r"\b(?:runn?|us|try|execut|fix|prepend|pass|install|updat|instead|add|set|need)\w*\b", re.IGNORECASE
+)
+_PROPOSED = re.compile(r"[`'\"]((?:\./)?[A-Za-z][\w./:@-]*(?: [^`'\"\n]{1,60})+|\./[\w./-]+)[`'\"]")
+_INTRODUCES = re.compile(r"(?:\b(?:run|use|using|with|command|add it|browsers)):[\s│║]*$")
 _WANTED = re.compile(
     r"\b(?:set|define|export|missing|requires?d?|undefined|unset|provide|must|needs?)\b|\bis not\b", re.IGNORECASE
 )
@@ -358,30 +361,31 @@ PROPOSALS = 4
 """Commands and variables that an output proposes, at most."""
 
 
-def proposals(output: str) -> tuple[str, ...]:
+def _proposals(output: str) -> Sequence[str]:
     """The commands that an output proposes to run, and the variables that it says are to be set."""
-    found: list[str] = []
+    proposed: list[str] = []
     introduced = False
     for line in _lines(output):
-        if introduced and (command := line.strip(" \t│|║$>*")):
-            found.append(command)
+        if introduced and (command := line.strip(" \t│║$>")):
+            proposed.append(command)
             introduced = False
         elif _PROPOSES.search(line):
-            found += _QUOTED.findall(line)
-            introduced = line.rstrip(" │║").endswith(("run:", "use:", "using:", "with:", "command:", "add it:", "browsers:"))
+            proposed += [match[1] for match in _PROPOSED.finditer(line)]
+            introduced = bool(_INTRODUCES.search(line))
         if "_" in line and _WANTED.search(line):
-            found += _VARIABLE.findall(line)
-    return tuple(dict.fromkeys(filter(None, map(str.strip, found))))[:PROPOSALS]
+            proposed += [match[0] for match in _VARIABLE.finditer(line)]
+        if len(proposed) >= PROPOSALS:
+            break
+    return list(dict.fromkeys(proposed))[:PROPOSALS]
 
 
 def proposal_keys(output: str, steps: Sequence[str] | None = None) -> tuple[str, ...]:
-    """What an error is known by because of what its output proposes. steps: what overcame it; only what these do."""
-    about = [one for one in proposals(output) if len(one.split()) > 1 or _VARIABLE.fullmatch(one) or one.startswith("./")]
-    done = [set(re.split(r"[\s=]+", step)) for step in steps or ()]
+    """What an error is known by because of what its output proposes. steps: only what one of these does."""
+    words = [set(re.split(r"[\s=]+", step)) for step in steps or ()]
     return tuple(
         digest(("proposed", normalised(one)))
-        for one in about
-        if steps is None or any(set(re.split(r"[\s=]+", one)) <= each for each in done)
+        for one in _proposals(output)
+        if steps is None or any(set(re.split(r"[\s=]+", one)) <= each for each in words)
     )
 
 
