@@ -361,6 +361,9 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
         return state, []
     core, steps = masks.text(plain(call.command)), list[str]()
     errors = keys(_EXIT.sub("", call.output)) if call.failed else ()
+    about = causes(_EXIT.sub("", call.output)) if errors else ()
+    ran = Failure(core, "\n".join(about), call.output)
+    ran_on = ran.is_of_code and not ran.is_of_environment
     if not call.failed and any(not one.closed for one in state.open):
         whole = masks.text(" ".join((*variables(call.command), core)))
         # of one that goes around a safeguard, what it sets is what is wrong with it
@@ -370,7 +373,9 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
     for one in state.open:
         if call.failed:
             again = _same(one, core)
-            if not (
+            if ran_on and (remedy := _remedy_of_environment(one, errors, core, call, masks)):
+                found.append(_overcome(one, call, remedy, masks))
+            elif not (
                 again and (not one.errors or set(one.errors) & set(errors))
             ):  # else it failed again, and is open anew
                 left.append(replace(one, since=one.since + 1, closed=one.closed or again))
@@ -378,7 +383,6 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
             left.append(_with_step(one, *(short(step, SHOWN) for step in steps)))
         elif remedy.steps and not any(map(going_around, remedy.steps)):
             found.append(_overcome(one, call, remedy, masks))
-    about = causes(_EXIT.sub("", call.output)) if errors else ()
     of_style = call.failed and not about and checks_style(core)
     if of_style or (about and not is_transient("\n".join(about))):
         named = (core,) if of_style else causes(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
@@ -426,6 +430,18 @@ def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
     if failure.is_of_environment and not one.steps and now and now != one.folder and core == one.command:
         return Remedy(fails, (short(f"cd {now} && {core}", SHOWN),), works=True)
     return Remedy(fails, (fixer,), habit=True) if fixer else Remedy(fails)
+
+
+def _remedy_of_environment(one: Open, errors: Sequence[str], core: str, call: Turn, masks: Masks) -> Remedy | None:
+    """How a command overcame an error of the environment, though what it ran then found another error, in the code."""
+    if (
+        not one.errors
+        or set(one.errors) & set(errors)
+        or not Failure(one.command, "\n".join(one.lines), "").is_of_environment
+    ):
+        return None
+    remedy = _remedy(one, core, call, masks)
+    return remedy if remedy and remedy.steps and not any(map(going_around, remedy.steps)) else None
 
 
 def _fixer_before(one: Open, core: str) -> str:

@@ -315,6 +315,10 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
             wrong and right and "/" not in "".join(wrong + right) and failure.mentions(*wrong, *right)
         ):  # one of those that the output lists
             return True
+    if len(removed) == len(added) == 1 and not edited and _any("no_such_target").search(failure.lines):
+        wrong, right = re.escape(removed[0]), added[0]  # `nx test cart` and `nx test web-cart`
+        if names(*removed) and "/" not in right and re.search(rf"(?<=[-_.]){wrong}$|^{wrong}(?=[-_.])", right):
+            return True
     was, now = ([word for word in one[1:3] if not _is_flag(word)] for one in (failed, works))
     if removed and (
         next((word for word in works[1:] if not _is_flag(word)), "") not in failed or _is_another(was, now)
@@ -343,7 +347,7 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
             and (names(*(v for v in values if "/" in v)) or _any("places").fullmatch(added[0].partition("=")[0]))
         ):
             return added[0] not in _NARROWS or bool(_any("no_such_command").search(failure.lines))
-        if any(len(part) > 4 and names(part) for flag in flags for part in flag.split("-")):  # --memory-limit
+        if any(len(part) > 4 and names(part, part.rstrip("s")) for flag in flags for part in flag.split("-")):
             return not any(word in _NARROWS for word in flags)
     if failed[1:2] == works[1:2]:
         kept = {part for word in added for part in word.split(",")}
