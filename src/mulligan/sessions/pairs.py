@@ -40,6 +40,7 @@ from mulligan.sessions.plain_command import plain
 from mulligan.sessions.remedies import (
     CHANGE,
     Failure,
+    asserts,
     cause_in,
     checks_style,
     done_first,
@@ -80,6 +81,9 @@ SAID = 400
 """Characters of a correction at most: what is longer is a task."""
 
 _EXIT = re.compile(r"\A(?:Error: )?Exit code -?\d+\n?")
+_ANY_HOME = re.compile(r"(?<![\w.~/-])/(?:home|Users)/[\w.-]+(?=/)")
+_HOME = re.compile(rf"(?<![^\s=:]){_ANY_HOME.pattern}")
+"""A home folder, which is another one for each user: as a word of a command, where the shell takes ~ for it."""
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z]+")
 _SOON = 3
@@ -327,13 +331,10 @@ def _explained(state: State, said: str) -> State:
     left: list[Open] = []
     for one in state.open:
         if one.since < _SOON:
-            if says_nothing_to_learn(said) and words(said) & words("\n".join((one.command, *one.lines))):
+            about = words("\n".join((one.command, *one.lines, one.output)))
+            if says_nothing_to_learn(said) and words(said) & about:
                 continue
-            if (
-                not one.cause
-                and (cause := cause_in(said))
-                and words(cause) & words("\n".join((one.command, *one.lines)))
-            ):
+            if not one.cause and (cause := cause_in(said)) and words(cause) & about:
                 one = replace(one, cause=cause)
         left.append(replace(one, since=one.since + 1))
     return replace(state, open=tuple(left))
@@ -410,7 +411,7 @@ def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
     fixer = fixer_in(one.steps, one.command) or _fixer_before(one, core)
     if not one.errors:  # nothing is known of what it found, but its own fixer
         return Remedy(short(one.command, SHOWN), (fixer,), habit=True) if fixer and _same(one, core) else None
-    failure = Failure(one.command, "\n".join((*one.lines, telling_lines(one.output))), one.output)
+    failure = _failure(one.command, one.lines, one.output)
     edited = any(step.startswith(CHANGE) for step in one.steps)
     changed = edited or (bool(one.steps) and not failure.is_of_environment)
     if not one.closed and (first := done_first(core, failure)):
@@ -468,6 +469,12 @@ class Remedy:
     habit: bool = False
 
 
+def _failure(command: str, lines: Sequence[str], output: str) -> Failure:
+    """What failed, by the lines that name it and all that tell something of it, unless those are what tests quote."""
+    told = "" if all(map(asserts, lines)) else telling_lines(output)
+    return Failure(command, "\n".join((*lines, told)), output)
+
+
 def stands(content: str, command: str, output: str) -> bool:
     """Whether what a lesson says would be learned today from the same failure: its text, the whole command as far as it
     was kept, and the output."""
@@ -475,7 +482,7 @@ def stands(content: str, command: str, output: str) -> bool:
     at = next((n for n, line in enumerate(lines) if line.startswith(("works:", "works after:"))), len(lines))
     steps = [line for line in lines[at + 1 :] if line and not line.startswith(("why:", "the agent said:"))]
     told = telling_lines(output)
-    failure = Failure(command, "\n".join((*causes(output), told)), output)
+    failure = _failure(command, causes(output), output)
     if at == len(lines) or not told or is_transient(told):
         return False
     if works := lines[at].removeprefix("works:").removeprefix("works after:").strip():
@@ -501,7 +508,9 @@ def words_of(call: Turn, masks: Masks) -> tuple[str, ...]:
 def _overcome(one: Open, call: Turn, remedy: Remedy, masks: Masks) -> Found:
     program, steps = _program(one), remedy.steps
     named = one.named if one.named.startswith(program) else f"{program}: {one.named}"
-    lines = [f"fails: {remedy.fails}", *(() if remedy.habit else (f"  {line}" for line in one.lines))]
+    steps = tuple(_HOME.sub("~", step) for step in steps)
+    lines = [f"fails: {_HOME.sub('~', remedy.fails)}"]
+    lines += [] if remedy.habit else [f"  {_ANY_HOME.sub('~', line)}" for line in one.lines]
     lines += [f"works: {steps[0]}"] if remedy.works else lines_of(steps)
     if one.cause and not remedy.habit:
         lines.append(f'the agent said: "{one.cause}"')
@@ -518,7 +527,7 @@ def _overcome(one: Open, call: Turn, remedy: Remedy, masks: Masks) -> Found:
             "session": one.session,
             "subagent": one.subagent,
             "calls": [one.call, call.id],
-            "command": one_line(one.command, SHOWN),
+            "command": one_line(_HOME.sub("~", one.command), SHOWN),
             "fails": one.output,
             "works": evidence(call.output, masks),
             "at": call.at or one.at,

@@ -65,6 +65,11 @@ def is_transient(error: str) -> bool:
     return bool(_any("transient").search(error))
 
 
+def asserts(line: str) -> bool:
+    """Whether a line of an output says that a test expected something else."""
+    return bool(_any("asserts").search(line))
+
+
 def cause_in(said: str) -> str:
     """The sentence in which an agent says why something failed; "" where it says none."""
     first = re.split(r"(?<=[.!?:])\s|\n", said.strip(), maxsplit=1)[0].strip()

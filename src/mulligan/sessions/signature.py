@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from mulligan.sessions.plain_command import plain
 
@@ -105,22 +106,26 @@ _CAUSE = r"""
     | ^E\s+(?:[\w.]+\.)?[A-Z]\w+:\ \S | ^✖\s+(?!found)\S
     """
 """What names a cause beside _STRONG."""
-_NO_GLOB = r"^zsh:(?:\d+:)? no matches found: "
+_NO_MATCHES = "no matches found"
+_NO_GLOB = rf"^zsh:(?:\d+:)? {_NO_MATCHES}: "
 """The shell did not run the command, so whatever else the line printed is a consequence."""
 _BEFORE_CAUSE = re.compile(
     r"^(?:.*?\b(?:\w*(?:[Ee]rror|Exception)|FAILED|ERROR|fatal)(?:\s\[[\w.]+\])?(?::\s+|(?<=\])\s+)"
     r"|(?:\w+::)+\w+:\s+|(?:package|imports)\s+)+"
 )
 """What stands before the cause: by whom it is said, and its kind."""
-_SHELL = re.compile(
-    r"(?:\w*sh: )?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?(not found|no such file or directory|permission denied)"
-    r"|(?:command )?(not found|no such file or directory|permission denied): (\S+))$",
-    re.IGNORECASE,
+_SAID_BY_SHELLS = "not found|no such file or directory|permission denied"
+_SHELL = (
+    rf"(?i)(?:\w*sh: )?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?({_SAID_BY_SHELLS})"
+    rf"|(?:command )?({_SAID_BY_SHELLS}): (\S+))$"
 )
 """What shells say, each in its own words."""
 _THREAD = re.compile(r'^Exception in thread "[^"]*" ')
-_BEHIND = re.compile(r"(?: in \S+)? \((?:<url [^)]*|[\w:]+Error)\)$| in \S+ on line #$")
-_NO_MODULE = re.compile(r"^\S+: (?=No module named \S+$)")
+_BEHIND = _Pattern(
+    r"(?: in \S+)? \((?:<url [^)]*|[\w:]+Error)\)$| in \S+ on line #$|^\S+: (?=No module named \S+$)",
+    ("<url", "Error)", " on line #", "No module named"),
+)
+"""What stands around the cause in the words of one tool alone."""
 _IMPORTER = re.compile(r"\s(?:from|imported by) '[\w.-]+\.(?:[cm]?[jt]sx?|py|vue|svelte)'[.]?$")
 _BOX = re.compile(r"^\s*[│┃╷╵⨯✗✘×]\s?")
 _AT_PLACE = re.compile(r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:?\s")
@@ -140,8 +145,6 @@ _GENERIC = frozenset(
     )
 )
 _MEANING = re.compile(r"[A-Za-z_][\w.-]{2,}")
-_MATCHER = re.compile(r"to[A-Z]\w+$")
-"""What JavaScript's test runners call a comparison, such as `toBe`."""
 CAUSES, TELLING = 4, 8
 """Causes that are looked up at most; lines that say something of an error."""
 
@@ -244,7 +247,8 @@ def causes(output: str) -> tuple[str, ...]:
     """The lines that say what is wrong, normalised: without those that only count errors, name a test or passed. Each
     of them names the error by itself, whatever else failed beside it."""
     lines = _cause_lines(output)
-    for wanted in (_NO_GLOB, _STRONG + _CAUSE, _PLAIN, _SOFT, _SOFTER):
+    kinds = (_STRONG + _CAUSE, _PLAIN, _SOFT, _SOFTER)
+    for wanted in (_NO_GLOB, *kinds) if _NO_MATCHES in output else kinds:
         search = re.compile(wanted).search
         chosen = (_NODE.sub("", line.strip()) for line in lines if search(line))
         about = (one for one in chosen if not (_NOISE.match(one) or _SUMMARY.search(one) or _ONLY_PLACE.match(one)))
@@ -268,12 +272,12 @@ def _cause_lines(output: str) -> list[str]:
 
 def _core(cause: str) -> str:
     """The sentence of a cause that says what is wrong, without what stands before and behind it."""
-    if shell := _SHELL.match(cause):
+    if any(one in cause.lower() for one in _SAID_BY_SHELLS.split("|")) and (shell := re.match(_SHELL, cause)):
         kind = (shell[2] or shell[3]).lower()
         return f"{shell[1] or shell[4]}: {'command ' * (kind == 'not found')}{kind}"
-    if re.match(_NO_GLOB, cause.replace("#", "1")):
-        return "no matches found"
-    cause = _NO_MODULE.sub("", _BEHIND.sub("", _THREAD.sub("", cause)))
+    if cause.startswith(_NO_MATCHES):
+        return _NO_MATCHES
+    cause = _BEHIND.sub("", _THREAD.sub("", cause))
     behind = _IMPORTER.sub("", _BEFORE_CAUSE.sub("", cause))
     core = behind if len(behind.split()) > 3 else cause
     for end in re.finditer(r"(?<=[\w'\")>])[.;]\s", core):
@@ -349,15 +353,11 @@ def keys_at(command: str, output: str) -> tuple[str, ...]:
     return (*keys(output), *proposal_keys(output), *(() if _NOT_RUN.search(output[:4000]) else (command_key(command),)))
 
 
-_PROPOSES = re.compile(
-    r"\b(?:runn?|us|try|execut|fix|prepend|pass|install|updat|instead|add|set|need)\w*\b", re.IGNORECASE
-)
-_PROPOSED = re.compile(r"[`'\"]((?:\./)?[A-Za-z][\w./:@-]*(?: [^`'\"\n]{1,60})+|\./[\w./-]+)[`'\"]")
-_INTRODUCES = re.compile(r"(?:\b(?:run|use|using|with|command|add it|browsers)):[\s│║]*$")
-_WANTED = re.compile(
-    r"\b(?:set|define|export|missing|requires?d?|undefined|unset|provide|must|needs?)\b|\bis not\b", re.IGNORECASE
-)
-_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
+_PROPOSES = ("run", "use", "using", "fix", "try", "instal", "updat", "prepend", "pass", "set", "need", "add", "exec")
+_PROPOSED = r"[`'\"]((?:\./)?[A-Za-z][\w./:@-]*(?: [^`'\"\n]{1,60})+|\./[\w./-]+)[`'\"]"
+_INTRODUCES = r"(?:\b(?:run|use|using|with|command|add it|browsers)):[\s│║]*$"
+_WANTED = r"(?i)\b(?:set|define|export|missing|requires?d?|undefined|unset|provide|must|needs?)\b|\bis not\b"
+_VARIABLE = r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
 PROPOSALS = 4
 """Commands and variables that an output proposes, at most."""
 
@@ -370,11 +370,13 @@ def _proposals(output: str) -> Sequence[str]:
         if introduced and (command := line.strip(" \t│║$>")):
             proposed.append(command)
             introduced = False
-        elif _PROPOSES.search(line):
-            proposed += [match[1] for match in _PROPOSED.finditer(line)]
-            introduced = bool(_INTRODUCES.search(line))
-        if "_" in line and _WANTED.search(line):
-            proposed += [match[0] for match in _VARIABLE.finditer(line)]
+        elif (quoted := "`" in line or "'" in line or '"' in line) or line.rstrip(" \t│║").endswith(":"):
+            low = line.lower()
+            if any(word in low for word in _PROPOSES):
+                proposed += [match[1] for match in re.finditer(_PROPOSED, line)] if quoted else []
+                introduced = bool(re.search(_INTRODUCES, line))
+        if "_" in line and re.search(_WANTED, line):
+            proposed += [match[0] for match in re.finditer(_VARIABLE, line)]
         if len(proposed) >= PROPOSALS:
             break
     return list(dict.fromkeys(proposed))[:PROPOSALS]
@@ -393,7 +395,7 @@ def proposal_keys(output: str, steps: Sequence[str] | None = None) -> tuple[str,
 def _is_particular(line: str) -> bool:
     """Whether a line says more than that something failed."""
     words = (word.rpartition(".")[2] for word in _MEANING.findall(line))
-    return any(word.casefold() not in _GENERIC and not _MATCHER.match(word) for word in words)
+    return any(word.casefold() not in _GENERIC and not (word[:2] == "to" and word[2:3].isupper()) for word in words)
 
 
 def normalised(line: str) -> str:
@@ -447,8 +449,9 @@ def _last(path: str) -> str:
     return re.split(r"[/\\]", end)[-1] + path[len(path.rstrip(".")) :]
 
 
-def _lines(output: str) -> list[str]:
+@lru_cache(maxsize=2)  # a key needs them four times
+def _lines(output: str) -> Sequence[str]:
     if len(output) > _HEAD + _TAIL:
         output = f"{output[:_HEAD]}\n{output[-_TAIL:]}"
     output = _ESCAPES.sub("", output.replace("\r\n", "\n"))
-    return [line.rpartition("\r")[2][:_WIDEST] for line in output.split("\n")]
+    return tuple(line.rpartition("\r")[2][:_WIDEST] for line in output.split("\n"))
