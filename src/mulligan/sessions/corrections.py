@@ -87,10 +87,10 @@ def correction_in(text: str) -> str:
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """What corrects, what is only a no, and what looks like a correction and is none. Read when it is needed."""
     words = _words()
-    after = [rf"(?:{one['no']}){_BETWEEN}(?:{one['then']})" for one in words]
+    after = [rf"(?:(?:{one['no']}){_BETWEEN}){{1,2}}(?:{one['then']})" for one in words]
     says = [f"(?:(?:{one['no']}){_BETWEEN})?(?:{each})" for one in words for each in one["says"]]
     no = "|".join(one["no"] for one in words)
     fine = [f"(?:(?:{no}){_BETWEEN})?(?:{each})" for one in words for each in one["fine"]]
-    patterns = ("|".join([*after, *says]), rf"(?:{no})\W*", "|".join(fine))
+    patterns = ("|".join([*after, *says]), rf"(?:(?:{no})\W*){{1,2}}", "|".join(fine))
     corrects, bare, is_fine = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
     return corrects, bare, is_fine

@@ -92,7 +92,7 @@ def words(text: str) -> frozenset[str]:
     """The words that say what a text is about: names, paths and their ends, codes."""
     found: set[str] = set()
     for part in re.split(r"[\s'\"`(){}\[\],;|<>=]+", text[:4000]):
-        whole = part.strip(".:/").casefold()
+        whole = part.strip(".:/@").casefold()
         for one in (whole, *whole.split("/")):
             if len(one) > 2 and one not in _COMMON and _WORD.search(one):
                 found.add(one)
@@ -347,9 +347,12 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
             return True
         if (
             _is_flag(added[0])
-            and len(values) == 1
+            and len(values) == sum(map(_is_flag, added))
             and failure.is_of_environment
-            and (names(*(v for v in values if "/" in v)) or _any("places").fullmatch(added[0].partition("=")[0]))
+            and (
+                (len(values) == 1 and names(*(v for v in values if "/" in v)))
+                or all(_any("places").fullmatch(word) for word in added if _is_flag(word))
+            )
         ):
             return added[0] not in _NARROWS or bool(_any("no_such_command").search(failure.lines))
         if any(len(part) > 4 and names(part, part.rstrip("s")) for flag in flags for part in flag.split("-")):

@@ -70,6 +70,7 @@ _PLAIN = r"""(?xi)
     (?:^|[\s:(\[*])(?:fatal|error|err!|failure|panic|critical|e)(?:\s\w+)?[:\]!]\s   # error: ..., fatal error: ...
     | ^\S+:\d+(?::\d+)?(?::|\ -)\s | ^\S+\(\d+,\d+\):\s                          # a place, and what is wrong there
     | ^npm\ (?:err!|error)\s+\S | \bpermission\ denied\b | \brepository\ not\ found\b
+    | \bE(?:CONNREFUSED|ADDRINUSE|ACCES|NOENT|PERM)\b
     | ^\s*symbol:\s | undefined\ reference | \*\*\*\ \S | ^error\b | ^curl:\ \(\d+\)
     """
 _SOFT = r"""(?xi)
@@ -83,6 +84,7 @@ _SUMMARY = re.compile(
     | item\ \d+\ failed | \ball\ fail | some\ errors\ were | ^\W*(?:error|fail(?:ed|ure)?)\W*$ | elifecycle | ^fail\s
     | (?<!port\ )(?<![:.\d])\b\d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b
     | failed\ to\ push\ some\ refs | ^[$>]\s
+    | \bfailed\ to\ run\ custom\ build
     | \blifecycle\ script\b | ^\W*build\ failed\b | script\ failed\ \(code | \b(?:error\ during|failed\ with)\ \w+:$
     | execution\ failed\ for\ task
     | the\ dependencies\ of\ task | linker\ command\ failed | \blinking\ with\ \S+\ failed
@@ -99,7 +101,10 @@ _PASSED = re.compile(
 """Lines of tests that passed, which may be about errors."""
 _NODE = re.compile(r"^(?:FAILED|ERROR)\s+\S+(?:::\S+)?(?:\[[^\]]*\])?\s+-\s+(?=\S)")
 """What stands before the cause in a summary of pytest: which test it was."""
-_ONLY_PLACE = re.compile(r"^(?:FAILED|ERROR)\s+\S+\s*$|^---\ FAIL|^test\ \S.*\ FAILED$|^\s*(?:✕|●|\(fail\))")
+_ONLY_PLACE = re.compile(
+    r"^(?:FAILED|ERROR)\s+\S+\s*$|^\S+::\S+\s(?:FAILED|ERROR)\b|^at\s\S.*[:)]\d*\)?$"
+    r"|^---\ FAIL|^test\ \S.*\ FAILED$|^\s*(?:✕|●|\(fail\))"
+)
 _CAUSE = r"""
     | ^(?:\S*/)?(?:ba|da|z|k)?sh:\ .*\bnot\ found\s*$ | ^\S+:\ command\ not\ found | \bvalidation\ errors?\ for\ \S+\ \S
     | ^(?:\w+(?:::|\\))+\w+(?:Error|Exception|NotFound|Invalid)(?::|$)
@@ -129,7 +134,10 @@ _BEHIND = _Pattern(
 _IMPORTER = re.compile(r"\s(?:from|imported by) '[\w.-]+\.(?:[cm]?[jt]sx?|py|vue|svelte)'[.]?$")
 _BOX = re.compile(r"^\s*[│┃╷╵⨯✗✘×]\s?")
 _AT_PLACE = re.compile(r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:?\s")
-_RULE_CODE = re.compile(r"\b(?:MD\d{3}|TS\d{4,5}|SC\d{4}|[EWFBCN]\d{3,4}|RUF\d{3}|GH\d{3}|CS\d{4}|E\d{4})\b")
+_RULE_CODE = re.compile(
+    r"\b(?:MD\d{3}|TS\d{4,5}|SC\d{4}|[EWFBCN]\d{3,4}|RUF\d{3}|GH\d{3}|[A-Z]{2,8}\d{4}|ERESOLVE"
+    r"|ERR_[A-Z0-9_]+(?<!_NOT_FOUND)(?<!_NO_SCRIPT))\b"
+)
 """Codes of rules, which mean the same in each file."""
 _GENERIC = frozenset(
     re.findall(
@@ -149,7 +157,7 @@ CAUSES, TELLING = 4, 8
 """Causes that are looked up at most; lines that say something of an error."""
 
 _SOFTER = r"""(?xi)
-    \b(?:doesn't|isn't|aren't|wasn't|did(?:n't|\s+not)|not\s+(?:running|set|installed|allowed)|excludes?|incompatible
+    \b(?:doesn't|isn't|aren't|wasn't|did(?:n't|\s+not)|not\s+(?:running|set|installed|allowed|(?:\w+\s)?supported)|excludes?|incompatible
     |ignored|violations?|no\s[\w\ -]{2,40}\shas\s+been)\b"""
 
 _USER = re.compile(r"""(?i)\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""")
@@ -280,6 +288,9 @@ def _core(cause: str) -> str:
     cause = _BEHIND.sub("", _THREAD.sub("", cause))
     behind = _IMPORTER.sub("", _BEFORE_CAUSE.sub("", cause))
     core = behind if len(behind.split()) > 3 else cause
+    core = core.rpartition(" - ")[2] if core.count(" - ") == 1 and len(core.rpartition(" - ")[2].split()) > 3 else core
+    if "current branch" in core:  # which one says nothing
+        core = re.sub(r"current branch \S+", "current branch", core)
     for end in re.finditer(r"(?<=[\w'\")>])[.;]\s", core):
         if re.search(r"['\"]|[A-Z]_[A-Z]", core[: end.start()]):
             core = core[: end.start()]
