@@ -20,7 +20,8 @@ from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import LAST, MOST, RULES, Known, Reader
 from mulligan.sessions.agents import Old, is_shell
 from mulligan.sessions.commands import only_looks
-from mulligan.sessions.pairs import State, find, follows
+from mulligan.sessions.mends import follows
+from mulligan.sessions.pairs import State, find
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.signature import keys_at
 

@@ -23,7 +23,8 @@ from mulligan.sessions.commands import only_looks, parts, short
 from mulligan.sessions.corrections import lasts
 from mulligan.sessions.effects import going_around
 from mulligan.sessions.events import SHOWN
-from mulligan.sessions.pairs import Found, error_lines, evidence, mends_of, short_digest
+from mulligan.sessions.mends import mends_of, short_digest
+from mulligan.sessions.pairs import Found, error_lines, evidence
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.records import as_record, inner, inner_list
 from mulligan.sessions.remedies import CHANGE, lines_of

@@ -15,8 +15,9 @@ from typing import Any
 _QUESTION = re.compile(r"¿|.*[?？]\W*$|.*(?:吗|呢|ですか|ますか|でしょうか)[。.!！]*$", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _OPENS = re.compile(
-    r"(?:hold on|wait|hm+|hey|uh|oh|sorry|moment|warte(?: mal)?|attends|un (?:moment|momento)|esper[ae]|calma"
-    r"|погоди|постой|подожди|等等|等一下|(?:ちょっと)?待って(?:ください)?|잠깐(?:만요?)?|잠시만(?:요)?)[\s,.:;!、，。！…-]+",
+    r"(?:hold on|wait|careful|hm+|hey|uh|oh|sorry|moment|warte(?: mal)?|vorsicht|achtung|attends|attention|cuidado"
+    r"|esper[ae]|un (?:moment|momento)|atenção|calma|погоди|постой|подожди|осторожно|внимание|等等|等一下|注意"
+    r"|(?:ちょっと)?待って(?:ください)?|잠깐(?:만요?)?|잠시만(?:요)?|주의)[\s,.:;!、，。！…-]+",
     re.IGNORECASE,
 )
 """What a correction may begin with and does not depend on."""

@@ -6,11 +6,10 @@ what happened, and its state is JSON: however a transcript is cut into several r
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -36,6 +35,7 @@ from mulligan.sessions.commands import (
 from mulligan.sessions.corrections import correction_in, lasts, withdraws
 from mulligan.sessions.effects import going_around
 from mulligan.sessions.events import SHOWN
+from mulligan.sessions.mends import mends_of, short_digest
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.remedies import (
     CHANGE,
@@ -46,7 +46,6 @@ from mulligan.sessions.remedies import (
     done_first,
     fixer_in,
     is_transient,
-    left_over,
     lines_of,
     other_form_counts,
     says_nothing_to_learn,
@@ -363,7 +362,7 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
     core, steps = masks.text(plain(call.command)), list[str]()
     errors = keys(_EXIT.sub("", call.output)) if call.failed else ()
     about = causes(_EXIT.sub("", call.output)) if errors else ()
-    ran = Failure(core, "\n".join(about), call.output)
+    ran = Failure(core, "\n".join(about) or (telling_lines(call.output) if call.failed else ""), call.output)
     ran_on = ran.is_of_code and not ran.is_of_environment
     if not call.failed and any(not one.closed for one in state.open):
         whole = masks.text(" ".join((*variables(call.command), core)))
@@ -470,9 +469,10 @@ class Remedy:
 
 
 def _failure(command: str, lines: Sequence[str], output: str) -> Failure:
-    """What failed, by the lines that name it and all that tell something of it, unless those are what tests quote."""
-    told = "" if all(map(asserts, lines)) else telling_lines(output)
-    return Failure(command, "\n".join((*lines, told)), output)
+    """What failed, by the lines that name it and all that tell something of it, but what an assertion quotes."""
+    if all(map(asserts, lines)):
+        return Failure(command, "\n".join(line.partition(":")[0] for line in lines), output)
+    return Failure(command, "\n".join((*lines, telling_lines(output))), output)
 
 
 def stands(content: str, command: str, output: str) -> bool:
@@ -598,40 +598,6 @@ def _targets(arguments: str) -> list[str]:
 def _within(target: str, other: str) -> bool:
     """Whether a test stands in another, or in its file or folder."""
     return target == other or target.startswith((f"{other}::", f"{other.rstrip('/')}/"))
-
-
-def mend_key(step: str) -> str:
-    """What a step is known by in another session: without folders and numbers."""
-    return short_digest(_without_places(step))
-
-
-def difference_key(fails: str, works: str) -> str:
-    """What the difference of two commands is known by, which may be that of two others as well."""
-    before, after = (_without_places(re.sub(r"['\"]", "", one)).split() for one in (fails, works))
-    return short_digest(f"{' '.join(left_over(before, after))} -> {' '.join(left_over(after, before))}")
-
-
-def mends_of(content: str, steps: Iterable[str]) -> dict[str, str]:
-    """What each step of a lesson is known by: one that works instead by its difference from the command that failed."""
-    lines = content.split("\n")
-    fails = lines[0].removeprefix("fails: ") if any(line.startswith("works: ") for line in lines) else ""
-    return {difference_key(fails, step) if fails else mend_key(step): step for step in steps}
-
-
-def follows(call: Turn, failed: Iterable[str], mends: Collection[str]) -> bool:
-    """Whether a command is a step of a lesson, or differs as it says from one of the commands that failed."""
-    core = plain(call.command)
-    whole = " ".join((*variables(call.command), core))
-    return mend_key(core) in mends or any(difference_key(one, whole) in mends for one in failed)
-
-
-def _without_places(step: str) -> str:
-    return re.sub(r"\d+", "0", re.sub(r"[\w.~-]*/(?:[\w.~-]+/)*", "", one_mask(step))).casefold()
-
-
-def short_digest(text: str) -> str:
-    """What a text is known by, whatever blanks are between its words."""
-    return hashlib.sha256(" ".join(one_mask(text).split()).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def error_lines(output: str, words: Sequence[str], masks: Masks) -> tuple[str, ...]:

@@ -340,7 +340,8 @@ def keys(output: str) -> tuple[str, ...]:
     about, named = causes(output), signature(output)
     at_places = " ".join(line for line in _lines(output) if _AT_PLACE.match(line))
     codes = list(dict.fromkeys(_RULE_CODE.findall(" ".join((*about, at_places)))))[:CAUSES]
-    whole = "" if named and all(_SUMMARY.search(line.replace("#", "1")) for line in named) else digest(named)
+    says_none = bool(named) and all(_SUMMARY.search(line.replace("#", "1")) for line in named)
+    whole = "" if says_none or "".join(about).startswith(_NO_MATCHES) else digest(named)
     each = (digest((one,)) for one in (*about, *map(_core, about), *codes))
     return tuple(dict.fromkeys(filter(None, (whole, *each))))
 
