@@ -31,11 +31,11 @@ def mends_of(content: str, steps: Iterable[str]) -> dict[str, str]:
     return {difference_key(fails, step) if fails else mend_key(step): step for step in steps}
 
 
-def follows(call: Turn, failed: Iterable[str], mends: Collection[str]) -> bool:
-    """Whether a command is a step of a lesson, or differs as it says from one of the commands that failed."""
+def follows(call: Turn, commands: Iterable[str], mends: Collection[str]) -> bool:
+    """Whether a command is a step of a lesson, or differs as it says from one of these, which failed."""
     core = plain(call.command)
     whole = " ".join((*variables(call.command), core))
-    return mend_key(core) in mends or any(difference_key(one, whole) in mends for one in failed)
+    return mend_key(core) in mends or any(difference_key(one, whole) in mends for one in commands)
 
 
 def _without_places(step: str) -> str:
