@@ -200,6 +200,13 @@ def test_kept_lessons_come_at_the_prompt_by_their_words(place: Place) -> None:
     assert place.text(place.payload("UserPromptSubmit", prompt=prompt)) == ""
 
 
+def test_a_long_prompt_brings_no_lesson_about_an_error(place: Place) -> None:
+    place.text(place.payload("SessionStart", source="startup"))
+    place.learn("Migrations run through the alembic wrapper", "x", confirmed=True)
+    plan = "write the migrations with alembic. " + "Then rename the button. " * 20
+    assert place.text(place.payload("UserPromptSubmit", prompt=plan)) == ""
+
+
 def test_at_a_failure_at_most_three_lessons_and_a_thousand_characters(place: Place) -> None:
     for n in range(5):
         place.learn(f"way {n}", confirmed=n % 2 == 0, content=f"unlike {n} " + "long " * 200)

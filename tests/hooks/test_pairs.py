@@ -14,8 +14,9 @@ from session_turns import call
 from mulligan.app.transcripts import read_transcript
 from mulligan.core.turns import Turn
 from mulligan.sessions.effects import going_around
+from mulligan.sessions.mends import follows
 from mulligan.sessions.pairs import Found, State, find, happened
-from mulligan.sessions.signature import digest, signature
+from mulligan.sessions.signature import digest, keys_at, signature
 
 MISSING = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'"
 
@@ -77,6 +78,41 @@ def test_a_variable_that_makes_the_same_command_work_is_the_lesson() -> None:
     assert contents(set_before, sh("MODE=local python app.py", "up")) == []  # it was flaky
     (masked,) = contents(fails, sh("API_TOKEN=sk-ant-api03-abcdefghijklmnopqrstuvwxyz01 MODE=x python app.py", "up"))
     assert "sk-ant" not in masked
+
+
+def test_the_same_difference_of_two_commands_is_the_same_lesson() -> None:
+    fails = "/usr/bin/python3: No module named shop"
+    (one,) = found(sh("python a.py", fails, True), sh("PYTHONPATH=src python a.py", "ok"))
+    (other,) = found(sh("python b.py --dry", fails, True), sh("PYTHONPATH=src python b.py --dry", "ok"))
+    assert set(one.mends) == set(other.mends)
+    assert set(one.errors) & set(other.errors)
+    assert follows(sh("PYTHONPATH=src python c.py", "ok"), ("python c.py",), one.mends)
+    assert not follows(sh("python c.py", "ok"), ("python c.py",), one.mends)
+
+
+def test_an_error_of_the_environment_is_overcome_though_the_tests_then_fail() -> None:
+    fails = sh("pytest", "bash: pytest: command not found", True)
+    assert contents(fails, sh("uv run pytest", "E   AssertionError: assert 3 == 4", True)) == [
+        "fails: pytest\n  bash: pytest: command not found\nworks: uv run pytest"
+    ]
+    assert contents(fails, sh("python -m pytest", "python: No module named pytest", True)) == []
+
+
+def test_what_the_output_proposes_and_was_done_names_the_error() -> None:
+    (one,) = found(
+        sh("helm template a", "Error: run `helm dependency build`: missing in charts/: redis", True),
+        sh("helm dependency build a"),
+        sh("helm template a", "kind: Deployment"),
+    )
+    other = "Error: run `helm dependency build`: missing in charts/: nats"
+    assert set(one.errors) & set(keys_at("helm upgrade b", other))
+    assert not set(one.errors) & set(keys_at("helm upgrade b", other.replace("dependency build", "repo update")))
+
+
+def test_a_home_folder_is_named_for_no_user() -> None:
+    fails = sh("tools/send x", "zsh:1: no such file or directory: tools/send", True)
+    (one,) = contents(fails, sh("/home/ada/.agents/tools/send x", "ok"))
+    assert one.endswith("works: ~/.agents/tools/send x")
 
 
 def test_an_edit_teaches_only_what_it_changes_in_the_rules_of_the_project() -> None:

@@ -46,10 +46,11 @@ from mulligan.hooks.recall import DENY, store_file
 from mulligan.sessions.agents import Old as Old
 from mulligan.sessions.agents import agent, is_shell, readable
 from mulligan.sessions.events import Notice
-from mulligan.sessions.pairs import CORRECTION, RULES, TAG, mend_key, signature_of, stands, words_of
+from mulligan.sessions.mends import follows, mends_of
+from mulligan.sessions.pairs import CORRECTION, RULES, TAG, signature_of, stands, words_of
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.records import Record, as_record, sample
-from mulligan.sessions.signature import digest, keys
+from mulligan.sessions.signature import digest, keys, proposal_keys
 from mulligan.store import open_store
 
 AGENTS = readable()
@@ -62,6 +63,8 @@ _SETTLED = _DAY
 """Seconds after which a session that did not end is taken to have gone well with what it was shown."""
 _WAIT, _SHORT = 120.0, 2.0
 """Seconds that a command waits for a process that is learning, and that a worker does."""
+_FAILED = 5
+"""Of the commands that failed, how many of the last a later one is compared with."""
 _ROUNDS = 5
 """Times that a worker looks whether there is more to learn by now."""
 _HEAD = 65_536
@@ -212,8 +215,11 @@ async def judge_anew(journal: Journal) -> int:
                     continue
                 command, output = str(seen[-1].get("command", "")), str(seen[-1].get("fails", ""))
                 good = stands(lesson.content, command, output)
-                known = [*cast(list[Json], lesson.context.get("errors") or []), *(keys(output) if good else ())]
-                context = {**lesson.context, "rules": RULES, "errors": list(dict.fromkeys(map(str, known)))}
+                mends = mends_of(lesson.content, map(str, as_record(lesson.context.get("mends")).values()))
+                now = (*keys(output), *proposal_keys(output, tuple(mends.values()))) if good else ()
+                known = [*cast(list[Json], lesson.context.get("errors") or []), *now]
+                errors: list[Json] = list(dict.fromkeys(map(str, known)))
+                context = {**lesson.context, "rules": RULES, "errors": errors, "mends": {**mends}}
                 changes = {} if good else {"confirmed": False}
                 fallen += not good
                 await bank.edit(lesson.id, context=context if good else {**context, "unsure": True}, **changes)
@@ -298,17 +304,18 @@ async def _note_done(journal: Journal, session: Session, calls: Sequence[Turn]) 
     shown = [one for one in journal.shown(session=session.session) if one.way == "shown" and not one.done]
     if not shown or not calls:
         return
-    did = [
-        (call.at, mend_key(plain(call.command)))
-        for call in calls
-        if call.failed is False and is_shell(call.tool, session.agent)
-    ]
     async with open_store(store_file()) as store:
         lessons = await store.memory.lessons.there(None, list({one.lesson for one in shown}))
     steps = {lesson.id: set(as_record(lesson.context.get("mends"))) for lesson in lessons}
-    for one in shown:
-        if any(key in steps.get(one.lesson, ()) and (not at or at >= one.at) for at, key in did):
-            journal.did(one)
+    failed: list[str] = []
+    for call in (call for call in calls if is_shell(call.tool, session.agent)):
+        if call.failed:
+            failed = [*failed[1 - _FAILED :], plain(call.command)]
+        elif call.failed is False:
+            for one in [one for one in shown if not call.at or call.at >= one.at]:
+                if follows(call, failed, steps.get(one.lesson, ())):
+                    journal.did(one)
+                    shown.remove(one)
 
 
 def _subagents(journal: Journal, session: Session) -> Iterator[Session]:

@@ -20,7 +20,8 @@ from mulligan.hooks.project import project_id
 from mulligan.hooks.recall import LAST, MOST, RULES, Known, Reader
 from mulligan.sessions.agents import Old, is_shell
 from mulligan.sessions.commands import only_looks
-from mulligan.sessions.pairs import State, find, mend_key
+from mulligan.sessions.mends import follows
+from mulligan.sessions.pairs import State, find
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.signature import keys_at
 
@@ -99,7 +100,7 @@ async def _session(exam: Exam, project: str, old: Old, events: Sequence[Turn], s
             came.update(one.id for one in met)
             known += bool(about)
             shown += bool(met)
-            done += _is_done(met, [one for one in events[n + 1 : n + 1 + AHEAD] if one.is_call])
+            done += _is_done(event, met, [one for one in events[n + 1 : n + 1 + AHEAD] if one.is_call])
     _, found = find(State(old.agent, old.session), events)
     async with project_bank(project, embedder="none") as bank:
         kept = await keep(bank, found)
@@ -109,10 +110,10 @@ async def _session(exam: Exam, project: str, old: Old, events: Sequence[Turn], s
     return exam.plus(**counts, rules=len(rules), needed=needed, confirmed=len(kept.confirmed), titles=titles)
 
 
-def _is_done(lessons: Sequence[Known], later: Sequence[Turn]) -> bool:
+def _is_done(failed: Turn, lessons: Sequence[Known], later: Sequence[Turn]) -> bool:
     """Whether a session did a step of one of these lessons."""
     steps = {str(key) for one in lessons for key in one.context.get("mends") or ()}
-    return any(mend_key(plain(call.command)) in steps for call in later if call.failed is False)
+    return any(follows(call, (plain(failed.command),), steps) for call in later if call.failed is False)
 
 
 @contextmanager

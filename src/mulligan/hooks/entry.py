@@ -233,6 +233,7 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
         CHARACTERS,
         LAST,
         MOST,
+        REQUEST,
         RULE_CHARACTERS,
         RULES,
         Reader,
@@ -258,7 +259,11 @@ def _recalled(notice: Notice, journal: Journal, bank: str, wait: float, *, first
             most, characters = RULES, RULE_CHARACTERS
             found = reader.rules(journal.began(bank, LAST))
         else:
-            found = near(notice.text, [one for one in reader.kept() if not one.context.get("habit")])
+            short = len(notice.text) <= REQUEST  # a long one shares words with anything
+            lessons = [
+                one for one in reader.kept() if one.pinned or one.by_people or (short and not one.context.get("habit"))
+            ]
+            found = near(notice.text, lessons)
     finally:
         reader.close()
     silent = journal.useless_lessons() if found and notice.moment == "failure" else ()

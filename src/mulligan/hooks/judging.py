@@ -23,7 +23,8 @@ from mulligan.sessions.commands import only_looks, parts, short
 from mulligan.sessions.corrections import lasts
 from mulligan.sessions.effects import going_around
 from mulligan.sessions.events import SHOWN
-from mulligan.sessions.pairs import Found, error_lines, evidence, mend_key, short_digest
+from mulligan.sessions.mends import mends_of, short_digest
+from mulligan.sessions.pairs import Found, error_lines, evidence
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.records import as_record, inner, inner_list
 from mulligan.sessions.remedies import CHANGE, lines_of
@@ -263,12 +264,13 @@ def _overcome(
     named = causes(account.masks.text(failed.output))
     causing = [f"  {line}" for line in error_lines(failed.output, named, account.masks)]
     steps = [f"works: {step}"] if works else lines_of((step,))
+    content = "\n".join([f"fails: {fails}", *causing, *steps])
     return Found(
         title=sentence,
-        content="\n".join([f"fails: {fails}", *causing, *steps]),
+        content=content,
         description=f"When {one_line(core, 80)} fails with this error.",
         errors=keys(failed.output),
-        mends={mend_key(step): step},
+        mends=mends_of(content, (step,)),
         seen={
             **_seen(account, [failed.id, helped.id], helped.at or failed.at),
             "command": one_line(core, SHOWN),

@@ -28,6 +28,8 @@ MOST, CHARACTERS = 3, 1000
 """Lessons and characters that a session is shown at once."""
 RULES, RULE_CHARACTERS = 3, 1500
 """The same at the start of a session."""
+REQUEST = 400
+"""Characters of a prompt at most, beside which a lesson about an error is shown before the error occurs."""
 OFTEN, LAST = 3, 10
 """Of the last ten sessions, those that overcame an error so that it is shown at the start of the next one."""
 DENY = "deny"

@@ -10,7 +10,7 @@ from mulligan.text.plain import one_line
 
 _LOOKS = re.compile(
     r"(ls|cd|cat|head|tail|grep|egrep|rg|ag|find|fd|pwd|which|type|echo|printf|wc|tree|stat|file|less|env|date|du|df|ps"
-    r"|diff|sleep|wait|true|jq|sort|uniq|cut|tr|awk|git (status|diff|log|show|branch|blame|grep|ls-files|rev-parse"
+    r"|diff|set|sleep|wait|true|jq|sort|uniq|cut|tr|awk|git (status|diff|log|show|branch|blame|grep|ls-files|rev-parse"
     r"|merge-base|describe|reflog)|sed -n|test|\[|command -v)(?=\s|$)"
 )
 """Commands that only look: they change nothing, and what they do not find is no error."""

@@ -14,6 +14,13 @@ from typing import Any
 
 _QUESTION = re.compile(r"¿|.*[?？]\W*$|.*(?:吗|呢|ですか|ますか|でしょうか)[。.!！]*$", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
+_OPENS = re.compile(
+    r"(?:hold on|wait|careful|hm+|hey|uh|oh|sorry|moment|warte(?: mal)?|vorsicht|achtung|attends|attention|cuidado"
+    r"|esper[ae]|un (?:moment|momento)|atenção|calma|погоди|постой|подожди|осторожно|внимание|等等|等一下|注意"
+    r"|(?:ちょっと)?待って(?:ください)?|잠깐(?:만요?)?|잠시만(?:요)?|주의)[\s,.:;!、，。！…-]+",
+    re.IGNORECASE,
+)
+"""What a correction may begin with and does not depend on."""
 _BETWEEN = r"\s*[,.:;!?\u3001\uff0c\u3002\uff01\uff1a\uff1b\u2013\u2014-]+\s*"
 """Between a no and what is to be done."""
 TAKEN_BACK = 300
@@ -67,11 +74,11 @@ def correction_in(text: str) -> str:
     corrects, bare, fine = _patterns()
     joined = list[str]()
     for one in sentences:  # "No. Use make." is one sentence here
-        if joined and bare.fullmatch(joined[-1]):
+        if joined and bare.fullmatch(_OPENS.sub("", joined[-1])):
             joined[-1] += f" {one}"
         else:
             joined.append(one)
-    for n, one in enumerate(joined):
+    for n, one in enumerate(_OPENS.sub("", one) for one in joined):
         if corrects.match(one) and not fine.match(one) and not _QUESTION.match(one):
             return " ".join(joined[n:])
     return ""
@@ -81,10 +88,10 @@ def correction_in(text: str) -> str:
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """What corrects, what is only a no, and what looks like a correction and is none. Read when it is needed."""
     words = _words()
-    after = [rf"(?:{one['no']}){_BETWEEN}(?:{one['then']})" for one in words]
+    after = [rf"(?:(?:{one['no']}){_BETWEEN}){{1,2}}(?:{one['then']})" for one in words]
     says = [f"(?:(?:{one['no']}){_BETWEEN})?(?:{each})" for one in words for each in one["says"]]
     no = "|".join(one["no"] for one in words)
     fine = [f"(?:(?:{no}){_BETWEEN})?(?:{each})" for one in words for each in one["fine"]]
-    patterns = ("|".join([*after, *says]), rf"(?:{no})\W*", "|".join(fine))
+    patterns = ("|".join([*after, *says]), rf"(?:(?:{no})\W*){{1,2}}", "|".join(fine))
     corrects, bare, is_fine = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
     return corrects, bare, is_fine

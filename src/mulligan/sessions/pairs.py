@@ -6,7 +6,6 @@ what happened, and its state is JSON: however a transcript is cut into several r
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shlex
@@ -36,10 +35,12 @@ from mulligan.sessions.commands import (
 from mulligan.sessions.corrections import correction_in, lasts, withdraws
 from mulligan.sessions.effects import going_around
 from mulligan.sessions.events import SHOWN
+from mulligan.sessions.mends import mends_of, short_digest
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.remedies import (
     CHANGE,
     Failure,
+    asserts,
     cause_in,
     checks_style,
     done_first,
@@ -52,13 +53,22 @@ from mulligan.sessions.remedies import (
     variables_count,
     words,
 )
-from mulligan.sessions.signature import causes, command_key, is_well, keys, normalised, signature, telling_lines
+from mulligan.sessions.signature import (
+    causes,
+    command_key,
+    is_well,
+    keys,
+    normalised,
+    proposal_keys,
+    signature,
+    telling_lines,
+)
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import MASK, Masks, one_mask
 
 TAG, CORRECTION = "hook", "correction"
 """Tags of lessons that were learned from coding agents, and of those that quote a user."""
-RULES = 2
+RULES = 3
 """By what these lessons are drawn, and the version of it: lessons of an earlier one are judged anew."""
 OPEN, STEPS = 30, 12
 """Failures of a session that are kept in mind; steps between a failure and its end."""
@@ -70,6 +80,9 @@ SAID = 400
 """Characters of a correction at most: what is longer is a task."""
 
 _EXIT = re.compile(r"\A(?:Error: )?Exit code -?\d+\n?")
+_ANY_HOME = re.compile(r"(?<![\w.~/-])/(?:home|Users)/[\w.-]+(?=/)")
+_HOME = re.compile(rf"(?<![^\s=:]){_ANY_HOME.pattern}")
+"""A home folder, which is another one for each user: as a word of a command, where the shell takes ~ for it."""
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z]+")
 _SOON = 3
@@ -317,13 +330,10 @@ def _explained(state: State, said: str) -> State:
     left: list[Open] = []
     for one in state.open:
         if one.since < _SOON:
-            if says_nothing_to_learn(said) and words(said) & words("\n".join((one.command, *one.lines))):
+            about = words("\n".join((one.command, *one.lines, one.output)))
+            if says_nothing_to_learn(said) and words(said) & about:
                 continue
-            if (
-                not one.cause
-                and (cause := cause_in(said))
-                and words(cause) & words("\n".join((one.command, *one.lines)))
-            ):
+            if not one.cause and (cause := cause_in(said)) and words(cause) & about:
                 one = replace(one, cause=cause)
         left.append(replace(one, since=one.since + 1))
     return replace(state, open=tuple(left))
@@ -351,6 +361,9 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
         return state, []
     core, steps = masks.text(plain(call.command)), list[str]()
     errors = keys(_EXIT.sub("", call.output)) if call.failed else ()
+    about = causes(_EXIT.sub("", call.output)) if errors else ()
+    ran = Failure(core, "\n".join(about) or (telling_lines(call.output) if call.failed else ""), call.output)
+    ran_on = ran.is_of_code and not ran.is_of_environment
     if not call.failed and any(not one.closed for one in state.open):
         whole = masks.text(" ".join((*variables(call.command), core)))
         # of one that goes around a safeguard, what it sets is what is wrong with it
@@ -360,7 +373,9 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
     for one in state.open:
         if call.failed:
             again = _same(one, core)
-            if not (
+            if ran_on and (remedy := _remedy_of_environment(one, errors, core, call, masks)):
+                found.append(_overcome(one, call, remedy, masks))
+            elif not (
                 again and (not one.errors or set(one.errors) & set(errors))
             ):  # else it failed again, and is open anew
                 left.append(replace(one, since=one.since + 1, closed=one.closed or again))
@@ -368,7 +383,6 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
             left.append(_with_step(one, *(short(step, SHOWN) for step in steps)))
         elif remedy.steps and not any(map(going_around, remedy.steps)):
             found.append(_overcome(one, call, remedy, masks))
-    about = causes(_EXIT.sub("", call.output)) if errors else ()
     of_style = call.failed and not about and checks_style(core)
     if of_style or (about and not is_transient("\n".join(about))):
         named = (core,) if of_style else causes(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
@@ -393,11 +407,12 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
 def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
     """How a command that works overcame a failure: an empty remedy where it is over and nothing says by what; None
     where the command has nothing to do with it."""
-    fixer = fixer_in(one.steps, one.command)
+    fixer = fixer_in(one.steps, one.command) or _fixer_before(one, core)
     if not one.errors:  # nothing is known of what it found, but its own fixer
         return Remedy(short(one.command, SHOWN), (fixer,), habit=True) if fixer and _same(one, core) else None
-    failure = Failure(one.command, "\n".join((*one.lines, telling_lines(one.output))), one.output)
+    failure = _failure(one.command, one.lines, one.output)
     edited = any(step.startswith(CHANGE) for step in one.steps)
+    changed = edited or (bool(one.steps) and not failure.is_of_environment)
     if not one.closed and (first := done_first(core, failure)):
         return Remedy(short(one.command, SHOWN), tuple(first))
     if core != one.command and not one.closed and other_form_counts(core, failure, edited=edited):
@@ -407,7 +422,7 @@ def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
         return None
     fails = short(one.command, SHOWN)
     new = [each for each in map(masks.text, variables(call.command)) if each not in one.variables]
-    if new and not one.closed and variables_count(new, failure, edited=edited):
+    if new and not one.closed and variables_count(new, failure, edited=changed):
         return Remedy(fails, (short(" ".join((*new, core)), SHOWN),), works=True)
     if counts := steps_that_count(one.steps, failure):
         return Remedy(fails, tuple(counts))
@@ -415,6 +430,26 @@ def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
     if failure.is_of_environment and not one.steps and now and now != one.folder and core == one.command:
         return Remedy(fails, (short(f"cd {now} && {core}", SHOWN),), works=True)
     return Remedy(fails, (fixer,), habit=True) if fixer else Remedy(fails)
+
+
+def _remedy_of_environment(one: Open, errors: Sequence[str], core: str, call: Turn, masks: Masks) -> Remedy | None:
+    """How a command overcame an error of the environment, though what it ran then found another error, in the code."""
+    if (
+        not one.errors
+        or set(one.errors) & set(errors)
+        or not Failure(one.command, "\n".join(one.lines), "").is_of_environment
+    ):
+        return None
+    remedy = _remedy(one, core, call, masks)
+    return remedy if remedy and remedy.steps and not any(map(going_around, remedy.steps)) else None
+
+
+def _fixer_before(one: Open, core: str) -> str:
+    """The fixer that a line runs before the check that failed, as in `make fmt && make lint`, if no file was edited."""
+    line = chained(core)
+    if one.command not in line or any(step.startswith(CHANGE) for step in one.steps):
+        return ""
+    return fixer_in(line[: line.index(one.command)], one.command)
 
 
 @dataclass(frozen=True)
@@ -433,6 +468,13 @@ class Remedy:
     habit: bool = False
 
 
+def _failure(command: str, lines: Sequence[str], output: str) -> Failure:
+    """What failed, by the lines that name it and all that tell something of it, but what an assertion quotes."""
+    if all(map(asserts, lines)):
+        return Failure(command, "\n".join(line.partition(":")[0] for line in lines), output)
+    return Failure(command, "\n".join((*lines, telling_lines(output))), output)
+
+
 def stands(content: str, command: str, output: str) -> bool:
     """Whether what a lesson says would be learned today from the same failure: its text, the whole command as far as it
     was kept, and the output."""
@@ -440,7 +482,7 @@ def stands(content: str, command: str, output: str) -> bool:
     at = next((n for n, line in enumerate(lines) if line.startswith(("works:", "works after:"))), len(lines))
     steps = [line for line in lines[at + 1 :] if line and not line.startswith(("why:", "the agent said:"))]
     told = telling_lines(output)
-    failure = Failure(command, "\n".join((*causes(output), told)), output)
+    failure = _failure(command, causes(output), output)
     if at == len(lines) or not told or is_transient(told):
         return False
     if works := lines[at].removeprefix("works:").removeprefix("works after:").strip():
@@ -466,23 +508,26 @@ def words_of(call: Turn, masks: Masks) -> tuple[str, ...]:
 def _overcome(one: Open, call: Turn, remedy: Remedy, masks: Masks) -> Found:
     program, steps = _program(one), remedy.steps
     named = one.named if one.named.startswith(program) else f"{program}: {one.named}"
-    lines = [f"fails: {remedy.fails}", *(() if remedy.habit else (f"  {line}" for line in one.lines))]
+    steps = tuple(_HOME.sub("~", step) for step in steps)
+    lines = [f"fails: {_HOME.sub('~', remedy.fails)}"]
+    lines += [] if remedy.habit else [f"  {_ANY_HOME.sub('~', line)}" for line in one.lines]
     lines += [f"works: {steps[0]}"] if remedy.works else lines_of(steps)
     if one.cause and not remedy.habit:
         lines.append(f'the agent said: "{one.cause}"')
+    content = "\n".join(lines)
     return Found(
         title=one_line(f"{remedy.fails}: {steps[0]} fixes what it can" if remedy.habit else named, 120),
-        content="\n".join(lines),
+        content=content,
         description=f"When {one_line(one.command, 80)} fails{'' if remedy.habit else ' with this error'}.",
-        errors=(command_key(one.command),) if remedy.habit else one.errors,
+        errors=(command_key(one.command),) if remedy.habit else (*one.errors, *proposal_keys(one.output, steps)),
         habit=remedy.habit,
-        mends={mend_key(step): step for step in steps},
+        mends=mends_of(content, steps),
         seen={
             "agent": one.agent,
             "session": one.session,
             "subagent": one.subagent,
             "calls": [one.call, call.id],
-            "command": one_line(one.command, SHOWN),
+            "command": one_line(_HOME.sub("~", one.command), SHOWN),
             "fails": one.output,
             "works": evidence(call.output, masks),
             "at": call.at or one.at,
@@ -553,16 +598,6 @@ def _targets(arguments: str) -> list[str]:
 def _within(target: str, other: str) -> bool:
     """Whether a test stands in another, or in its file or folder."""
     return target == other or target.startswith((f"{other}::", f"{other.rstrip('/')}/"))
-
-
-def mend_key(step: str) -> str:
-    """What a step is known by in another session: without folders and numbers."""
-    return short_digest(re.sub(r"\d+", "0", re.sub(r"[\w.~-]*/(?:[\w.~-]+/)*", "", one_mask(step))).casefold())
-
-
-def short_digest(text: str) -> str:
-    """What a text is known by, whatever blanks are between its words."""
-    return hashlib.sha256(" ".join(one_mask(text).split()).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def error_lines(output: str, words: Sequence[str], masks: Masks) -> tuple[str, ...]:

@@ -65,6 +65,11 @@ def is_transient(error: str) -> bool:
     return bool(_any("transient").search(error))
 
 
+def asserts(line: str) -> bool:
+    """Whether a line of an output says that a test expected something else."""
+    return bool(_any("asserts").search(line))
+
+
 def cause_in(said: str) -> str:
     """The sentence in which an agent says why something failed; "" where it says none."""
     first = re.split(r"(?<=[.!?:])\s|\n", said.strip(), maxsplit=1)[0].strip()
@@ -87,7 +92,7 @@ def words(text: str) -> frozenset[str]:
     """The words that say what a text is about: names, paths and their ends, codes."""
     found: set[str] = set()
     for part in re.split(r"[\s'\"`(){}\[\],;|<>=]+", text[:4000]):
-        whole = part.strip(".:/").casefold()
+        whole = part.strip(".:/@").casefold()
         for one in (whole, *whole.split("/")):
             if len(one) > 2 and one not in _COMMON and _WORD.search(one):
                 found.add(one)
@@ -140,7 +145,8 @@ class Failure:
 def steps_that_count(steps: Sequence[str], failure: Failure) -> list[str]:
     """Of the steps between a failure and the success of the same command, those that overcame it: commands on a line
     each, and edits that begin with `CHANGE`."""
-    about, own_words = failure.words, words(failure.command)
+    about = words(failure.lines) if failure.is_of_code else failure.words
+    own_words = words(failure.command)
     environment, edited = failure.is_of_environment, False
     counts: list[str] = []
     likely: list[str] = []
@@ -265,15 +271,18 @@ def variables_count(new: Sequence[str], failure: Failure, *, edited: bool) -> bo
         return True
     if not edited and failure.asks_for(*(each.partition("=")[0].rpartition("_")[2] for each in new)):
         return True
-    return failure.is_of_environment and not edited and not all(_any("tells_more").match(each) for each in new)
+    if edited or (not failure.is_of_environment and _any("rights").search(failure.lines)):
+        return False
+    return not all(_any("tells_more").match(each) for each in new)
 
 
 def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failure, edited: bool) -> bool:
+    failed, works = (tuple(word.removeprefix("./") or word for word in one) for one in (failed, works))
     names, program, other = failure.names, failed[0], works[0]
     wrapper = works[: -len(failed)] if len(works) > len(failed) and works[-len(failed) :] == failed else ()
     if works[:2] == ("git", "push"):  # its output proposes the long form
         works = tuple("--set-upstream" if word == "-u" else word for word in works)
-    if set(works) & {"--help", "-h", "--version", "help"} or _any("basic").fullmatch(_base(program)):
+    if set(works) & {"--help", "--version", "help"} or works[-1] == "-h" or _any("basic").fullmatch(_base(program)):
         return False
     if failure.is_of_environment:
         if len(works) < len(failed) and failed[-len(works) :] == works:  # a wrapper was taken off
@@ -288,7 +297,7 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
         return not edited and wrapper[0] not in _WRAPS_NOTHING
     if program != other:
         return _base(program) == _base(other) and failure.is_of_environment and names(program)
-    removed, added = _left_over(failed, works), _left_over(works, failed)
+    removed, added = left_over(failed, works), left_over(works, failed)
     if len(removed) + len(added) > 8 or any(_any(of).search(word) for word in added for of in ("fixes", "accepts")):
         return False
     if works[:2] == ("git", "push") and _any("protected").search(failure.lines):
@@ -296,7 +305,9 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     if len(works) == len(failed) + 1 and works[:-1] == failed and _any("no_such_command").search(failure.lines):
         return True  # `make` and `make build`
     at = 2 if failed[1:2] == works[1:2] and failed[1] in _RUNNERS else 1
-    if (removed, added) == ([*failed[at : at + 1]], [*works[at : at + 1]]):  # another subcommand
+    if (removed, added) == ([*failed[at : at + 1]], [*works[at : at + 1]]) and not _is_flag(
+        added[0]
+    ):  # another subcommand
         return bool(_any("no_such_command").search(failure.lines)) and names(*removed)
     if (
         len(removed) == len(added) == 1
@@ -309,7 +320,14 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
             wrong and right and "/" not in "".join(wrong + right) and failure.mentions(*wrong, *right)
         ):  # one of those that the output lists
             return True
-    if removed and next((word for word in works[1:] if not _is_flag(word)), "") not in failed:
+    if len(removed) == len(added) == 1 and not edited and _any("no_such_target").search(failure.lines):
+        wrong, right = re.escape(removed[0]), added[0]  # `nx test cart` and `nx test web-cart`
+        if names(*removed) and "/" not in right and re.search(rf"(?<=[-_.]){wrong}$|^{wrong}(?=[-_.])", right):
+            return True
+    was, now = ([word for word in one[1:3] if not _is_flag(word)] for one in (failed, works))
+    if removed and (
+        next((word for word in works[1:] if not _is_flag(word)), "") not in failed or _is_another(was, now)
+    ):
         return False
     if any(_is_flag(word) and names(word.partition("=")[0]) for word in removed):
         return True
@@ -329,15 +347,20 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
             return True
         if (
             _is_flag(added[0])
-            and len(values) == 1
+            and len(values) == sum(map(_is_flag, added))
             and failure.is_of_environment
-            and (names(*(v for v in values if "/" in v)) or _any("places").fullmatch(added[0].partition("=")[0]))
+            and (
+                (len(values) == 1 and names(*(v for v in values if "/" in v)))
+                or all(_any("places").fullmatch(word) for word in added if _is_flag(word))
+            )
         ):
-            return added[0] not in _NARROWS
+            return added[0] not in _NARROWS or bool(_any("no_such_command").search(failure.lines))
+        if any(len(part) > 4 and names(part, part.rstrip("s")) for flag in flags for part in flag.split("-")):
+            return not any(word in _NARROWS for word in flags)
     if failed[1:2] == works[1:2]:
         kept = {part for word in added for part in word.split(",")}
         fields = [part for word in removed if _LIST.fullmatch(word) for part in word.split(",")]
-        if any(part not in kept and names(part) for part in fields):
+        if kept & set(fields) and any(part not in kept and names(part) for part in fields):
             return True
     if removed and not added and "ignored by" in failure.lines:  # a path was left out
         return names(*removed)
@@ -347,7 +370,12 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     return False
 
 
-def _left_over(words: Sequence[str], others: Sequence[str]) -> list[str]:
+def _is_another(was: Sequence[str], now: Sequence[str]) -> bool:
+    """Whether the subcommands of a program such as `gh pr view` differ in the second word."""
+    return len(was) == len(now) == 2 and was != now and all(word.isalpha() and word.islower() for word in (*was, *now))
+
+
+def left_over(words: Sequence[str], others: Sequence[str]) -> list[str]:
     """The words that the others have not, each as often as it is missing there."""
     rest = list(others)
     left: list[str] = []
@@ -361,7 +389,7 @@ def _left_over(words: Sequence[str], others: Sequence[str]) -> list[str]:
 
 def _parts_left(word: str, other: str) -> list[str]:
     """The parts of a word such as "a=b,c=d" that another has not."""
-    return _left_over(re.split(r"[,=]", word), re.split(r"[,=]", other))
+    return left_over(re.split(r"[,=]", word), re.split(r"[,=]", other))
 
 
 def _above(path: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from mulligan.sessions.plain_command import plain
 
@@ -69,6 +70,7 @@ _PLAIN = r"""(?xi)
     (?:^|[\s:(\[*])(?:fatal|error|err!|failure|panic|critical|e)(?:\s\w+)?[:\]!]\s   # error: ..., fatal error: ...
     | ^\S+:\d+(?::\d+)?(?::|\ -)\s | ^\S+\(\d+,\d+\):\s                          # a place, and what is wrong there
     | ^npm\ (?:err!|error)\s+\S | \bpermission\ denied\b | \brepository\ not\ found\b
+    | \bE(?:CONNREFUSED|ADDRINUSE|ACCES|NOENT|PERM)\b
     | ^\s*symbol:\s | undefined\ reference | \*\*\*\ \S | ^error\b | ^curl:\ \(\d+\)
     """
 _SOFT = r"""(?xi)
@@ -82,6 +84,7 @@ _SUMMARY = re.compile(
     | item\ \d+\ failed | \ball\ fail | some\ errors\ were | ^\W*(?:error|fail(?:ed|ure)?)\W*$ | elifecycle | ^fail\s
     | (?<!port\ )(?<![:.\d])\b\d+\ (?:errors?|issues?|problems?|failures?|failed|tests?)\b
     | failed\ to\ push\ some\ refs | ^[$>]\s
+    | \bfailed\ to\ run\ custom\ build
     | \blifecycle\ script\b | ^\W*build\ failed\b | script\ failed\ \(code | \b(?:error\ during|failed\ with)\ \w+:$
     | execution\ failed\ for\ task
     | the\ dependencies\ of\ task | linker\ command\ failed | \blinking\ with\ \S+\ failed
@@ -98,27 +101,43 @@ _PASSED = re.compile(
 """Lines of tests that passed, which may be about errors."""
 _NODE = re.compile(r"^(?:FAILED|ERROR)\s+\S+(?:::\S+)?(?:\[[^\]]*\])?\s+-\s+(?=\S)")
 """What stands before the cause in a summary of pytest: which test it was."""
-_ONLY_PLACE = re.compile(r"^(?:FAILED|ERROR)\s+\S+\s*$|^---\ FAIL|^test\ \S.*\ FAILED$|^\s*(?:✕|●|\(fail\))")
+_ONLY_PLACE = re.compile(
+    r"^(?:FAILED|ERROR)\s+\S+\s*$|^\S+::\S+\s(?:FAILED|ERROR)\b|^at\s\S.*[:)]\d*\)?$"
+    r"|^---\ FAIL|^test\ \S.*\ FAILED$|^\s*(?:✕|●|\(fail\))"
+)
 _CAUSE = r"""
     | ^(?:\S*/)?(?:ba|da|z|k)?sh:\ .*\bnot\ found\s*$ | ^\S+:\ command\ not\ found | \bvalidation\ errors?\ for\ \S+\ \S
     | ^(?:\w+(?:::|\\))+\w+(?:Error|Exception|NotFound|Invalid)(?::|$)
     | ^E\s+(?:[\w.]+\.)?[A-Z]\w+:\ \S | ^✖\s+(?!found)\S
     """
 """What names a cause beside _STRONG."""
+_NO_MATCHES = "no matches found"
+_NO_GLOB = rf"^zsh:(?:\d+:)? {_NO_MATCHES}: "
+"""The shell did not run the command, so whatever else the line printed is a consequence."""
 _BEFORE_CAUSE = re.compile(
     r"^(?:.*?\b(?:\w*(?:[Ee]rror|Exception)|FAILED|ERROR|fatal)(?:\s\[[\w.]+\])?(?::\s+|(?<=\])\s+)"
     r"|(?:\w+::)+\w+:\s+|(?:package|imports)\s+)+"
 )
 """What stands before the cause: by whom it is said, and its kind."""
-_NO_COMMAND = re.compile(
-    r"(?:\w*sh: )?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?not found$|command not found: (\S+)$)"
+_SAID_BY_SHELLS = "not found|no such file or directory|permission denied"
+_SHELL = (
+    rf"(?i)(?:\w*sh: )?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?({_SAID_BY_SHELLS})"
+    rf"|(?:command )?({_SAID_BY_SHELLS}): (\S+))$"
 )
 """What shells say, each in its own words."""
 _THREAD = re.compile(r'^Exception in thread "[^"]*" ')
+_BEHIND = _Pattern(
+    r"(?: in \S+)? \((?:<url [^)]*|[\w:]+Error)\)$| in \S+ on line #$|^\S+: (?=No module named \S+$)",
+    ("<url", "Error)", " on line #", "No module named"),
+)
+"""What stands around the cause in the words of one tool alone."""
 _IMPORTER = re.compile(r"\s(?:from|imported by) '[\w.-]+\.(?:[cm]?[jt]sx?|py|vue|svelte)'[.]?$")
 _BOX = re.compile(r"^\s*[│┃╷╵⨯✗✘×]\s?")
 _AT_PLACE = re.compile(r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:?\s")
-_RULE_CODE = re.compile(r"\b(?:MD\d{3}|TS\d{4,5}|SC\d{4}|[EWFBCN]\d{3,4}|RUF\d{3}|GH\d{3}|CS\d{4}|E\d{4})\b")
+_RULE_CODE = re.compile(
+    r"\b(?:MD\d{3}|TS\d{4,5}|SC\d{4}|[EWFBCN]\d{3,4}|RUF\d{3}|GH\d{3}|[A-Z]{2,8}\d{4}|ERESOLVE"
+    r"|ERR_[A-Z0-9_]+(?<!_NOT_FOUND)(?<!_NO_SCRIPT))\b"
+)
 """Codes of rules, which mean the same in each file."""
 _GENERIC = frozenset(
     re.findall(
@@ -128,7 +147,8 @@ _GENERIC = frozenset(
         have exit exited code status command line file test tests run running failing some any all invalid
         unexpected expected true false none null assert assertion assertionerror exception traceback most
         recent call last undefined object value type unknown build process task script bash see above
-        details log output completed
+        details log output completed expect received but got want actual equal equals match contain
+        assertionfailederror comparisonfailure
         """,
     )
 )
@@ -137,7 +157,7 @@ CAUSES, TELLING = 4, 8
 """Causes that are looked up at most; lines that say something of an error."""
 
 _SOFTER = r"""(?xi)
-    \b(?:doesn't|isn't|aren't|wasn't|did(?:n't|\s+not)|not\s+(?:running|set|installed|allowed)|excludes?|incompatible
+    \b(?:doesn't|isn't|aren't|wasn't|did(?:n't|\s+not)|not\s+(?:running|set|installed|allowed|(?:\w+\s)?supported)|excludes?|incompatible
     |ignored|violations?|no\s[\w\ -]{2,40}\shas\s+been)\b"""
 
 _USER = re.compile(r"""(?i)\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""")
@@ -155,6 +175,8 @@ _PLACE = _Pattern(
     r"""(?x)^\s*(?:
       (?:[A-Za-z]:)?[^\s:()'"]+:\d+(?::\d+)?(?:-\d+(?::\d+)?)?(?::|\ -)\s+
     | (?:[A-Za-z]:)?[^\s:()'"]+\(\d+(?:,\d+)?\):\s*
+    | [^\s:()'"]+\.\w+:\d+:\d+:(?=[A-Za-z])
+    | [^\s:()'"]+:\d+:in\s[`'][^']*':\s+                     # Ruby
     | (?:\S+:)?\S+:\([^)]*\+0x[0-9a-f]+\):\s* | (?:\S*/)?ld:\s+
     )""",
     (*_DIGITS, "ld:"),
@@ -233,7 +255,8 @@ def causes(output: str) -> tuple[str, ...]:
     """The lines that say what is wrong, normalised: without those that only count errors, name a test or passed. Each
     of them names the error by itself, whatever else failed beside it."""
     lines = _cause_lines(output)
-    for wanted in (_STRONG + _CAUSE, _PLAIN, _SOFT, _SOFTER):
+    kinds = (_STRONG + _CAUSE, _PLAIN, _SOFT, _SOFTER)
+    for wanted in (_NO_GLOB, *kinds) if _NO_MATCHES in output else kinds:
         search = re.compile(wanted).search
         chosen = (_NODE.sub("", line.strip()) for line in lines if search(line))
         about = (one for one in chosen if not (_NOISE.match(one) or _SUMMARY.search(one) or _ONLY_PLACE.match(one)))
@@ -257,15 +280,22 @@ def _cause_lines(output: str) -> list[str]:
 
 def _core(cause: str) -> str:
     """The sentence of a cause that says what is wrong, without what stands before and behind it."""
-    if absent := _NO_COMMAND.match(cause):
-        return f"{absent[1] or absent[2]}: command not found"
-    cause = _THREAD.sub("", cause)
+    if any(one in cause.lower() for one in _SAID_BY_SHELLS.split("|")) and (shell := re.match(_SHELL, cause)):
+        kind = (shell[2] or shell[3]).lower()
+        return f"{shell[1] or shell[4]}: {'command ' * (kind == 'not found')}{kind}"
+    if cause.startswith(_NO_MATCHES):
+        return _NO_MATCHES
+    cause = _BEHIND.sub("", _THREAD.sub("", cause))
     behind = _IMPORTER.sub("", _BEFORE_CAUSE.sub("", cause))
     core = behind if len(behind.split()) > 3 else cause
+    core = core.rpartition(" - ")[2] if core.count(" - ") == 1 and len(core.rpartition(" - ")[2].split()) > 3 else core
+    if "current branch" in core:  # which one says nothing
+        core = re.sub(r"current branch \S+", "current branch", core)
     for end in re.finditer(r"(?<=[\w'\")>])[.;]\s", core):
         if re.search(r"['\"]|[A-Z]_[A-Z]", core[: end.start()]):
-            return core[: end.start()]
-    return core.rstrip(".")
+            core = core[: end.start()]
+            break
+    return re.sub(r"['\"]", "", core.rstrip("."))
 
 
 def telling_lines(output: str) -> str:
@@ -310,7 +340,8 @@ def keys(output: str) -> tuple[str, ...]:
     about, named = causes(output), signature(output)
     at_places = " ".join(line for line in _lines(output) if _AT_PLACE.match(line))
     codes = list(dict.fromkeys(_RULE_CODE.findall(" ".join((*about, at_places)))))[:CAUSES]
-    whole = "" if named and all(_SUMMARY.search(line.replace("#", "1")) for line in named) else digest(named)
+    says_none = bool(named) and all(_SUMMARY.search(line.replace("#", "1")) for line in named)
+    whole = "" if says_none or "".join(about).startswith(_NO_MATCHES) else digest(named)
     each = (digest((one,)) for one in (*about, *map(_core, about), *codes))
     return tuple(dict.fromkeys(filter(None, (whole, *each))))
 
@@ -331,12 +362,52 @@ _NOT_RUN = re.compile(
 
 def keys_at(command: str, output: str) -> tuple[str, ...]:
     """What lessons about a failure are found by: its error, and its command if that ran at all."""
-    return (*keys(output), *(() if _NOT_RUN.search(output[:4000]) else (command_key(command),)))
+    return (*keys(output), *proposal_keys(output), *(() if _NOT_RUN.search(output[:4000]) else (command_key(command),)))
+
+
+_PROPOSES = ("run", "use", "using", "fix", "try", "instal", "updat", "prepend", "pass", "set", "need", "add", "exec")
+_PROPOSED = r"[`'\"]((?:\./)?[A-Za-z][\w./:@-]*(?: [^`'\"\n]{1,60})+|\./[\w./-]+)[`'\"]"
+_INTRODUCES = r"(?:\b(?:run|use|using|with|command|add it|browsers)):[\s│║]*$"
+_WANTED = r"(?i)\b(?:set|define|export|missing|requires?d?|undefined|unset|provide|must|needs?)\b|\bis not\b"
+_VARIABLE = r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
+PROPOSALS = 4
+"""Commands and variables that an output proposes, at most."""
+
+
+def _proposals(output: str) -> Sequence[str]:
+    """The commands that an output proposes to run, and the variables that it says are to be set."""
+    proposed: list[str] = []
+    introduced = False
+    for line in _lines(output):
+        if introduced and (command := line.strip(" \t│║$>")):
+            proposed.append(command)
+            introduced = False
+        elif (quoted := "`" in line or "'" in line or '"' in line) or line.rstrip(" \t│║").endswith(":"):
+            low = line.lower()
+            if any(word in low for word in _PROPOSES):
+                proposed += [match[1] for match in re.finditer(_PROPOSED, line)] if quoted else []
+                introduced = bool(re.search(_INTRODUCES, line))
+        if "_" in line and re.search(_WANTED, line):
+            proposed += [match[0] for match in re.finditer(_VARIABLE, line)]
+        if len(proposed) >= PROPOSALS:
+            break
+    return list(dict.fromkeys(proposed))[:PROPOSALS]
+
+
+def proposal_keys(output: str, steps: Sequence[str] | None = None) -> tuple[str, ...]:
+    """What an error is known by because of what its output proposes. steps: only what one of these does."""
+    words = [set(re.split(r"[\s=]+", step)) for step in steps or ()]
+    return tuple(
+        digest(("proposed", normalised(one)))
+        for one in _proposals(output)
+        if steps is None or any(set(re.split(r"[\s=]+", one)) <= each for each in words)
+    )
 
 
 def _is_particular(line: str) -> bool:
     """Whether a line says more than that something failed."""
-    return any(word.casefold() not in _GENERIC for word in _MEANING.findall(line))
+    words = (word.rpartition(".")[2] for word in _MEANING.findall(line))
+    return any(word.casefold() not in _GENERIC and not (word[:2] == "to" and word[2:3].isupper()) for word in words)
 
 
 def normalised(line: str) -> str:
@@ -390,8 +461,9 @@ def _last(path: str) -> str:
     return re.split(r"[/\\]", end)[-1] + path[len(path.rstrip(".")) :]
 
 
-def _lines(output: str) -> list[str]:
+@lru_cache(maxsize=2)  # a key needs them four times
+def _lines(output: str) -> Sequence[str]:
     if len(output) > _HEAD + _TAIL:
         output = f"{output[:_HEAD]}\n{output[-_TAIL:]}"
     output = _ESCAPES.sub("", output.replace("\r\n", "\n"))
-    return [line.rpartition("\r")[2][:_WIDEST] for line in output.split("\n")]
+    return tuple(line.rpartition("\r")[2][:_WIDEST] for line in output.split("\n"))
