@@ -114,6 +114,26 @@ def test_no_more_is_imported(name: str, code: str, event: Any, tmp_path: Path, m
     assert {"ours": len(ours), "heavy": sorted(HEAVY.intersection(modules))} == COUNTS["modules"][name], sorted(ours)
 
 
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("failure", f"from mulligan.sessions.signature import keys; keys({FAILED!r})"),
+        ("remedy", "from mulligan.sessions.effects import going_around; going_around('rm -rf build && npm ci')"),
+    ],
+)
+def test_no_more_patterns_are_compiled(name: str, code: str) -> None:
+    count = (
+        "import re._compiler as r, sys, traceback\nmade = r.compile\n"
+        "def compile(*given):\n"
+        "    ours.append(any('mulligan' in frame.filename for frame in traceback.extract_stack(limit=5)))\n"
+        "    return made(*given)\n"
+        "ours, r.compile = [], compile\n"
+    )
+    words = [sys.executable, "-c", f"{count}{code}\nprint(sum(ours))"]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    assert int(ran.stdout) <= COUNTS["patterns"][name], ran.stdout
+
+
 # --- the loop -------------------------------------------------------------------------------------------------------
 
 
