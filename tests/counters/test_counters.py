@@ -13,6 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -291,9 +292,17 @@ async def test_a_recall(lessons: int, store: Counter[str], tmp_path: Path) -> No
             await bank.add(f"Pages {number}", f"Read page{number} before you drop its entries.")
         await bank.work()
         await bank.recall("Read a page.")
-        before, runs = store.copy(), embedder.runs
+        before, runs, called = store.copy(), embedder.runs, Counter[str]()
+
+        def count(frame: FrameType, event: str, _of: object) -> None:
+            if event == "call" and frame.f_code.co_filename.endswith("candidates.py"):
+                called[frame.f_code.co_name] += 1
+
+        sys.setprofile(count)
         await bank.recall("Read another page.")
-        within({**counts_of(store, before), "runs": embedder.runs - runs}, COUNTS["recall"])
+        sys.setprofile(None)
+        scored = {"word_scores": called["scores"], "cosines": called["cosines_of"]}
+        within({**counts_of(store, before), "runs": embedder.runs - runs, **scored}, COUNTS["recall"])
 
 
 # --- graphs ---------------------------------------------------------------------------------------------------------
