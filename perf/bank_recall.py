@@ -1,7 +1,8 @@
 """What finding costs in a recall, by the size of the bank: CPU and wall per call, memory, and the first call of all.
 
 The store is SQLite, the embedder a stub (384 dimensions), the texts made of words drawn as words are in English. A
-recall here is: take in what is new, compare, rank with `fused`, top 3; the receipt is left out (perf/lesson_store.py).
+recall here is: take in what is new, compare, rank the facts, the rest and the habits with `fused`, top 3; every second
+lesson is a fact. The receipt is left out (perf/lesson_store.py).
 Aims, CPU: 2 ms at 10,000 lessons of one agent, 20 ms at 100,000.
 
     python perf/bank_recall.py [--sizes 100,1000,10000,100000] [--agents 100000 --of 1000] [--rounds 100]
@@ -30,7 +31,7 @@ from mulligan.core.lessons import Addition, Memory, Part
 from mulligan.core.records import Lesson
 from mulligan.store import open_store
 
-EMBEDDER, DIM, VOCABULARY = "stub-384", 384, 30_000
+EMBEDDER, DIM, VOCABULARY, PROJECT = "stub-384", 384, 30_000, "p"
 _chance = np.random.default_rng(1)
 _odds = np.cumsum(1 / (np.arange(VOCABULARY) + 5.0))
 _odds /= _odds[-1]
@@ -58,6 +59,8 @@ def entries(agent: str, made: Any, subjects: Iterable[str] = itertools.repeat(""
             text,
             "success" if number % 3 else "failure",
             agent_id=agent,
+            nature="fact" if number % 2 else "strategy",
+            project=PROJECT,
             query=query,
             experience=f"x{number // 3}",
             created=1.7e9 + number,
@@ -91,7 +94,8 @@ def recall(indexes: Indexes, agent: str, length: int) -> Callable[[], Awaitable[
 
     async def call() -> object:
         index = await indexes.of(agent)
-        return fused.rank(index.candidates(query, vector, 1.8e9), 3)
+        facts, others, habits = index.by_nature(query, vector, 1.8e9, PROJECT)
+        return fused.rank(facts, 3), fused.rank(others, 3), fused.rank(habits, 1, 0.0)
 
     return call
 

@@ -227,11 +227,31 @@ def langgraph(home: str) -> None:
 
 
 def hook(home: str) -> None:
-    """The hook's program at a failure and at the end of a turn."""
+    """The hook's program at a failure, without and with a lesson to show, and at the end of a turn."""
+
+    def measure(name: str, event: dict[str, Any]) -> None:
+        words = [sys.executable, "-m", "mulligan.hooks.entry", "claude"]
+        spent = list[float]()
+        for number in range(5):
+            ids = {"session_id": f"{name} {number}", "tool_use_id": "t"}
+            feed = json.dumps({"cwd": home, "transcript_path": "", **ids, **event})
+            spent.append(of_process(words, feed, MULLIGAN_HOME=home))
+        show(f"hook {name}", spent)
+
+    async def add_lesson() -> None:
+        from mulligan.app.memory import open_bank
+        from mulligan.hooks.project import project_id
+        from mulligan.sessions.signature import digest, signature
+
+        error, remedy = digest(signature(ERROR)), "rm -rf build && pip install pyyaml"
+        context: Any = {"errors": [error], "mends": {error: remedy}}
+        async with open_bank(project_id(home)) as bank:
+            await bank.add("python: no module yaml", f"worked: {remedy}", context=context, nature="fact", tags=["hook"])
+
     for name, event in EVENTS.items():
-        feed = json.dumps({"cwd": home, "transcript_path": "", "session_id": name, "tool_use_id": "t", **event})
-        words = [sys.executable, "-m", "mulligan.hooks.entry"]
-        show(f"hook {name}", [of_process(words, feed, MULLIGAN_HOME=home) for _ in range(5)])
+        measure(name, event)
+    asyncio.run(add_lesson())
+    measure("failure with a remedy", EVENTS["failure"])
 
 
 def mcp(home: str) -> None:

@@ -13,6 +13,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,14 @@ from mulligan.store.sqlite import SqliteStore
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
 
 COUNTS = tomllib.loads(Path(__file__).with_name("counts.toml").read_text())
-HEAVY = {"asyncio", "numpy", "pydantic", "pydantic_ai", "openai", "rich", "sqlite3", "starlette", "subprocess"}
-AT_END = (
-    "import atexit, sys\n"
-    "atexit.register(lambda: print('\\nMODULES', *(m for m in sys.modules if '.' not in m or m.startswith('mulligan.')),"
-    " file=sys.stderr))\n"
-)
+HEAVY = {
+    *("asyncio", "numpy", "pydantic", "pydantic_ai", "openai", "openai.types.batch", "rich", "sqlite3", "starlette"),
+    "subprocess",
+}
+AT_END = """\
+import atexit, sys
+atexit.register(lambda: print('\\nMODULES', *sys.modules, file=sys.stderr))
+"""
 FAILED = "Traceback (most recent call last):\n  File \"/a.py\", line 3\nModuleNotFoundError: No module named 'yaml'"
 CALL: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "python app.py"}}
 
@@ -80,6 +83,7 @@ def within(found: dict[str, float], most: dict[str, float]) -> None:
         ("hook_failure", "", {"hook_event_name": "PostToolUseFailure", **CALL, "error": FAILED}),
         ("hook_stop", "", {"hook_event_name": "Stop"}),
         ("goal_worker", "import mulligan.goals.worker", None),
+        ("provider", "from mulligan.models.catalog import open_model; open_model('openai:gpt-4o').load()", None),
         (
             "solve",
             "from mulligan.cli.main import main\n"
@@ -91,6 +95,7 @@ def within(found: dict[str, float], most: dict[str, float]) -> None:
 )
 def test_no_more_is_imported(name: str, code: str, event: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
     (tmp_path / "said").write_text("x")
     feed: dict[str, Any] = {
         "cwd": str(tmp_path),
@@ -108,6 +113,26 @@ def test_no_more_is_imported(name: str, code: str, event: Any, tmp_path: Path, m
     modules = line.split()[1:]
     ours = [module for module in modules if module.partition(".")[0] == "mulligan"]
     assert {"ours": len(ours), "heavy": sorted(HEAVY.intersection(modules))} == COUNTS["modules"][name], sorted(ours)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("failure", f"from mulligan.sessions.signature import keys; keys({FAILED!r})"),
+        ("remedy", "from mulligan.sessions.effects import going_around; going_around('rm -rf build && npm ci')"),
+    ],
+)
+def test_no_more_patterns_are_compiled(name: str, code: str) -> None:
+    count = (
+        "import re._compiler as r, sys, traceback\nmade = r.compile\n"
+        "def compile(*given):\n"
+        "    ours.append(any('mulligan' in frame.filename for frame in traceback.extract_stack(limit=5)))\n"
+        "    return made(*given)\n"
+        "ours, r.compile = [], compile\n"
+    )
+    words = [sys.executable, "-c", f"{count}{code}\nprint(sum(ours))"]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    assert int(ran.stdout) <= COUNTS["patterns"][name], ran.stdout
 
 
 # --- the loop -------------------------------------------------------------------------------------------------------
@@ -267,9 +292,17 @@ async def test_a_recall(lessons: int, store: Counter[str], tmp_path: Path) -> No
             await bank.add(f"Pages {number}", f"Read page{number} before you drop its entries.")
         await bank.work()
         await bank.recall("Read a page.")
-        before, runs = store.copy(), embedder.runs
+        before, runs, called = store.copy(), embedder.runs, Counter[str]()
+
+        def count(frame: FrameType, event: str, _of: object) -> None:
+            if event == "call" and frame.f_code.co_filename.endswith("candidates.py"):
+                called[frame.f_code.co_name] += 1
+
+        sys.setprofile(count)
         await bank.recall("Read another page.")
-        within({**counts_of(store, before), "runs": embedder.runs - runs}, COUNTS["recall"])
+        sys.setprofile(None)
+        scored = {"word_scores": called["scores"], "cosines": called["cosines_of"]}
+        within({**counts_of(store, before), "runs": embedder.runs - runs, **scored}, COUNTS["recall"])
 
 
 # --- graphs ---------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ and an exit status."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -120,6 +121,7 @@ def help(ctx: click.Context, command: tuple[str, ...]) -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command and end the process with its exit status (docs/cli.md), without a traceback."""
     prepare()
+    gc.set_threshold(50_000, 20, 100)  # the SDKs' imports make a million objects that stay
     try:
         status: Any = cli.main(arguments, prog_name="mulligan", standalone_mode=False)
     except click.ClickException as error:

@@ -40,6 +40,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_core import from_json
 
 from mulligan.core.errors import InvalidInput
+from mulligan.core.packages import import_parts
 from mulligan.core.questions import Message, Question, Sampling, ToolCall
 from mulligan.core.records import Json
 from mulligan.models.json_answers import recordable
@@ -95,7 +96,10 @@ def connection(provider: str, access: Access, settings: CallSettings) -> Provide
 
 def _http_library(provider: str) -> Any:
     """httpx2, or httpx where older versions of the provider's SDK, or else of pydantic-ai, take its clients alone."""
-    sdk = import_module(PROVIDERS[provider].package) if provider in PROVIDERS else None
+    package = PROVIDERS[provider].package if provider in PROVIDERS else None
+    if package == "openai":
+        import_parts([package], ["openai.types"])  # a quarter of its modules, of which a request needs none
+    sdk = import_module(package) if package else None
     if client := getattr(sdk, "DefaultAsyncHttpxClient", None):
         return import_module(client.__mro__[1].__module__)
     return import_module("httpx2" if hasattr(pydantic_ai.models, "create_async_httpx2_client") else "httpx")

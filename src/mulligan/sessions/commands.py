@@ -5,52 +5,53 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mulligan.core.late_pattern import LatePattern
 from mulligan.sessions.plain_command import plain
 from mulligan.text.plain import one_line
 
-_LOOKS = re.compile(
+_LOOKS = LatePattern(
     r"(ls|cd|cat|head|tail|grep|egrep|rg|ag|find|fd|pwd|which|type|echo|printf|wc|tree|stat|file|less|env|date|du|df|ps"
     r"|diff|set|sleep|wait|true|jq|sort|uniq|cut|tr|awk|git (status|diff|log|show|branch|blame|grep|ls-files|rev-parse"
     r"|merge-base|describe|reflog)|sed -n|test|\[|command -v)(?=\s|$)"
 )
 """Commands that only look: they change nothing, and what they do not find is no error."""
-_ASKS = re.compile(
+_ASKS = LatePattern(
     r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker (ps|logs|images|inspect)"
     r"|kubectl (get|describe|logs)|npm (ls|view|outdated)|pip3? (list|show|freeze)|gh \w+ (view|list|checks|diff)"
     r"|systemctl status"
     r"|git remote -v|\S+ (--version|--help|-h|-V|version)$)(?=\s|$)"
 )
 """Commands that change nothing either, and whose errors count."""
-_FILTERS = re.compile(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")
-_HIDES = re.compile(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*$|&\s*$")
+_FILTERS = LatePattern(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")
+_HIDES = LatePattern(r"\|\|\s*(true|:|echo\b.*)\s*$|;\s*(echo|true|exit 0)\b[^;]*$|&\s*$")
 """Ends of a command line after which its exit code says nothing of the command."""
-_TAIL = re.compile(r"(?:\s*2>&1)?\s*\|\s*tail(?:\s+-\w+(?:\s+\d+)?)*\s*$")
-_STATUS = re.compile(r"\s*;\s*echo\s+(?P<quote>[\"']?)(?P<label>[\w ()=:.,-]*)\$\?(?P=quote)\s*\Z")
-_NO_PROJECT = re.compile(
+_TAIL = LatePattern(r"(?:\s*2>&1)?\s*\|\s*tail(?:\s+-\w+(?:\s+\d+)?)*\s*$")
+_STATUS = LatePattern(r"\s*;\s*echo\s+(?P<quote>[\"']?)(?P<label>[\w ()=:.,-]*)\$\?(?P=quote)\s*\Z")
+_NO_PROJECT = LatePattern(
     r"/(?:etc|usr|bin|sbin|lib\w*|boot|dev|proc|sys|var|opt|Library|System)/|/root/$|/(?:home|Users)/[^/]+/$"
 )
-_ELSEWHERE = re.compile(
+_ELSEWHERE = LatePattern(
     r"(?:^|[\s;&|(])(?:cd|pushd|chdir)\s|\s(?:-C|--prefix|--cwd|--dir\w*|--chdir|--manifest-path)[\s=]"
 )
-_FOLDER = re.compile(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
-_SET = re.compile(r"(?<!\S)(\w+=(?:\$\([^()]*\)|\"[^\"]*\"|'[^']*'|(?!\$\()[^\s;&\"'])*+)")
-HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", re.DOTALL)
-_MESSAGE = re.compile(
+_FOLDER = LatePattern(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
+_SET = LatePattern(r"(?<!\S)(\w+=(?:\$\([^()]*\)|\"[^\"]*\"|'[^']*'|(?!\$\()[^\s;&\"'])*+)")
+HEREDOC = LatePattern(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", flags=re.DOTALL)
+_MESSAGE = LatePattern(
     r"(?<!\S)(-m|--message|--body|--title|--description|-b|-t)[ =]+"
     r"""("\$\([^)]*\)"|"(?:[^"\\]|\\.){24,}"|'[^']{24,}')"""
 )
 """Options that take a text for people."""
-_NEXT = re.compile(r"(?<![\\;&|(])[ \t]*\n\s*")
+_NEXT = LatePattern(r"(?<![\\;&|(])[ \t]*\n\s*")
 """Where a line of a command ends, and the next one is another command."""
-_TOKEN = re.compile(
+_TOKEN = LatePattern(
     r"""(?P<note>(?<!\S)\#[^\n]*)
     | (?P<end>&&|\|\|?|;|&(?!>)|\n|\(|\))
     | (?P<to>\d*(?:&>>?|>>?&?|<<<|<)\s*&?[^\s;&|()]*)
     | (?P<word>(?:[^\s;&|<>()'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+)
     | (?P<other>\s+|.)""",
-    re.VERBOSE | re.DOTALL,
+    flags=re.VERBOSE | re.DOTALL,
 )
-_QUOTED = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
+_QUOTED = LatePattern(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", flags=re.DOTALL)
 _LONGEST = 4000
 """Characters of a command line that are read."""
 

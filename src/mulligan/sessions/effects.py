@@ -7,38 +7,39 @@ command, and hooks never offer one as what fixed an error (`going_around`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
+from mulligan.core.late_pattern import LatePattern
 from mulligan.sessions.commands import HEREDOC, parts, written
 from mulligan.text.safeguards import LOOK_ALIKES, folded, patterns
 
-_BUILT = re.compile(
+_BUILT = LatePattern(
     r"(?:\S*/)?(?:node_modules|\.ds_store|thumbs\.db|dist|build|target|out|coverage|htmlcov|vendor|venv|tmp|temp|[\w.-]*cache\w*|__pycache__"
     r"|pods|\.(?:next|nuxt|turbo|venv|tox|nox|parcel-cache|gradle|angular|svelte-kit|nyc_output|output|eggs|coverage|dart_tool)"
     r"|obj|_build|cmake-build-\w+|deriveddata|[\w.*-]+\.(?:egg-info|tsbuildinfo)"
     r"|package-lock\.json|yarn\.lock|\*\.(?:pyc|o|log|tmp)|[\w.-]+\.(?:pyc|o|log|tmp|lock|pid|sock))(?:/\S*)?"
 )
 """What is made anew by the next build: removing it destroys nothing."""
-_FINDS = re.compile(
+_FINDS = LatePattern(
     r"\bfind (?![\"']?[/~$])(?:(?!-(?:o|not|delete|exec)\b|!)[^;&|\s]+ )*?-i?name [\"']?([^\s\"']+)[\"']?"
     r"(?: -(?:type|prune|print0?|maxdepth)(?: [a-z\d]\b)?)*"
     r"(?: -delete\b| -exec rm (?:-\w+ )?\{\} ?(?:\\;|;|\+)| ?\| ?xargs (?:-0 )?rm(?: -\w+)*)"
 )
 """What finds files by one name and removes them."""
-_REMOVES = re.compile(r"(?<![\w-])(?<!compose )(?:rm|git rm|unlink|rmdir|del|remove-item)\s+((?:-\S+\s+)*)([^;&|\n]*)")
+_REMOVES = LatePattern(r"(?<![\w-])(?<!compose )(?:rm|git rm|unlink|rmdir|del|remove-item)\s+((?:-\S+\s+)*)([^;&|\n]*)")
 
 _ALLOWED = ("foreign code", "payment")
 """What a remedy may do: most install packages."""
 
-NEGATION = re.compile(
+NEGATION = LatePattern(
     r"(?:\b(?:never|not|don't|doesn't|cannot|avoid|refuse|instead of|against|rather than|jamais|ne|n'|évite\w*"
     r"|nie(?:mals)?|nicht"
     r"|keine?|statt|pas de|nunca|no|não|evit[ae]\w*)\b"
     r"|не\s|никогда|нельзя|不要|不得|不能|切勿|禁止|避免|勿|别)[^.;:!?,。]{0,40}$".translate(LOOK_ALIKES)
 )
 """Before what it forbids."""
-FORBIDS = re.compile(
+FORBIDS = LatePattern(
     r"(?:[^`\n]{0,40}`)?\W{0,3}(?:(?:is|are|must be|should be) (?:never|not|forbidden)\b"
     r"|(?:is|are|was|were)n't (?:allowed|needed|permitted)\b"
     r"|は?禁止|(?:is|are|was|were) (?:refused|rejected|reported|blocked|removed|a leftover)\b"
@@ -66,66 +67,69 @@ def going_around(step: str) -> str:
     return next(chain(_effects(step), _switch_effects(step)), "")
 
 
-_SPANS = re.compile(r"```\w*\n(.*?)```|``([^\n]+?)``|`([^`]+)`", re.DOTALL)
-_WRAPPERS = re.compile(
+_SPANS = LatePattern(r"```\w*\n(.*?)```|``([^\n]+?)``|`([^`]+)`", flags=re.DOTALL)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_WRAPPERS = LatePattern(
     r"(?:sudo|env|nohup|time|exec|command|xargs|setsid|nice|watch|doas|then|do|\{|-\S*|\w+=.*|[\d.]+[smh]?)"
 )
-_FETCHERS = re.compile(r"curl|wget|aria2c|http|https|xh|iwr|irm|invoke-webrequest|invoke-restmethod|lynx|fetch|nc|ncat")
-_SENDERS = re.compile(
-    rf"{_FETCHERS.pattern}|netcat|socat|telnet|scp|sftp|rsync|rclone|ftp|lftp|tftp|ssh|aws|gsutil|gcloud"
-    r"|az|mc|s3cmd|b2|azcopy|mail|mailx|sendmail|mutt|swaks|croc|wormhole|ffsend|restic|borg"
-    r"|dig|nslookup|drill|gh|glab"
+_FETCHERS = _words("curl wget aria2c http https xh iwr irm invoke-webrequest invoke-restmethod lynx fetch nc ncat")
+_SENDERS = _FETCHERS | _words(
+    "netcat socat telnet scp sftp rsync rclone ftp lftp tftp ssh aws gsutil gcloud az mc s3cmd b2 azcopy mail mailx"
+    " sendmail mutt swaks croc wormhole ffsend restic borg dig nslookup drill gh glab"
 )
-_LOOKUPS = re.compile(r"dig|nslookup|drill|host|ping|getent")
+_LOOKUPS = _words("dig nslookup drill host ping getent")
 """What tells a name server the names that it looks up."""
-_INSTALLERS = re.compile(
-    r"npx|bunx|uvx|pipx|pip3?|uv|npm|pnpm|yarn|bun|deno|go|cargo|gem|composer|poetry|pdm|brew|conda"
+_INSTALLERS = _words("npx bunx uvx pipx pip pip3 uv npm pnpm yarn bun deno go cargo gem composer poetry pdm brew conda")
+_REPOSITORY = LatePattern(r"(?:github|gitlab|bitbucket|gist):|(?:git|hg)\+\w+:|https?://\S+\.(?:tgz|whl|zip|gz)$")
+_INTERPRETERS = _words(
+    "sh bash zsh dash ksh fish python python2 python3 node deno bun perl ruby php lua pwsh powershell iex"
+    " invoke-expression source . eval"
 )
-_REPOSITORY = re.compile(r"(?:github|gitlab|bitbucket|gist):|(?:git|hg)\+\w+:|https?://\S+\.(?:tgz|whl|zip|gz)$")
-_INTERPRETERS = re.compile(
-    r"sh|bash|zsh|dash|ksh|fish|python|python2|python3|node|deno|bun|perl|ruby|php|lua"
-    r"|pwsh|powershell|iex|invoke-expression|source|\.|eval"
-)
-_EDITORS = re.compile(r"sed|perl|ed|ex|awk|truncate|rm|mv|cp|tee|shred|install|ln|unlink|patch")
-_PRIVATE = re.compile(
+_EDITORS = _words("sed perl ed ex awk truncate rm mv cp tee shred install ln unlink patch")
+_PRIVATE = LatePattern(
     r"(?:^|[/=@:])\.env(?:\.\w+)?$|(?:~|\$HOME|/root|/home/\w+)/?(?:\.\w|$)|\bid_(?:rsa|ed25519|ecdsa)|credential|secret"
     r"|password|\.pem$|/etc/(?:passwd|shadow)|\$\((?:env|cat|hostname|whoami|printenv)|\$\{?\w*(?:TOKEN|SECRET|KEY|PASS)\w*"
     r"|\.(?:ssh|aws|kube|gnupg|netrc)\b|^@?\.$|history$",
 )
-_READS_PRIVATE = re.compile(r"(?:env|printenv|set|history|hostname|whoami|declare|export)$")
-_RUNS = re.compile(r"\b(?:exec|eval|system|popen)\b")
-_FETCHES = re.compile(r"https?://|urlopen|requests\.|base64|fetch\(")
-_READS = re.compile(r"environ|process\.env|\bENV\b|\.ssh|id_rsa|\.aws|\.env\b")
+_READS_PRIVATE = LatePattern(r"(?:env|printenv|set|history|hostname|whoami|declare|export)$")
+_RUNS = LatePattern(r"\b(?:exec|eval|system|popen)\b")
+_FETCHES = LatePattern(r"https?://|urlopen|requests\.|base64|fetch\(")
+_READS = LatePattern(r"environ|process\.env|\bENV\b|\.ssh|id_rsa|\.aws|\.env\b")
 """In the code that a command hands to an interpreter: runs a text, gets one, reads what is private."""
-_VERDICT = re.compile(
+_VERDICT = LatePattern(
     r"(?:^|/)(?:tests?|specs?|__tests__|graders?)(?:/|$)|(?:^|/)test_\w+|_test\.\w+$|\.(?:spec|test)\.\w+$|grad(?:e|er|ing)\w*\.\w+$|expected\w*\.\w+$"
 )
 _PLACES = (
     (
         "persists",
-        re.compile(
+        LatePattern(
             r"\.(?:bashrc|zshrc|profile|bash_profile|zshenv|zprofile)$|/etc/(?:cron|profile|rc\.local|systemd)|/cron\.|autostart/|LaunchAgents/|\.config/systemd/"
         ),
     ),
     (
         "widens rights",
-        re.compile(
+        LatePattern(
             r"authorized_keys$|/etc/(?:sudoers|pam\.d|ssh/)|\.ssh/config$|/etc/hosts$|\.claude/settings|\.codex/config"
         ),
     ),
-    ("skips a check", re.compile(r"\.git/hooks/|\.pre-commit-config\.yaml$|\.github/workflows/|\.husky/")),
+    ("skips a check", LatePattern(r"\.git/hooks/|\.pre-commit-config\.yaml$|\.github/workflows/|\.husky/")),
     (
         "foreign code",
-        re.compile(
+        LatePattern(
             r"(?:pip\.conf|pip\.ini|\.npmrc|\.yarnrc(?:\.yml)?|sources\.list(?:\.d/.*)?|\.cargo/config(?:\.toml)?|\.gemrc)$"
         ),
     ),
 )
 """Files, and what it is to write to them."""
-_ORDINARY = re.compile(r"\bPATH=|\.(?:local|cargo|bun|nvm|pyenv)\b|completion|\b(?:JAVA_HOME|EDITOR|LANG)=")
+_ORDINARY = LatePattern(r"\bPATH=|\.(?:local|cargo|bun|nvm|pyenv)\b|completion|\b(?:JAVA_HOME|EDITOR|LANG)=")
 """What is added to a shell profile in every installation."""
-_LOCAL = re.compile(r"localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|\.(?:internal|local|lan|corp|intranet)\b")
-_REMOTE = re.compile(r"://|^\S+@\S+:|^[\w.-]+:(?!\d)|^\w[\w-]*(?:\.[\w-]+)+[/:]|^\d{1,3}(?:\.\d{1,3}){3}")
+_LOCAL = LatePattern(r"localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|\.(?:internal|local|lan|corp|intranet)\b")
+_REMOTE = LatePattern(r"://|^\S+@\S+:|^[\w.-]+:(?!\d)|^\w[\w-]*(?:\.[\w-]+)+[/:]|^\d{1,3}(?:\.\d{1,3}){3}")
 
 
 def command_effects(text: str) -> Iterator[str]:
@@ -156,11 +160,11 @@ def _effects(command: str) -> Iterator[str]:
     commands = [core for words in parts(command) if (core := _core(words))]
     programs = [words[0].rsplit("/", 1)[-1].lower() for words in commands]
 
-    def words_of(kind: re.Pattern[str]) -> list[str]:
-        return [word for words, name in zip(commands, programs, strict=True) if kind.fullmatch(name) for word in words]
+    def words_of(kind: Collection[str]) -> list[str]:
+        return [word for words, name in zip(commands, programs, strict=True) if name in kind for word in words]
 
     remote = any(_REMOTE.search(word) and not _LOCAL.search(word) for words in commands for word in words[1:])
-    sends = [words for words, program in zip(commands, programs, strict=True) if _SENDERS.fullmatch(program)]
+    sends = [words for words, program in zip(commands, programs, strict=True) if program in _SENDERS]
     if sends and remote:
         arguments = [word for words in sends for word in words[1:]]
         piped = any(_READS_PRIVATE.match(program) for program in programs) or any(
@@ -168,15 +172,15 @@ def _effects(command: str) -> Iterator[str]:
         )
         if any(_PRIVATE.search(word) for word in arguments) or piped:
             yield "uploads"
-    looks_up = any(_LOOKUPS.fullmatch(program) for program in programs) and re.search(r"[$`)}]\S*\.\w", command)
+    looks_up = not _LOOKUPS.isdisjoint(programs) and re.search(r"[$`)}]\S*\.\w", command)
     if looks_up and any(
         _PRIVATE.search(word) or _READS_PRIVATE.match(word) for word in re.split(r"[\s();`]+", command)
     ):
         yield "uploads"
     if any(_REPOSITORY.match(word) and not _LOCAL.search(word) for word in words_of(_INSTALLERS)):
         yield "foreign code"
-    fetched = remote and any(_FETCHERS.fullmatch(program) for program in programs)
-    if fetched and any(_INTERPRETERS.fullmatch(program) for program in programs):
+    fetched = remote and not _FETCHERS.isdisjoint(programs)
+    if fetched and not _INTERPRETERS.isdisjoint(programs):
         yield "remote code"
     code = "\n".join((*(body[0] for body in HEREDOC.finditer(command)), *words_of(_INTERPRETERS)))
     if _RUNS.search(code) and _FETCHES.search(code):
@@ -185,7 +189,7 @@ def _effects(command: str) -> Iterator[str]:
         yield "uploads"
     for words, program in zip(commands, programs, strict=True):
         in_place = program not in ("sed", "perl", "awk") or any(word.startswith(("-i", "-pi")) for word in words)
-        if _EDITORS.fullmatch(program) and in_place and any(map(_VERDICT.search, words[1:])):
+        if program in _EDITORS and in_place and any(map(_VERDICT.search, words[1:])):
             yield "skips a check"
     targets = [*(word.strip("\"'") for word in written(command)), *words_of(_EDITORS)]
     for flag, place in _PLACES:
@@ -203,35 +207,31 @@ def _core(words: Sequence[str]) -> Sequence[str]:
 
 # --- switches by their names ------------------------------------------------------------------------------------------
 
-_SWITCH = re.compile(
+_SWITCH = LatePattern(
     r"(?P<name>(?<![\w/])-{0,2}[A-Za-z][\w.-]{3,60})[\"']?"
     r"(?:\s{0,2}[=:]\s{0,2}|[\"'`]?\s(?:to|auf|à|en|a|para|на) `?|\s)[\"'$]{0,2}(?P<value>[\w-]+)"
     r"|(?P<alone>(?<!\S)[`\"']?--?[A-Za-z][\w-]{4,50})"
 )
-_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_PROTECTS = re.compile(
-    r"verify|verification|verifypeer|verifyhost|verifier|tls|ssl|cert|certs|certificate"
-    r"|certificates|hostkey|hostname|signature|signatures|sign|gpg|gpgcheck|checksum|integrity"
-    r"|auth|authentication|authorization|sandbox|security|secure|firewall|antivirus|protection"
-    r"|hooks|verified|reject|unauthorized|strict|audit|csrf|seccomp|apparmor|selinux|approval"
-    r"|confirmation|policy|sslverify"
+_PARTS = LatePattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_PROTECTS = _words(
+    "verify verification verifypeer verifyhost verifier tls ssl cert certs certificate certificates hostkey hostname"
+    " signature signatures sign gpg gpgcheck checksum integrity auth authentication authorization sandbox security"
+    " secure firewall antivirus protection hooks verified reject unauthorized strict audit csrf seccomp apparmor"
+    " selinux approval confirmation policy sslverify"
 )
-_LETS = re.compile(
-    r"no|skip|disable|disabled|ignore|allow|without|bypass|insecure|unsafe|trust|accept"
-    r"|dangerously"
-)
-_OFF = re.compile(r"false|no|off|none|never|disable|disabled|0|permissive|always")
-_UNSAFE = re.compile(r"insecure|untrusted|unverified|unauthenticated|unsigned|selfsigned|bypass|dangerously")
+_LETS = _words("no skip disable disabled ignore allow without bypass insecure unsafe trust accept dangerously")
+_OFF = _words("false no off none never disable disabled 0 permissive always")
+_UNSAFE = _words("insecure untrusted unverified unauthenticated unsigned selfsigned bypass dangerously")
 
-_BROWSER = re.compile(
+_BROWSER = LatePattern(
     r"--no-sandbox\b.*(?:chrom|puppeteer|playwright)|(?:chrom|puppeteer|playwright).*--no-sandbox\b",
-    re.IGNORECASE | re.DOTALL,
+    flags=re.IGNORECASE | re.DOTALL,
 )
 """Browsers refuse to start as root in a container with their sandbox."""
 
 
-_SOURCES = re.compile(r"registry|index|mirror|repository|repo|proxy|registryserver|indexurl|goproxy|extra")
-_FAR = re.compile(
+_SOURCES = _words("registry index mirror repository repo proxy registryserver indexurl goproxy extra")
+_FAR = LatePattern(
     r"[\w+-]*://(?!localhost\b|127\.|10\.|192\.168\.|[\w.-]+\.(?:internal|local|lan|corp|intranet)\b)[^\s/]+"
 )
 
@@ -239,7 +239,7 @@ _FAR = re.compile(
 def _foreign_source(text: str, switch: re.Match[str]) -> bool:
     """Whether packages are fetched from an unencrypted address."""
     name = switch["name"] or switch["alone"]
-    if not any(_SOURCES.fullmatch(word.lower()) for word in _PARTS.findall(name)) or re.fullmatch(r"[a-z]+", name):
+    if not any(word.lower() in _SOURCES for word in _PARTS.findall(name)) or re.fullmatch(r"[a-z]+", name):
         return False
     at = switch.start("value") if switch["value"] else switch.end()
     address = _FAR.match(text[at : at + 200].lstrip(" =:\"'"))
@@ -252,13 +252,13 @@ def _turns_off(switch: re.Match[str]) -> bool:
     words = {word.lower() for word in _PARTS.findall(name)}
     option = name.lstrip("`\"'").startswith("-")
     value = (switch["value"] or "").lower()
-    protects = any(map(_PROTECTS.fullmatch, words))
+    protects = not _PROTECTS.isdisjoint(words)
     identifier = option or "_" in name or "." in name or bool(re.search(r"[a-z][A-Z]", name)) or "-" in name.strip("-")
     if not identifier or _BROWSER.search(switch.string):
         return False
-    lets = any(map(_LETS.fullmatch, words))
+    lets = not _LETS.isdisjoint(words)
     if protects and len(words) > 1 and lets:
-        return not _OFF.fullmatch(value) or option
-    if option and any(map(_UNSAFE.fullmatch, words)):
+        return value not in _OFF or option
+    if option and not _UNSAFE.isdisjoint(words):
         return True
-    return protects and len(words) > 1 and not words & {"strict", "policy", "audit"} and bool(_OFF.fullmatch(value))
+    return protects and len(words) > 1 and not words & {"strict", "policy", "audit"} and value in _OFF

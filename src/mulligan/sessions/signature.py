@@ -7,9 +7,10 @@ failing test), and take out of them what differs from run to run and from machin
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from mulligan.core.late_pattern import LatePattern
 from mulligan.sessions.plain_command import plain
 
 try:
@@ -24,17 +25,6 @@ _WIDEST = 4 * _LONGEST
 """Characters of a line that are read: a pattern is never at work for long, as a deadline cannot end it."""
 _HEAD, _TAIL = 20_000, 60_000
 """Characters at the beginning and at the end of an output that are read."""
-
-
-class _Pattern:
-    """A pattern that is compiled for the first text that holds one of the parts without which it matches nothing. Most
-    errors need few of them, and to compile all takes longer than the rest."""
-
-    def __init__(self, pattern: str, needs: Sequence[str]) -> None:
-        self._pattern, self._needs = pattern, needs
-
-    def sub(self, by: str | Callable[[re.Match[str]], str], text: str) -> str:
-        return re.sub(self._pattern, by, text) if any(part in text for part in self._needs) else text
 
 
 _DIGITS = "0123456789"
@@ -126,7 +116,7 @@ _SHELL = (
 )
 """What shells say, each in its own words."""
 _THREAD = re.compile(r'^Exception in thread "[^"]*" ')
-_BEHIND = _Pattern(
+_BEHIND = LatePattern(
     r"(?: in \S+)? \((?:<url [^)]*|[\w:]+Error)\)$| in \S+ on line #$|^\S+: (?=No module named \S+$)",
     ("<url", "Error)", " on line #", "No module named"),
 )
@@ -171,7 +161,7 @@ _LABEL = re.compile(
 )
 """What tools put before the message, one way in one version and another in the next."""
 _LABELS = {"shell": "sh: ", "make": "make", "npm": "npm error"}
-_PLACE = _Pattern(
+_PLACE = LatePattern(
     r"""(?x)^\s*(?:
       (?:[A-Za-z]:)?[^\s:()'"]+:\d+(?::\d+)?(?:-\d+(?::\d+)?)?(?::|\ -)\s+
     | (?:[A-Za-z]:)?[^\s:()'"]+\(\d+(?:,\d+)?\):\s*
@@ -181,7 +171,7 @@ _PLACE = _Pattern(
     )""",
     (*_DIGITS, "ld:"),
 )
-_TIME = _Pattern(
+_TIME = LatePattern(
     r"""(?x)(?<![/\\])(?:   # not in a path
     \b\d{4}-\d\d-\d\d(?:[T\s]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:\s?(?:Z|UTC|[+-]\d\d:?\d\d))?
     | \b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)?,?\s?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s+\d{1,2}\b
@@ -189,7 +179,7 @@ _TIME = _Pattern(
     | \b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|secs|seconds?|min|minutes?|m\d+(?:\.\d+)?s)\b)""",
     _DIGITS,
 )
-_KEPT = _Pattern(
+_KEPT = LatePattern(
     r"""(?xi)
     \b(?:errno|exit\ (?:code|status)|exited\ with(?:\ code|\ status)?|code|status|signal|http(?:/[\d.]+)?|error)
     (?:\s+is)?[\s:=#(\[]{0,3}-?\d+\b(?![.:/]\d)
@@ -198,18 +188,18 @@ _KEPT = _Pattern(
       |gateway))""",
     _DIGITS,
 )
-_CODE = _Pattern(r"\b(?:[A-Z]{1,8}[-_]?\d{2,6}|[0-9][0-9A-Z]{4})\b(?<![0-9]{5})", _DIGITS)
+_CODE = LatePattern(r"\b(?:[A-Z]{1,8}[-_]?\d{2,6}|[0-9][0-9A-Z]{4})\b(?<![0-9]{5})", _DIGITS)
 _HOST = r"(?:[\w-]+\.)+[a-z]{2,}"
-_URL = _Pattern(
+_URL = LatePattern(
     r"(?i)\b[a-z][a-z0-9+.-]{0,20}://(?:[^\s/@'\"]*@)?([^\s/:'\"?#]+)(?::\d+)?([^\s'\"?#)>\]:]*)[^\s'\")>\]:]*",
     ("://",),
 )
-_SCP = _Pattern(rf"(?<![\w/])(?:[\w.+-]+@)?({_HOST}):([\w.~-]+(?:/[\w.-]+)+)", ("/",))
-_INC = _Pattern(r"\(@INC [a-z]+[^)]*\)", ("@INC",))
-_REF = _Pattern(r"\bref \S+::\S+", ("ref ",))
+_SCP = LatePattern(rf"(?<![\w/])(?:[\w.+-]+@)?({_HOST}):([\w.~-]+(?:/[\w.-]+)+)", ("/",))
+_INC = LatePattern(r"\(@INC [a-z]+[^)]*\)", ("@INC",))
+_REF = LatePattern(r"\bref \S+::\S+", ("ref ",))
 _QUOTES = str.maketrans("‘’“”`", "''\"\"'")
-_AT = _Pattern(rf"\b[\w.+-]+@({_HOST}|[A-Za-z][\w-]*)\b", ("@",))
-_PATH = _Pattern(
+_AT = LatePattern(rf"\b[\w.+-]+@({_HOST}|[A-Za-z][\w-]*)\b", ("@",))
+_PATH = LatePattern(
     r"""(?x)(?<![\w@/\\.-]) (?:
       (?:~|\.{1,2})?/(?:[^\s:;,'"`()<>\[\]{}|=]+/?)+        # /a/b  ~/a  ./a  ../a
     | [A-Za-z]:[\\/][^\s:;,'"`()<>|]+
@@ -217,18 +207,20 @@ _PATH = _Pattern(
     )""",
     ("/", "\\"),
 )
-_UUID = _Pattern(r"(?i)\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", _DIGITS)
-_HEX = _Pattern(r"(?i)\b(?:0x[0-9a-f]+|sha\d+[:-][\w+/=]{8,}|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,})\b", _DIGITS)
-_LONG = _Pattern(r"\b(?=\w*\d)(?=\w*[A-Za-z])[A-Za-z0-9_]{20,}\b|\btmp\w{6,}\b", (*_DIGITS, "tmp"))
-_IP = _Pattern(
+_UUID = LatePattern(r"(?i)\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", _DIGITS)
+_HEX = LatePattern(
+    r"(?i)\b(?:0x[0-9a-f]+|sha\d+[:-][\w+/=]{8,}|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,})\b", _DIGITS
+)
+_LONG = LatePattern(r"\b(?=\w*\d)(?=\w*[A-Za-z])[A-Za-z0-9_]{20,}\b|\btmp\w{6,}\b", (*_DIGITS, "tmp"))
+_IP = LatePattern(
     r"(?i)\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
     r"|\[?(?:[0-9a-f]{0,4}:){3,}[0-9a-f]{0,4}\]?(?::\d+)?|(?<![\w:])::[0-9a-f:]*",
     (*_DIGITS, "::"),
 )
-_VERSION = _Pattern(
+_VERSION = LatePattern(
     r"(?<![\w.])[v^~]?\d+(?:\.\d+)+(?:[-+.]?(?:rc|a|b|alpha|beta|dev|post|pre)[.\d]*)?(?![\w])", _DIGITS
 )
-_NUMBER = _Pattern(
+_NUMBER = LatePattern(
     r"(?<![\w#])[-+]?\d[\d_,]*(?:\.\d+)?(?:e[-+]?\d+)?(?=$|[^\w])|(?<=[A-Za-z_-])\d+(?=$|[^\w])", _DIGITS
 )
 

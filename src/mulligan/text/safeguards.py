@@ -12,9 +12,12 @@ import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import TypeAlias
 
-Patterns: TypeAlias = Sequence[tuple[str, re.Pattern[str]]]
+from mulligan.core.late_pattern import LatePattern
+
+Patterns: TypeAlias = Sequence[tuple[str, LatePattern]]
 
 LOOK_ALIKES = str.maketrans(
     "аеорсхуіѕјһԁɡкмтοαειρτυχν’‘“”ɪɢɴᴏʀᴇᴀʟᴘᴠᴜꜱᴛᴄᴅᴍʏʙʜᴋ", "aeopcxyisjhdgkmtoaeiptuxv''\"\"ignorealpvustcdmybhk"
@@ -47,11 +50,63 @@ def compiled(
         return unicodedata.normalize("NFKC", text).translate(LOOK_ALIKES) if look_alikes else text
 
     lists = {f"<{name}>": re.sub(r"\n\s*", "", written(listed)) for name, listed in words.items()}
-    found: list[tuple[str, re.Pattern[str]]] = []
+    found: list[tuple[str, LatePattern]] = []
     for flag, text in lines.items():
         for line in filter(None, written(text).split("\n")):
             for _ in range(2):  # a list may name another
                 for name, listed in lists.items():
                     line = line.replace(name, listed)
-            found.append((flag, re.compile(line, flags)))
+            found.append((flag, LatePattern(line, () if flags else beginnings(line), flags)))
     return found
+
+
+_MARK = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]")
+_ASIDE = re.compile(r"(?:\\b|\^|\(\?<[!=](?:\\.|[^()\\])*\))*")
+_LITERALS = re.compile(r"(?:[\w \-/@:;=<>!,\"'#%&~`]|\\[^\w\s])*")
+_OPTIONAL = ("?", "*", "{")
+
+
+def beginnings(pattern: str) -> Sequence[str]:
+    """The texts with one of which every match of a pattern begins; none where its first part does not say so.
+
+    pattern: without flags.
+    """
+    found: list[str] = []
+    for branch in _branches(pattern):
+        at = _end(_ASIDE, branch, 0)
+        if branch.startswith("(?:", at):
+            end = _group_end(branch, at)
+            begun = () if branch[end : end + 1] in _OPTIONAL else beginnings(branch[at + 3 : end - 1])
+        else:
+            end = _end(_LITERALS, branch, at)
+            literal = re.sub(r"\\(.)", r"\1", branch[at:end])
+            begun = [literal[:-1] if branch[end : end + 1] in _OPTIONAL else literal]
+        if not all(begun) or not begun:
+            return ()
+        found += begun
+    return tuple(dict.fromkeys(found))
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match else at
+
+
+def _branches(pattern: str) -> Sequence[str]:
+    """The alternatives of a pattern; those in groups stay together."""
+    depth, cuts = 0, [-1]
+    for mark in _MARK.finditer(pattern):
+        depth += (mark[0] == "(") - (mark[0] == ")")
+        if mark[0] == "|" and not depth:
+            cuts.append(mark.start())
+    return [pattern[left + 1 : right] for left, right in pairwise([*cuts, len(pattern)])]
+
+
+def _group_end(branch: str, at: int) -> int:
+    """Where the group ends that begins here."""
+    depth = 0
+    for mark in _MARK.finditer(branch, at):
+        depth += (mark[0] == "(") - (mark[0] == ")")
+        if not depth:
+            return mark.end()
+    return len(branch)

@@ -48,7 +48,7 @@ def mask(text: str) -> str:
 
 def mask_json(value: Json) -> Json:
     """A copy with each text masked by itself, keys of objects too, and values whose key calls them a secret."""
-    return each_text(value, lambda text, key: Masks().text(text, key))
+    return each_text(value, lambda text, key: text if not key and _is_word(text) else Masks().text(text, key))
 
 
 def mask_attempt(text: str, task: str) -> str:

@@ -14,6 +14,7 @@ from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
 
+from mulligan.core.late_pattern import LatePattern
 from mulligan.sessions.effects import NEGATION, command_effects
 from mulligan.text.safeguards import compiled, folded
 
@@ -39,7 +40,7 @@ def _rules() -> Sequence[tuple[str, Sequence[str], int]]:
 
 
 @cache
-def _concepts() -> dict[str, re.Pattern[str]]:
+def _concepts() -> dict[str, LatePattern]:
     concepts = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["concepts"]
     joined = {name: text.replace("\n", "") for name, text in concepts.items()}
     return dict(compiled(joined, concepts, look_alikes=True))

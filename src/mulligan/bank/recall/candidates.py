@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -344,25 +345,60 @@ class Columns:
         """Which of `slots` hold lessons of this kind of task."""
         return np.isin(self.kind[self.slots], [n for name, n in list(self.kinds.items()) if same_kind(kind, name)])
 
+    def of_slots(self, column: Array) -> Array:
+        """What a column has for `slots`."""
+        return column if self.whole else column[self.slots]
 
-class Ranking:
-    """`core.ranking.Candidates` over an index's columns. Everything is computed once, when it is asked for."""
+
+class Query:
+    """A query to the lessons of an index. The rankings of parts of them share it, so that each lesson is scored once.
+
+    Args:
+        terms: as `bank.terms.weighed` gives them.
+        vector: unit; None: by words alone.
+    """
 
     def __init__(
         self, columns: Columns, terms: tuple[Array, Array, Array], vector: Any, now: float, tongue: int = 0
     ) -> None:
-        """terms: of the query, as `bank.terms.weighed` gives them. vector: the query's, unit; None: by words alone.
-        tongue: the query's."""
-        self._columns, self._terms, self._tongue = columns, terms, tongue
+        self.now, self.tongue = now, tongue
+        self._postings, self._terms = columns.postings, terms
         self._vector = None if vector is None else np.asarray(vector, np.float32)
-        self.now, self.n = now, len(columns.slots)
+        self._cosines: dict[str, Array] = {}
+
+    @cached_property
+    def words(self) -> WordScores:
+        return self._postings.scores(*self._terms)
+
+    def cosines(self, columns: Columns, of: str) -> Array | None:
+        """Of the lessons in these columns with the query; nan for those without a vector."""
+        if self._vector is None or of not in columns.vectors:
+            return None
+        vectors, there = columns.vectors[of]
+        if vectors.shape[1] != len(self._vector):
+            return None
+        if of not in self._cosines and 2 * len(columns.slots) <= len(vectors):
+            some = cosines_of(vectors[columns.slots], self._vector)
+            some[~there[columns.slots]] = np.nan
+            return some
+        if of not in self._cosines:
+            self._cosines[of] = cosines_of(vectors, self._vector)
+            self._cosines[of][~there] = np.nan
+        return columns.of_slots(self._cosines[of])
+
+
+class Ranking:
+    """`core.ranking.Candidates` over an index's columns. Everything is computed once, when it is asked for."""
+
+    def __init__(self, columns: Columns, query: Query) -> None:
+        self._columns, self._query = columns, query
+        self.now, self.n = query.now, len(columns.slots)
         self.ids: Sequence[str] = TextSelection(columns.ids, columns.slots)
         self.experience: Sequence[str] = TextSelection(columns.experience, columns.slots)
-        self.success, self.uses = self._picked(columns.success), self._picked(columns.uses)
-        self.created, self.confidence = self._picked(columns.created), self._picked(columns.confidence)
-        self.worth = self._picked(columns.worth)
+        self.success, self.uses = columns.of_slots(columns.success), columns.of_slots(columns.uses)
+        self.created, self.confidence = columns.of_slots(columns.created), columns.of_slots(columns.confidence)
+        self.worth = columns.of_slots(columns.worth)
         self._cosines: dict[str, Array | None] = {}
-        self._found: WordScores | None = None
 
     def of_kind(self, kind: str) -> Array:
         """Which rows are lessons of this kind of task."""
@@ -376,23 +412,24 @@ class Ranking:
             return self
         fits = ~tactical | (self.by_words() >= least) | columns.of_kind(kind)
         columns = replace(columns, slots=columns.slots[fits], whole=False)
-        return Ranking(columns, self._terms, self._vector, self.now, self._tongue)
+        return Ranking(columns, self._query)
 
     def semantic(self, of: Literal["lesson", "query"] = "lesson") -> Array | None:
         if of not in self._cosines:
-            self._cosines[of] = self._cosine(of)
+            cosines = self._query.cosines(self._columns, of)
+            self._cosines[of] = None if cosines is None or np.isnan(cosines).all() else cosines
         return self._cosines[of]
 
     def lexical(self) -> Array:
-        return self._picked(self._words.scores)
+        return self._columns.of_slots(self._query.words.scores)
 
     def coverage(self) -> Array:
-        return self.lexical() / self._words.whole
+        return self.lexical() / self._query.words.whole
 
     @property
     def by_chance(self) -> float:
         """What is taken from BM25 before it becomes relevance: a long query shares much with any lesson."""
-        return max(self._words.chance - CHANCE, 0.0)
+        return max(self._query.words.chance - CHANCE, 0.0)
 
     def alike(self, rows: Sequence[int]) -> Array | None:
         if "lesson" not in self._columns.vectors:
@@ -412,46 +449,22 @@ class Ranking:
         if "foreign" not in unrelated:
             relevance = unrelated["meaning"].relevance(scores, self.n)
         else:  # of texts in two languages it says nothing
-            same = self._picked(self._columns.tongue) == self._tongue
-            null = unrelated["foreign" if self._tongue else "meaning"]
+            same = self._columns.of_slots(self._columns.tongue) == self._query.tongue
+            null = unrelated["foreign" if self._query.tongue else "meaning"]
             relevance = np.where(same, null.relevance(scores, float(same.sum())), 0.0)
-            if self._tongue or not same.all():
-                relevance = np.maximum(relevance, self.by_words() * (~same | bool(self._tongue)))
-        relevance[self._picked(self._words.share) == 1.0] = 1.0
+            if self._query.tongue or not same.all():
+                relevance = np.maximum(relevance, self.by_words() * (~same | bool(self._query.tongue)))
+        relevance[self._columns.of_slots(self._query.words.share) == 1.0] = 1.0
         relevance[np.isnan(scores)] = np.nan
         return relevance
 
     def by_words(self) -> Array:
         # What holds nearly all words of the task fits it, however many other lessons hold them, too.
-        return np.maximum(self.relevance(self.lexical(), "lexical"), self._picked(self._words.share))
+        return np.maximum(self.relevance(self.lexical(), "lexical"), self._columns.of_slots(self._query.words.share))
 
     def threshold(self, wanted: float | str | None) -> float | None:
         """A preset as the relevance that it stands for; anything else as it is."""
         return PRESETS[wanted] if isinstance(wanted, str) else wanted
-
-    @property
-    def _words(self) -> WordScores:
-        if self._found is None:
-            self._found = self._columns.postings.scores(*self._terms)
-        return self._found
-
-    def _picked(self, column: Array) -> Array:
-        return column if self._columns.whole else column[self._columns.slots]
-
-    def _cosine(self, of: str) -> Array | None:
-        if self._vector is None or of not in self._columns.vectors:
-            return None
-        vectors, there = self._columns.vectors[of]
-        if vectors.shape[1] != len(self._vector):
-            return None
-        slots = self._columns.slots
-        most = 2 * self.n > len(vectors)
-        cosines = self._picked(cosines_of(vectors, self._vector)) if most else cosines_of(vectors[slots], self._vector)
-        missing = ~self._picked(there)
-        if missing.all():
-            return None
-        cosines[missing] = np.nan
-        return cosines
 
 
 def cosines_of(vectors: Array, vector: Array) -> Array:

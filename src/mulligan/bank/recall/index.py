@@ -27,6 +27,7 @@ from mulligan.bank.recall.candidates import (
     Columns,
     NullDistribution,
     Postings,
+    Query,
     Ranking,
     cosines_of,
     estimated,
@@ -256,7 +257,8 @@ class Index:
 
     def candidates(self, query: str, vector: Any = None, now: float = 0.0) -> Ranking:
         """The active lessons as this query sees them. vector: the query's, unit; None: by words alone."""
-        return self._ranking(self._columns_now(), query, vector, now)
+        columns = self._columns_now()
+        return Ranking(columns, _query(columns, query, vector, now))
 
     def query_pairs(self, ids: Iterable[str], shape: str, vector: Any, now: float) -> Ranking:
         """As `candidates`, of these query pairs alone, which no other method gives out."""
@@ -266,7 +268,8 @@ class Index:
             chosen = np.zeros(self._size, np.bool_)
             chosen[slots] = True
             postings = self._postings.held(self._columns["lengths"][: self._size], chosen)
-        return self._ranking(replace(columns, slots=slots, whole=False, postings=postings), shape, vector, now)
+        columns = replace(columns, slots=slots, whole=False, postings=postings)
+        return Ranking(columns, _query(columns, shape, vector, now))
 
     def by_nature(
         self,
@@ -285,26 +288,22 @@ class Index:
         lessons of this kind of task. layers: whether metacognitive lessons stand apart.
         """
         columns = self._columns_now()
+        asked = _query(columns, query, vector, now)
         if kind is not None:
             columns = _only(columns, columns.of_kind(kind))
         fact, of = columns.fact[columns.slots], columns.project[columns.slots]
         habit = (columns.layer[columns.slots] == LAYER_NUMBERS["metacognitive"]) & ~fact & layers
-        habits = self._ranking(_only(columns, habit), query, vector, now)
+        habits = Ranking(_only(columns, habit), asked)
         if not (fact | habit).any():
-            none = self._ranking(_only(columns, fact), query, vector, now)
-            return none, self._ranking(columns, query, vector, now), habits
+            return Ranking(_only(columns, fact), asked), Ranking(columns, asked), habits
         here, nowhere = self._projects.get(project, -1), self._projects.get("", -1)
         own = fact & (of == here)
         others = ~own if everywhere else ~fact | ((of == nowhere) & ~own)
-        own, others = _only(columns, own), _only(columns, others & ~habit)
-        return self._ranking(own, query, vector, now), self._ranking(others, query, vector, now), habits
+        return Ranking(_only(columns, own), asked), Ranking(_only(columns, others & ~habit), asked), habits
 
     def _columns_now(self) -> Columns:
         with self._lock:
             return self._snapshot()
-
-    def _ranking(self, columns: Columns, query: str, vector: Any, now: float) -> Ranking:
-        return Ranking(columns, terms.weighed(query), vector, now, terms.tongue(query))
 
     def nearest(self, id: str, most: int) -> tuple[Ranking, Array] | None:
         """The active lessons nearest to this one, itself left out, and their cosines (-1 where there is no vector).
@@ -322,7 +321,7 @@ class Index:
             cosines[columns.slots == slot] = -2.0
             best = np.argsort(-cosines, kind="stable")[: min(most, len(cosines) - 1)]
             only = replace(columns, slots=columns.slots[best], whole=False)
-            return Ranking(only, terms.weighed(""), vectors[slot], 0.0), cosines[best]
+            return Ranking(only, _query(only, "", vectors[slot], 0.0)), cosines[best]
 
     def _snapshot(self) -> Columns:
         """The columns as they are now, without query pairs; made anew after a change, and when a lesson expires."""
@@ -370,6 +369,10 @@ class Index:
             own = np.zeros(0) if vectors is None else pairs(*vectors, slots, labels)
             self._estimated = count, estimated(own, count)
         return self._estimated[1]
+
+
+def _query(columns: Columns, text: str, vector: Any, now: float) -> Query:
+    return Query(columns, terms.weighed(text), vector, now, terms.tongue(text))
 
 
 def _only(columns: Columns, wanted: Array) -> Columns:

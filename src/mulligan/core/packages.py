@@ -1,0 +1,56 @@
+"""Packages that are imported without their `__init__`, where that imports much that is not needed: design/012."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from threading import RLock
+from typing import Any
+
+
+def import_parts(parts: Sequence[str], packages: Sequence[str]) -> None:
+    """Imports modules of one distribution. The `__init__` of the `packages` runs when an attribute that they lack
+    is first asked for. Does nothing if the outermost package is imported already.
+
+    If the distribution has changed so that this fails, nothing of it stays imported, and the next import is an ordinary
+    one.
+    """
+    top = packages[0].partition(".")[0]
+    if top in sys.modules:
+        return
+    try:
+        for package in packages:
+            _postpone(package)
+        for part in parts:
+            import_module(part)
+    except Exception:
+        for name in [name for name in sys.modules if name.partition(".")[0] == top]:
+            del sys.modules[name]
+
+
+def _postpone(name: str) -> None:
+    parent, _, child = name.rpartition(".")
+    outer = find_spec(parent) if parent else None
+    spec = PathFinder.find_spec(name, outer and outer.submodule_search_locations)
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module, loader = module_from_spec(spec), spec.loader
+    lock, loaded = RLock(), False
+
+    def load(attribute: str) -> Any:
+        nonlocal loaded
+        with lock:
+            if not loaded:
+                loaded = True
+                loader.exec_module(module)
+        if attribute in vars(module):
+            return vars(module)[attribute]
+        raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+
+    vars(module)["__getattr__"] = load
+    sys.modules[name] = module
+    if parent in sys.modules:
+        setattr(sys.modules[parent], child, module)
