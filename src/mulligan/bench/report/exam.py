@@ -10,11 +10,13 @@ from statistics import fmean
 
 from mulligan.app.sessions_exam import Exam
 from mulligan.bench.harness.plan import STREAM
+from mulligan.bench.harness.running import run_called
 from mulligan.bench.harness.stream import NONE
+from mulligan.bench.report.figures import read_run
 from mulligan.bench.report.page import NONE as EMPTY
 from mulligan.bench.report.page import UNKNOWN
-from mulligan.bench.report.statistics import Estimate, rate
-from mulligan.bench.report.stream import Row, StreamReport, difference, gain_of, read_stream
+from mulligan.bench.report.statistics import LEVEL, Estimate, rate
+from mulligan.bench.report.stream import Row, StreamReport, difference, gain_of, read_stream, world_of
 from mulligan.core.protocols import Store
 from mulligan.core.records import Json
 from mulligan.text.pages import Block, Facts, Heading, Line, Table
@@ -31,7 +33,7 @@ class MemoryFigures:
         gain: over no memory.
         gains: the same in each stream.
         transfer: of the score, with a memory of another world; below 0 it did harm.
-        stale: of the score after the change, with a memory that ended before it; below 0 it did harm.
+        stale: of the score after a change of all facts, with a memory that ended before it; below 0 it did harm.
         tokens: of the recalled text, a mean over the cases.
         errors: cases that ended with an error.
     """
@@ -68,17 +70,19 @@ async def read_exam(store: Store, ids: Sequence[str], sessions: Mapping[str, Exa
     rows = [row for report in streams for row in report.rows]
     memories = [arm.name for arm in streams[0].choice.arms if arm.memory is not None and not arm.control]
     figures = [_figures(streams, rows, memory) for memory in memories]
-    return ExamReport(streams, figures, [fault for report in streams for fault in faults(report)], sessions)
+    found = [fault for report in streams for fault in faults(report, await worlds_filled(store, report))]
+    return ExamReport(streams, figures, found, sessions)
 
 
 def _figures(streams: Sequence[StreamReport], rows: Sequence[Row], memory: str) -> MemoryFigures:
     own = [row for row in rows if row.arm == memory]
+    whole = [row for report in streams if WHOLE.search(_name(report)) for row in report.rows]
     return MemoryFigures(
         memory,
         gain_of(rows, memory),
         {_name(report): gain_of(report.rows, memory) for report in streams},
         difference(rows, f"{memory}-unrelated", NONE),
-        difference([row for row in rows if row.phase > 1], f"{memory}-stale", NONE),
+        difference([row for row in whole if row.phase > 1], f"{memory}-stale", NONE),
         fmean(row.recalled_tokens for row in own),
         sum(row.status == "error" for row in own),
     )
@@ -91,8 +95,16 @@ def _name(report: StreamReport) -> str:
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 
-def faults(report: StreamReport) -> Iterator[str]:
-    """What makes the figures of a stream mean something else than they say, a sentence each."""
+async def worlds_filled(store: Store, report: StreamReport) -> Mapping[str, set[str]]:
+    """The worlds of the tasks from which the memory of each unrelated control has learned."""
+    runs = {arm.name: f"{report.run.id}-{arm.name}-filling" for arm in report.choice.arms if arm.control == "unrelated"}
+    found = {name: (await read_run(store, run)).episodes for name, run in runs.items() if await run_called(store, run)}
+    return {name: {world_of(episode) for episode in episodes.values()} for name, episodes in found.items()}
+
+
+def faults(report: StreamReport, filled: Mapping[str, set[str]] = {}) -> Iterator[str]:
+    """What makes the figures of a stream mean something else than they say, a sentence each. filled: see
+    `worlds_filled`."""
     name = _name(report)
     if report.ended < report.legs:
         yield f"{name}: unfinished: {report.ended} of {report.legs} legs."
@@ -100,21 +112,23 @@ def faults(report: StreamReport) -> Iterator[str]:
         if row.arm == NONE and row.recalled_tokens:
             yield f"{name}: a leaking control: the arm without memory was shown a memory in case {row.case}."
             break
+    worlds = {row.world for row in report.rows}
+    for arm, met in filled.items():
+        if met & worlds:
+            yield f"{name}: a leaking control: the memory of {arm} has learned from tasks of this stream."
     yield from (f"{name}: a wrong baseline: {fault}" for fault in _baseline(report))
+    controls = [arm.name for arm in report.choice.arms if arm.control == "stale"]
     for arm in report.choice.arms:
-        rows = [row for row in report.rows if row.phase > 1] if arm.control == "stale" else report.rows
-        found = difference(rows, arm.name, NONE) if arm.control else None
-        if found is None or found.low is None or found.low <= 0:
-            continue
-        if arm.control == "unrelated":
+        if arm.plugin and arm.control != "unrelated":
+            first = {row.recalled_tokens for row in report.rows if row.arm == arm.name and row.position == 1}
+            if len(first) > 1:
+                yield f"{name}: {arm.name} begins with what it learned in another order: it is shared between arms."
+    for control in controls if WHOLE.search(name) else ():
+        found = difference([row for row in report.rows if row.phase > 1], control, NONE)
+        if found and found.value > 0 and found.p is not None and found.p * len(controls) < 1 - LEVEL:
             yield (
-                f"{name}: a leaking control: {arm.name} gained {found.value:+.3f} from other tasks, which cannot help "
-                "here: its bank has seen these."
-            )
-        elif WHOLE.search(name):
-            yield (
-                f"{name}: a stale world: {arm.name} gained {found.value:+.3f} after the change with what it learned "
-                "before: the change changed nothing."
+                f"{name}: a stale world: {control} scored {found.value:+.3f} more than no memory after the change, "
+                "with what it learned before: the change changed nothing."
             )
 
 
@@ -142,9 +156,9 @@ def _baseline(report: StreamReport) -> Iterator[str]:
 
 _NOTE = (
     "Gain: (score with memory - score without) / (1 - score without). Other world: score less that without memory, "
-    "where the memory learned from tasks of another world; after the change: the same in the tasks after the change, "
-    "where it learned nothing after it; below 0, the memory did harm. All with a 95 % interval. Recalled: tokens of a "
-    "case. Definitions: docs/exam.md"
+    "where the memory learned from tasks of another world; after the change: the same in the tasks after a change of "
+    "all facts, where it learned nothing after it; below 0, the memory did harm. All with a 95 % interval. Recalled: "
+    "tokens of a case. Definitions: docs/exam.md"
 )
 _SESSIONS = (
     "Failed: commands that failed in your sessions. Known: an earlier session had overcome the same error (by the "

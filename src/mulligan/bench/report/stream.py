@@ -232,11 +232,12 @@ def _row(leg: Leg, seed: int, result: CaseResult, episodes: Mapping[str, Episode
         len(recall.lessons) + len(recall.episodes) if recall else 0,
         tokens_of(recall.formatted_prompt) if recall and recall.formatted_prompt else 0,
         mark.episode if mark else "",
-        _world(episode) if episode else "",
+        world_of(episode) if episode else "",
     )
 
 
-def _world(episode: Episode) -> str:
+def world_of(episode: Episode) -> str:
+    """A digest of its task, and of the settings of its environment and evaluator."""
     settings: Mapping[str, Json] = episode.head.settings if episode.head else {}
     return digest([episode.task.prompt, settings.get("environment"), settings.get("evaluator")])[:8]
 
