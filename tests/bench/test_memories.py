@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mulligan.bench.report.stream import StreamReport, read_stream
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.errors import InvalidInput, RecordLost, UnknownName
 from mulligan.core.protocols import Store
+from mulligan.core.records import Attempt, Episode, Feedback, Stop, Task, Trial
 from mulligan.store import open_store
 
 MINE = """
@@ -83,11 +85,27 @@ async def test_a_memory_that_is_one_file_goes_on_where_it_broke_off(store: Store
     assert rows(resumed, "mine") == rows(whole, "mine"), "it was taught again what it had learned"
 
 
-def test_an_arm_names_a_memory_and_its_first_setting(tmp_path: Path, mine: Path) -> None:
-    (arm := tmp_path / "other.toml").write_text(f"memory = '{mine}'")
+def test_an_arm_names_a_memory_or_its_file_does(tmp_path: Path, mine: Path) -> None:
+    (arm := tmp_path / "other.toml").write_text("memory = './mine.py'")
     assert read_arm(str(arm), load()) == replace(read_arm(str(mine), load()), name="other")
     with pytest.raises(UnknownName, match="markdown"):
         read_arm("markdwon", load())
     mine.write_text("class Mine:\n    def recall(self, task):\n        return 1\n")
     with pytest.raises(InvalidInput, match="learn"):
         read_arm(str(mine), load())
+
+
+@pytest.mark.filterwarnings("ignore:Importing Send from langgraph.constants")  # by langmem
+@pytest.mark.parametrize(("name", "package"), [("langmem", "langmem"), ("mem0", "mem0ai")])
+async def test_a_memory_of_another_project_finds_the_episode_with_the_words_of_the_task(
+    name: str, package: str, tmp_path: Path
+) -> None:
+    if find_spec(name) is None:  # without an import: mem0 reads whether it may send telemetry when it is imported
+        pytest.skip(f"needs {package}: pip install {package}")
+    memory = read_arm(name, load()).make(str(tmp_path))
+    assert await memory.recall(Task("Which table holds the ships?")) == ""
+    for n, words in enumerate(("the ships of the harbour", "a match of fencing", "seats in the theatre")):
+        trial = Trial(1, Attempt(f"done {n}"), Feedback(True))
+        await memory.learn(Episode(f"e{n}", Task(f"Count {words}."), trials=(trial,), stop=Stop("solved")))
+    assert (await memory.recall(Task("Count the ships of the harbour."))).find("done 0") > 0
+    assert (await memory.recall(Task("Count the ships of the harbour."))).startswith("A task that passed:")

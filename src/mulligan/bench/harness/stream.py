@@ -19,9 +19,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
 from mulligan.app.config import Config, load
-from mulligan.app.memory_config import MemorySettings
+from mulligan.app.memory_config import MemorySettings, spec_of
 from mulligan.app.model_roles import Models
-from mulligan.app.plugins import build, file_of, find, names, parse_spec, settings_of, short_name
+from mulligan.app.plugin_files import is_own
+from mulligan.app.plugins import build, find, names, settings_of, short_name
 from mulligan.app.recipe import read_file
 from mulligan.app.session import Session, opened_store
 from mulligan.bench.harness.banks import TextBank
@@ -145,7 +146,7 @@ def read_arm(text: str, config: Config) -> Arm:
             raise InvalidInput(f"{file}: {UnknownName('key of an arm', key, ('summary', 'scale', 'memory'))}")
     memory = table.get("memory")
     if isinstance(memory, str):
-        return replace(_arm_of_plugin(memory), name=file.stem)
+        return replace(_arm_of_plugin(memory, file.parent), name=file.stem)
     if memory is not None:
         if not isinstance(memory, dict):
             raise InvalidInput(f"{file}: memory must be a table of settings, not {memory!r}.")
@@ -161,14 +162,14 @@ def read_arm(text: str, config: Config) -> Arm:
     return Arm(file.stem, memory, scale=scale)
 
 
-def _arm_of_plugin(text: str) -> Arm:
-    """The arm of a memory: a shipped one, `./mine.py`, `package.module:Class`.
+def _arm_of_plugin(text: str, folder: Path | None = None) -> Arm:
+    """The arm of a memory: a shipped one, `./mine.py` in a folder (the working folder), `package.module:Class`.
 
     Raises `UnknownName`, `InvalidInput` also for a memory that cannot be made, before a model is called.
     """
-    if file_of(text.partition(":")[0]) is None and "." not in text and text.partition(":")[0] not in names("memories"):
+    if not is_own(text) and text.partition(":")[0] not in names("memories"):
         raise UnknownName("arm", text, shipped_arms(), "One of your own: ./mine.toml, or a memory: ./mine.py.")
-    spec = parse_spec("memories", text)
+    spec = spec_of("memories", text, folder)
     arm = Arm(short_name(spec.name), spec.settings, plugin=spec.name)
     with TemporaryDirectory(prefix=FOLDER) as folder:
         arm.make(folder)
