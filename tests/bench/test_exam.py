@@ -13,7 +13,7 @@ import pytest
 from mulligan.app.config import load
 from mulligan.bench.harness.exam import run_exam
 from mulligan.bench.harness.stream import run_stream
-from mulligan.bench.report.exam import exam_page, faults, read_exam, worlds_filled
+from mulligan.bench.report.exam import exam_page, faults, filling_worlds, read_exam
 from mulligan.bench.report.stream import StreamReport, read_stream
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
@@ -92,7 +92,7 @@ async def test_a_sound_exam_has_figures_for_gain_and_harm_and_no_fault(store: St
 async def test_a_control_that_was_filled_from_the_same_world_is_found(store: Store, tmp_path: Path) -> None:
     (file := tmp_path / "same.py").write_text(SAME)
     leaking = await stream(store, "stream:game", "unrelated", unrelated=str(file), drift="none")
-    (fault,) = faults(leaking, await worlds_filled(store, leaking))
+    (fault,) = faults(leaking, await filling_worlds(store, leaking))
     assert "a leaking control: the memory of markdown-unrelated has learned from tasks of this stream" in fault
 
 

@@ -171,8 +171,8 @@ def _arm_of_plugin(text: str, folder: Path | None = None) -> Arm:
         raise UnknownName("arm", text, shipped_arms(), "One of your own: ./mine.toml, or a memory: ./mine.py.")
     spec = spec_of("memories", text, folder)
     arm = Arm(short_name(spec.name), spec.settings, plugin=spec.name)
-    with TemporaryDirectory(prefix=FOLDER) as folder:
-        arm.make(folder)
+    with TemporaryDirectory(prefix=FOLDER) as files:
+        arm.make(files)
     return arm
 
 

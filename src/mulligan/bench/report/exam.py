@@ -70,7 +70,7 @@ async def read_exam(store: Store, ids: Sequence[str], sessions: Mapping[str, Exa
     rows = [row for report in streams for row in report.rows]
     memories = [arm.name for arm in streams[0].choice.arms if arm.memory is not None and not arm.control]
     figures = [_figures(streams, rows, memory) for memory in memories]
-    found = [fault for report in streams for fault in faults(report, await worlds_filled(store, report))]
+    found = [fault for report in streams for fault in faults(report, await filling_worlds(store, report))]
     return ExamReport(streams, figures, found, sessions)
 
 
@@ -95,16 +95,16 @@ def _name(report: StreamReport) -> str:
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 
-async def worlds_filled(store: Store, report: StreamReport) -> Mapping[str, set[str]]:
+async def filling_worlds(store: Store, report: StreamReport) -> Mapping[str, set[str]]:
     """The worlds of the tasks from which the memory of each unrelated control has learned."""
     runs = {arm.name: f"{report.run.id}-{arm.name}-filling" for arm in report.choice.arms if arm.control == "unrelated"}
     found = {name: (await read_run(store, run)).episodes for name, run in runs.items() if await run_called(store, run)}
     return {name: {world_of(episode) for episode in episodes.values()} for name, episodes in found.items()}
 
 
-def faults(report: StreamReport, filled: Mapping[str, set[str]] = {}) -> Iterator[str]:
-    """What makes the figures of a stream mean something else than they say, a sentence each. filled: see
-    `worlds_filled`."""
+def faults(report: StreamReport, fillings: Mapping[str, set[str]] = {}) -> Iterator[str]:
+    """What makes the figures of a stream mean something else than they say, a sentence each. fillings: see
+    `filling_worlds`."""
     name = _name(report)
     if report.ended < report.legs:
         yield f"{name}: unfinished: {report.ended} of {report.legs} legs."
@@ -113,7 +113,7 @@ def faults(report: StreamReport, filled: Mapping[str, set[str]] = {}) -> Iterato
             yield f"{name}: a leaking control: the arm without memory was shown a memory in case {row.case}."
             break
     worlds = {row.world for row in report.rows}
-    for arm, met in filled.items():
+    for arm, met in fillings.items():
         if met & worlds:
             yield f"{name}: a leaking control: the memory of {arm} has learned from tasks of this stream."
     yield from (f"{name}: a wrong baseline: {fault}" for fault in _baseline(report))
