@@ -5,6 +5,7 @@
 These names stay where they are; the modules behind them may move. See docs/plugins.md.
 """
 
+from mulligan.bank.recall.notebook import episode_text
 from mulligan.core.benchmarks import Benchmark, Judges, Method, Score, Source
 from mulligan.core.errors import (
     BadAnswer,
@@ -38,6 +39,7 @@ from mulligan.core.protocols import (
     Sandbox,
     SolvedEpisodes,
     Strategy,
+    TextMemory,
     Tools,
     Toolset,
     TranscriptFormat,
@@ -160,6 +162,7 @@ __all__ = [
     "Strategy",
     "Task",
     "TaskFeedback",
+    "TextMemory",
     "Thinker",
     "Tool",
     "ToolCall",
@@ -175,6 +178,7 @@ __all__ = [
     "World",
     "WorldError",
     "attempt_text",
+    "episode_text",
     "evidence_of",
     "evidence_text",
     "fault",

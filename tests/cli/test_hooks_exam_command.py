@@ -46,3 +46,15 @@ def test_where_there_are_no_sessions_it_says_where_to_look(mulligan: Run, tmp_pa
     os.chdir(tmp_path / "other")
     assert "--all-projects" in mulligan("hooks", "exam").err
     assert mulligan("hooks", "exam", "--since", "soon").status == 2
+
+
+@pytest.mark.slow
+def test_the_exam_of_memories_replays_them_with_each_memory(mulligan: Run, sessions: Path) -> None:
+    options = ("--memories", "markdown", "--streams", "game", "--tasks", "2", "--orders", "1", "-q")
+    ran = mulligan("bench", "exam", *options, "--into", "report", "--format", "json")
+    exam = json.loads(ran.out)
+    counts = ("sessions", "failures", "known", "shown", "needless", "done")
+    assert [exam["sessions"]["hooks"][name] for name in counts] == [3, 3, 2, 2, 0, 2]
+    assert [exam["sessions"]["markdown"][name] for name in counts] == [3, 3, 2, 2, 0, 2]
+    assert sorted(os.listdir("report")) == ["cases.csv", "report.json", "report.md"]
+    assert "2 of 3 (21% to 94%)" in Path("report/report.md").read_text()

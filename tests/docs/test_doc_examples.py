@@ -21,6 +21,7 @@ RUN = (
     "functions.md",
     "images.md",
     "traces.md",
+    "exam.md",
     "graphs.md",
     "python.md",
     "plugins.md",

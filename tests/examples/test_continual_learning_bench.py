@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import runpy
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -179,3 +180,57 @@ def test_an_answer_that_does_not_fit_is_asked_for_again() -> None:
     system = made(ScriptedModel([{"words": "bolt"}, {"word": "bolt"}], "slip"))
     interface = importlib.import_module("clb_stub.interface")
     assert system.respond(interface.Query("Say it.", Word)).action.word == "bolt"
+
+
+class House:
+    """A task in the form of the benchmark: the word of the house changes at `drift`, when the run has come so far.
+
+    follows: whether a single instance, as the baseline runs it, stands in its own place of the sequence.
+    """
+
+    drift, instances = 3, 6
+
+    def __init__(self, *, follows: bool) -> None:
+        self._follows = follows
+
+    def outcomes(self, system: Any, indices: list[int]) -> list[dict[str, Any]]:
+        interface = importlib.import_module("clb_stub.interface")
+        found: list[dict[str, Any]] = []
+        system.reset()
+        for local, index in enumerate(indices):
+            position = index if self._follows else local
+            word = "nail" if position >= self.drift else "bolt"
+            notice = "NOTICE: the words are new.\n" if position == self.drift else ""
+            query = interface.Query(f"{notice}What is the word of the house?", Word, instance_id=f"i{index}")
+            reward = float(system.respond(query).action.word == word)
+            said = interface.Observation(f"the word is {word}", True, {"success": bool(reward)})
+            system.observe(said)
+            found.append({"instance_id": f"i{index}", "instance_index": position, "reward": reward})
+        return found
+
+    def run(self, system: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The outcomes of the system, and those of its baseline, which is reset before each instance."""
+        alone = [self.outcomes(system, [index])[0] for index in range(self.instances)]
+        return self.outcomes(system, list(range(self.instances))), alone
+
+
+def test_gain_and_reward_stand_beside_the_fixed_baseline_and_a_baseline_before_the_drift_is_named() -> None:
+    report = runpy.run_path(str(FILE.with_name("figures.py")))["report"]
+    run, baseline = House(follows=True).run(made(forms="lessons"))
+    sound = report(run, baseline, r_max=1.0, fixed=0.25, drift=House.drift)
+    earned = sum(one["reward"] for one in run) / 6
+    assert earned == pytest.approx(2 / 6), "two after the first, before the drift"
+    assert sound.faults == ()
+    assert sound.comparable == sound.whole
+    assert (sound.whole.n, sound.whole.stateless) == (6, 0.0)
+    assert sound.whole.gain == sound.whole.gain_norm == sound.whole.reward == pytest.approx(earned)
+    assert sound.whole.reward_norm == pytest.approx((earned - 0.25) / 0.75)
+
+    _, alone = House(follows=False).run(made(forms="lessons"))
+    assert {one["instance_index"] for one in alone} == {0}, "each counts itself as the first"
+    wrong = report(run, alone, r_max=1.0, drift=House.drift)
+    assert "3 instances after the drift" in wrong.faults[0]
+    assert (wrong.comparable.n, wrong.comparable.gain) == (3, pytest.approx(2 / 3))
+    assert wrong.whole.reward_norm is None
+    with pytest.raises(ValueError, match="in common"):
+        report(run, [], r_max=1.0)

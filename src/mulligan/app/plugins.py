@@ -85,11 +85,12 @@ ROLES = {
     "merging": Role("merging strategy", "group", folder="bank/upkeep/merging"),
     "environments": Role("environment", "step", ("reset", "step", "close"), "bench/*/environments"),
     "benchmarks": Role("benchmark", "score", ("score",), "bench/*"),
+    "memories": Role("memory", "recall", ("learn", "recall", "close"), "bench/arms"),
     "transcripts": Role("format of transcripts", "read", folder="bank/learn/transcripts"),
 }
 
 _PACKAGE = Path(__file__).parent.parent
-_NO_FAMILIES = ("fanout", "harness", "report")
+_NO_FAMILIES = ("arms", "fanout", "harness", "report")
 """The folders of `bench/` that hold no benchmark."""
 _USERS = "mulligan_user_"
 """The prefix of the names of modules that were loaded from a user's file."""
@@ -173,7 +174,8 @@ def attribute_of(role: str, name: str, attribute: str, default: Any) -> Any:
 def _shipped(role: str) -> Mapping[str, str]:
     """The modules of the plug-ins that ship here, by the name of the plug-in."""
     files = sorted(_PACKAGE.glob(f"{ROLES[role].folder or role}/*.py"))
-    public = [f for f in files if not f.stem.startswith("_") and f.parent.name not in _NO_FAMILIES]
+    apart = _NO_FAMILIES if role == "benchmarks" else ()
+    public = [f for f in files if not f.stem.startswith("_") and f.parent.name not in apart]
     shipped = {f.stem: ".".join(("mulligan", *f.relative_to(_PACKAGE).with_suffix("").parts)) for f in public}
     agents = readable() if role == "transcripts" else ()
     return shipped | {name: f"mulligan.sessions.agents.{name}" for name in agents}

@@ -179,6 +179,14 @@ class Bank(Protocol):
 
 
 @runtime_checkable
+class TextMemory(Protocol):
+    """A memory as the exam takes it: it learns from one episode after the other, and answers a task with text."""
+
+    async def learn(self, episode: Episode) -> None: ...
+    async def recall(self, task: Task) -> str: ...
+
+
+@runtime_checkable
 class SolvedEpisodes(Protocol):
     """Earlier episodes that were solved, as far as a bank knows them and the store has them."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -16,8 +16,9 @@ from mulligan.app.compose import Parts
 from mulligan.app.scaling import usage_under
 from mulligan.bank.bank import Bank as LessonBank
 from mulligan.core.codec import digest
+from mulligan.core.errors import InvalidInput
 from mulligan.core.loop import scope
-from mulligan.core.protocols import Bank, Journal, Learned, Model, StepRow, Store
+from mulligan.core.protocols import Bank, Journal, Learned, Model, StepRow, Store, TextMemory
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode, Json, Recall, Task, Usage
 from mulligan.models.failures import Unreadable
@@ -54,6 +55,42 @@ class FrozenBank:
 
     async def learn(self, episodes: Sequence[Episode]) -> Learned:
         return Learned(nothing_because="the bank is frozen")
+
+
+class TextBank:
+    """A memory under exam as the bank of a run. It is made when it is first used, and taught again what a run that is
+    resumed had taught it: it need not keep anything itself.
+
+    earlier: the finished episodes that the run had learned from.
+    """
+
+    def __init__(self, make: Callable[[], TextMemory], earlier: Callable[[], Awaitable[Sequence[Episode]]]) -> None:
+        self._make, self._earlier = make, earlier
+        self._memory: TextMemory | None = None
+
+    async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
+        text: object = await (await self._ready()).recall(task)
+        if not isinstance(text, str):
+            raise InvalidInput(f"recall of a memory returns text, not {type(text).__name__}.")
+        return Recall("", formatted_prompt=text)
+
+    async def learn(self, episodes: Sequence[Episode]) -> Learned:
+        memory = await self._ready()
+        for episode in episodes:
+            await memory.learn(episode)
+        return Learned(nothing_because="the memory keeps its own record")
+
+    async def close(self) -> None:
+        if hasattr(self._memory, "close"):
+            await cast(Any, self._memory).close()
+
+    async def _ready(self) -> TextMemory:
+        if self._memory is None:
+            memory = self._make()
+            for episode in await self._earlier():
+                await memory.learn(episode)
+            self._memory = memory
+        return self._memory
 
 
 class BankModel:

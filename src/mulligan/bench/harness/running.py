@@ -122,10 +122,17 @@ async def run_called(store: Store, id: str) -> BenchRun | None:
 
 
 async def run_or_resume(
-    id: str, choice: BenchOptions, *, store: Store, models: Models, config: Config, hooks: Hooks = Hooks()
+    id: str,
+    choice: BenchOptions,
+    *,
+    store: Store,
+    models: Models,
+    config: Config,
+    bank: Bank | None = None,
+    hooks: Hooks = Hooks(),
 ) -> Finished:
     """The run of this id, as far as it can be taken: begun with this choice, or resumed where there is one."""
-    bench = _Bench(Opener(config, models, store, None, hooks))
+    bench = _Bench(Opener(config, models, store, bank, hooks))
     run = await run_called(store, id)
     if run is None:
         return await bench.begin(choice, id)

@@ -12,23 +12,28 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
 from mulligan.app.config import Config, load
-from mulligan.app.memory_config import MemorySettings
+from mulligan.app.memory_config import MemorySettings, spec_of
 from mulligan.app.model_roles import Models
+from mulligan.app.plugin_files import is_own
+from mulligan.app.plugins import build, find, names, settings_of, short_name
 from mulligan.app.recipe import read_file
 from mulligan.app.session import Session, opened_store
+from mulligan.bench.harness.banks import TextBank
 from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import STREAM, BenchOptions, choice_json, choice_of, make_plan
 from mulligan.bench.harness.running import Finished, run_or_resume
 from mulligan.core.benchmarks import BenchRun
 from mulligan.core.codec import digest
 from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName
-from mulligan.core.protocols import Model, Store
-from mulligan.core.records import Case, Json
+from mulligan.core.protocols import Model, Store, TextMemory
+from mulligan.core.records import Case, Episode, Json, Spec
 from mulligan.core.scaling import scale_of
 from mulligan.recording.leases import leased
 
@@ -36,18 +41,33 @@ ARMS = Path(__file__).parent.parent / "arms"
 NONE = "none"
 """The arm without memory, against which gain is measured."""
 CONTROLS = ("unrelated", "stale")
+FOLDER = "mulligan-memory-"
+"""The prefix of the names of the temporary folders in which memories keep their files."""
 
 
 @dataclass(frozen=True)
 class Arm:
-    """memory: settings of [memory], in place of those of mulligan.toml; None: no memory. control: "unrelated": the bank
-    was filled from other tasks and only recalls; "stale": it learns nothing more after the first phase. scale: how many
-    trajectories of each task there are; None: one."""
+    """memory: settings of [memory], in place of those of mulligan.toml, or of the plug-in; None: no memory. control:
+    "unrelated": the bank was filled from other tasks and only recalls; "stale": it learns nothing more after the first
+    phase. scale: how many trajectories of each task there are; None: one. plugin: the memory itself; "": the bank."""
 
     name: str
     memory: Mapping[str, Json] | None = None
     control: str = ""
     scale: str | None = None
+    plugin: str = ""
+
+    def make(self, folder: str) -> TextMemory:
+        """The memory of its plug-in, which has learned nothing. folder: an empty one, for what it keeps in files.
+
+        Raises `InvalidInput`, `UnknownName`.
+        """
+        spec = Spec(self.plugin, self.memory or {})
+        keeps = "folder" in settings_of(find("memories", self.plugin))
+        memory = build("memories", spec.with_settings(folder=folder) if keeps else spec, {})
+        if not hasattr(memory, "learn"):
+            raise InvalidInput(f"The memory {self.plugin!r} has no method learn(episode).")
+        return memory
 
 
 @dataclass(frozen=True)
@@ -109,14 +129,14 @@ class StreamHooks:
 
 
 def shipped_arms() -> list[str]:
-    return sorted(file.stem for file in ARMS.glob("*.toml"))
+    return sorted([*(file.stem for file in ARMS.glob("*.toml")), *names("memories")])
 
 
 def read_arm(text: str, config: Config) -> Arm:
-    """The arm of this name, or in this file. Raises `UnknownName`, `InvalidInput` with the file."""
+    """The arm of this name, in this file, or of this memory. Raises `UnknownName`, `InvalidInput` with the file."""
     file = Path(text).expanduser() if text.endswith(".toml") else ARMS / f"{text}.toml"
-    if not text.endswith(".toml") and text not in shipped_arms():
-        raise UnknownName("arm", text, shipped_arms(), "A file of your own: ./mine.toml.")
+    if not text.endswith(".toml") and not file.is_file():
+        return _arm_of_plugin(text)
     try:
         table = tomllib.loads(read_file(str(file), "arm"))
     except tomllib.TOMLDecodeError as error:
@@ -125,6 +145,8 @@ def read_arm(text: str, config: Config) -> Arm:
         if key not in ("summary", "scale", "memory"):
             raise InvalidInput(f"{file}: {UnknownName('key of an arm', key, ('summary', 'scale', 'memory'))}")
     memory = table.get("memory")
+    if isinstance(memory, str):
+        return replace(_arm_of_plugin(memory, file.parent), name=file.stem)
     if memory is not None:
         if not isinstance(memory, dict):
             raise InvalidInput(f"{file}: memory must be a table of settings, not {memory!r}.")
@@ -138,6 +160,20 @@ def read_arm(text: str, config: Config) -> Arm:
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from error
     return Arm(file.stem, memory, scale=scale)
+
+
+def _arm_of_plugin(text: str, folder: Path | None = None) -> Arm:
+    """The arm of a memory: a shipped one, `./mine.py` in a folder (the working folder), `package.module:Class`.
+
+    Raises `UnknownName`, `InvalidInput` also for a memory that cannot be made, before a model is called.
+    """
+    if not is_own(text) and text.partition(":")[0] not in names("memories"):
+        raise UnknownName("arm", text, shipped_arms(), "One of your own: ./mine.toml, or a memory: ./mine.py.")
+    spec = spec_of("memories", text, folder)
+    arm = Arm(short_name(spec.name), spec.settings, plugin=spec.name)
+    with TemporaryDirectory(prefix=FOLDER) as files:
+        arm.make(files)
+    return arm
 
 
 def with_controls(arms: Sequence[Arm], controls: Sequence[str]) -> tuple[Arm, ...]:
@@ -296,15 +332,29 @@ class _Stream:
         return run
 
     async def _leg(self, store: Store, run: BenchRun, leg: Leg) -> Finished:
-        async def through(id: str, choice: BenchOptions) -> Finished:
-            given: dict[str, Any] = {"store": store, "models": self.models, "config": self.config}
+        bank = f"{run.id}-{leg.arm.name}-filling" if leg.arm.control == "unrelated" else leg.run
+
+        async def through(id: str, choice: BenchOptions, memory: TextBank | None) -> Finished:
+            given: dict[str, Any] = {"store": store, "models": self.models, "config": self.config, "bank": memory}
             return await run_or_resume(id, choice, hooks=self.hooks.run, **given)
 
-        bank = leg.run
-        if leg.arm.control == "unrelated":
-            bank = f"{run.id}-{leg.arm.name}-filling"
-            await through(bank, self._filling(leg.arm, bank))
-        return await through(leg.run, self._choice(leg, bank))
+        with TemporaryDirectory(prefix=FOLDER) as folder:
+            make = partial(leg.arm.make, folder)
+            memory = TextBank(make, partial(self._learned_by, store, leg.arm, bank)) if leg.arm.plugin else None
+            if leg.arm.control == "unrelated":
+                await through(bank, self._filling(leg.arm, bank), memory)
+            try:
+                return await through(leg.run, self._choice(leg, bank), memory)
+            finally:
+                if memory:
+                    await memory.close()
+
+    async def _learned_by(self, store: Store, arm: Arm, run: str) -> Sequence[Episode]:
+        """The episodes that the memory of this arm has learned from in this run, in their order."""
+        results = await store.benches.results(run)
+        last = self.first_phase if arm.control == "stale" else len(results)
+        ended = [one for one in results if one.status != "error" and one.position <= last]
+        return [await store.load(mark.episode) for one in ended for mark in one.episodes]
 
     def _choice(self, leg: Leg, bank: str) -> BenchOptions:
         """Of this leg, with the bank of this agent."""
@@ -317,7 +367,7 @@ class _Stream:
             memory="frozen" if leg.arm.control == "unrelated" else "online",
             agent_id=bank,
             taught=self.first_phase if leg.arm.control == "stale" else None,
-            settings={**(base.settings or {}), "memory": dict(leg.arm.memory)},
+            settings={**(base.settings or {}), **_of_bank(leg.arm)},
         )
 
     def _filling(self, arm: Arm, bank: str) -> BenchOptions:
@@ -332,5 +382,10 @@ class _Stream:
             cases=(),
             memory="online",
             agent_id=bank,
-            settings={"memory": dict(arm.memory or {})},
+            settings=_of_bank(arm),
         )
+
+
+def _of_bank(arm: Arm) -> dict[str, Mapping[str, Json]]:
+    """The settings of the bank that a leg of this arm opens."""
+    return {} if arm.plugin else {"memory": dict(arm.memory or {})}

@@ -23,6 +23,7 @@ from mulligan.bench.report.page import UNKNOWN
 from mulligan.bench.report.plot import Curve, Frame
 from mulligan.bench.report.statistics import FEW, Estimate, clustered, groups, holm
 from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.core.codec import digest
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Json
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
@@ -42,7 +43,8 @@ class Row:
 
     reward: as the benchmark counts it. score: as a share of the most, 0 to 1. tokens_in, tokens_out, calls: of the
     episodes; those of memory: of the bank's model. cost: of both, in US dollars. recalled: entries that were shown;
-    recalled_tokens: of their text, estimated.
+    recalled_tokens: of their text, estimated. world: a digest of the task and the settings of its environment and
+    evaluator, which is the same in all arms.
     """
 
     arm: str
@@ -68,6 +70,7 @@ class Row:
     recalled: int
     recalled_tokens: int
     episode: str
+    world: str = ""
 
     @property
     def tokens(self) -> int:
@@ -229,7 +232,14 @@ def _row(leg: Leg, seed: int, result: CaseResult, episodes: Mapping[str, Episode
         len(recall.lessons) + len(recall.episodes) if recall else 0,
         tokens_of(recall.formatted_prompt) if recall and recall.formatted_prompt else 0,
         mark.episode if mark else "",
+        world_of(episode) if episode else "",
     )
+
+
+def world_of(episode: Episode) -> str:
+    """A digest of its task, and of the settings of its environment and evaluator."""
+    settings: Mapping[str, Json] = episode.head.settings if episode.head else {}
+    return digest([episode.task.prompt, settings.get("environment"), settings.get("evaluator")])[:8]
 
 
 # --- figures --------------------------------------------------------------------------------------------------------
@@ -251,7 +261,7 @@ def _figures(rows: Sequence[Row], arm: str) -> ArmFigures:
         _mean(ours, lambda row: row.score),
         _mean(ours, lambda row: row.reward),
         _mean(ours, lambda row: row.success),
-        _gain(rows, arm) if arm != NONE else None,
+        gain_of(rows, arm) if arm != NONE else None,
         _mean(ours, lambda row: row.tokens),
         _mean(ours, lambda row: row.memory_tokens_in + row.memory_tokens_out),
         _mean(ours, lambda row: row.recalled_tokens),
@@ -285,6 +295,12 @@ def _pairs(rows: Sequence[Row], arm: str, reference: str) -> list[_Pair]:
     ]
 
 
+def difference(rows: Sequence[Row], arm: str, reference: str) -> Estimate | None:
+    """The score of `arm` less that of `reference` in these rows; None without a case that both have."""
+    pairs = _pairs(rows, arm, reference)
+    return _estimate(pairs) if pairs else None
+
+
 def _estimate(pairs: Sequence[_Pair], slope: Sequence[float] | None = None) -> Estimate:
     """The mean of what each pair differs by, clustered by family (or case), and by order where these are not few."""
     orders = [pair.order for pair in pairs]
@@ -296,7 +312,8 @@ def _estimate(pairs: Sequence[_Pair], slope: Sequence[float] | None = None) -> E
     )
 
 
-def _gain(rows: Sequence[Row], arm: str) -> Estimate | None:
+def gain_of(rows: Sequence[Row], arm: str) -> Estimate | None:
+    """The gain of this arm over the one without memory; None where nothing was left to gain."""
     pairs = _pairs(rows, arm, NONE)
     left = [1 - pair.reference for pair in pairs]
     return _estimate(pairs, left) if sum(left) > 0 else None

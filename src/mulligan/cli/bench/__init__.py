@@ -10,6 +10,7 @@ from mulligan.cli.examples import with_examples
 from mulligan.cli.groups import Group
 
 COMMANDS = {
+    "exam": "Take the exam of memories: gain, harm and controls of each, on streams and on your own sessions.",
     "export": "Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try.",
     "fetch": "Download the data of the benchmark NAME.",
     "list": "List the benchmarks, their cuts and methods, and whether their data is here.",

@@ -83,7 +83,7 @@ def command(
     if resume is not None and (fixed := given_options(ctx, besides=("resume", "into", "form", "quiet"))):
         raise click.UsageError(f"A resumed stream keeps its options: leave out {', '.join(fixed)}.")
     shown = Counting(quiet)
-    progress = _Progress(shown)
+    progress = Progress(shown)
 
     async def work() -> BenchRun:
         if resume is not None:
@@ -145,11 +145,11 @@ def _resume(id: str) -> str:
     return f"mulligan bench stream --resume {id}"
 
 
-class _Progress:
+class Progress:
     """A line for each leg that ends; on a terminal, a last one for the case that ended, with the time left."""
 
-    def __init__(self, shown: Counting) -> None:
-        self._shown, self._begun, self.stream = shown, False, ""
+    def __init__(self, counting: Counting) -> None:
+        self._shown, self._begun, self.stream = counting, False, ""
         self.hooks = StreamHooks(self._begin, self._on_leg, Hooks(on_case=self._on_case, notice=lambda _: None))
 
     def _begin(self, stream: BenchRun) -> None:

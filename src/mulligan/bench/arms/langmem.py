@@ -1,0 +1,36 @@
+"""LangMem's memory tools over LangGraph's store in memory. No model is asked: an account of each episode is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from mulligan.bank.recall.notebook import episode_text
+from mulligan.bench.arms._installed import embedded_rows, package
+from mulligan.core.records import Episode, Task
+from mulligan.models.catalog import open_embedder
+
+_PLACE = ("exam",)
+
+
+class LangMem:
+    """Shows what its search finds, `top_k` accounts at most. embedder: as in [memory]; `hash` compares words."""
+
+    def __init__(self, embedder: str = "hash", *, top_k: int = 10) -> None:
+        opened = open_embedder(embedder)
+
+        async def embed(texts: Sequence[str]) -> list[list[float]]:
+            return await embedded_rows(opened, texts)
+
+        langmem, stores = package("langmem", "langmem"), package("langgraph.store.memory", "langmem")
+        store = stores.InMemoryStore(index={"dims": opened.dim, "embed": embed})
+        self._keep = langmem.create_manage_memory_tool(_PLACE, store=store)
+        self._search = langmem.create_search_memory_tool(_PLACE, store=store)
+        self._top_k = top_k
+
+    async def learn(self, episode: Episode) -> None:
+        await self._keep.ainvoke({"content": episode_text(episode), "action": "create"})
+
+    async def recall(self, task: Task) -> str:
+        rows = json.loads(await self._search.ainvoke({"query": task.prompt, "limit": self._top_k}))
+        return "\n\n".join(row["value"]["content"] for row in rows)

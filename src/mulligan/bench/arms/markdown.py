@@ -1,0 +1,33 @@
+"""A memory in one Markdown file: an account of each episode, the newest first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mulligan.bank.recall.notebook import episode_text
+from mulligan.core.records import Episode, Task
+from mulligan.text.truncate import estimate
+
+_RULE = "\n\n---\n\n"
+
+
+class Markdown:
+    """Shows the top of the file, whatever the task is, within about so many tokens."""
+
+    def __init__(self, tokens: int = 6000, *, folder: str) -> None:
+        self._tokens = tokens
+        self._file = Path(folder) / "MEMORY.md"
+        self._file.touch()
+
+    async def learn(self, episode: Episode) -> None:
+        text = self._file.read_text(encoding="utf-8")
+        self._file.write_text(f"{episode_text(episode)}{_RULE}{text}", encoding="utf-8")
+
+    async def recall(self, task: Task) -> str:
+        shown, left = list[str](), self._tokens
+        for account in self._file.read_text(encoding="utf-8").split(_RULE):
+            left -= estimate(account)
+            if left < 0:
+                break
+            shown.append(account)
+        return "\n\n".join(shown).strip()

@@ -1,0 +1,145 @@
+"""`mulligan bench exam`: the exam of memories."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+
+import click
+
+from mulligan.app.config import load
+from mulligan.app.sessions import transcripts
+from mulligan.app.sessions_exam import Exam, examine
+from mulligan.bench.harness.exam import FAMILIES, MEMORIES, ORDERS, SEED, TASKS, run_exam
+from mulligan.bench.harness.stream import FOLDER, Arm, read_arm, shipped_arms
+from mulligan.bench.report.exam import exam_page, read_exam
+from mulligan.bench.report.stream import as_csv
+from mulligan.cli.bench.stream import Progress
+from mulligan.cli.counting import Counting
+from mulligan.cli.errors import SOLVED, UNFINISHED
+from mulligan.cli.main import run
+from mulligan.cli.options import format_option
+from mulligan.cli.stores import with_store
+from mulligan.cli.terminal import emit, say
+from mulligan.core.errors import InvalidInput
+from mulligan.core.protocols import TextMemory
+from mulligan.hooks.project import project_id
+from mulligan.text.pages import markdown, plain
+
+DAYS = 90
+"""How old the sessions are that are replayed."""
+
+
+def _listed(ctx: click.Context, option: click.Parameter, value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
+
+
+@click.command("exam")
+@click.option(
+    "--memories",
+    default=",".join(MEMORIES),
+    show_default=True,
+    callback=_listed,
+    metavar="A,B,…",
+    help=f"The memories: {', '.join(shipped_arms())}, or your own: ./mine.py, package.module:Class, ./mine.toml.",
+)
+@click.option(
+    "--streams",
+    "families",
+    default=",".join(FAMILIES),
+    show_default=True,
+    callback=_listed,
+    metavar="A,B,…",
+    help="The streams; also: code.",
+)
+@click.option("--tasks", type=int, default=TASKS, show_default=True, metavar="N", help="Tasks of each stream.")
+@click.option("--orders", type=int, default=ORDERS, show_default=True, metavar="N", help="Orders of the tasks.")
+@click.option("--seed", type=int, default=SEED, show_default=True, metavar="N", help="The seed of the worlds.")
+@click.option("--model", "-m", metavar="MODEL", help="The model that acts (default: the scripted reader).")
+@click.option(
+    "--sessions",
+    type=click.Choice(["project", "all", "none"]),
+    default="project",
+    show_default=True,
+    help=f"Whose sessions of coding agents of the last {DAYS} days are replayed.",
+)
+@click.option("--into", metavar="DIR", help="Write report.md, report.json and cases.csv into this folder.")
+@format_option("table", "md", "json")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    memories: list[str],
+    families: list[str],
+    tasks: int,
+    orders: int,
+    seed: int,
+    model: str | None,
+    sessions: str,
+    into: str | None,
+    form: str,
+    quiet: bool,
+) -> None:
+    """Take the exam of memories: gain, harm and controls of each, on streams and on your own sessions.
+
+    A memory is a class with learn(episode) and recall(task), which returns text. Without --model a scripted reader
+    acts, which shows what a memory brings to the prompt.
+    """
+    counting = Counting(quiet)
+    progress = Progress(counting)
+    exam = run_exam(
+        memories, families=families, tasks=tasks, orders=orders, seed=seed, model=model, hooks=progress.hooks
+    )
+    try:
+        with counting:
+            streams = run(exam, progress.interrupting)
+    except asyncio.CancelledError:
+        say("Interrupted. Begun again, the exam pays for no answer of a model twice.")
+        ctx.exit(UNFINISHED)
+    replayed = {} if sessions == "none" else _replayed(memories, all_projects=sessions == "all")
+    report = with_store(lambda store: read_exam(store, [stream.id for stream in streams], replayed))
+    page, data = exam_page(report), json.dumps(report.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
+    if into is not None:
+        rows = [row for stream in report.streams for row in stream.rows]
+        _write(Path(into), {"report.md": markdown(page), "report.json": data, "cases.csv": as_csv(rows)})
+    emit(data if form == "json" else {"table": plain, "md": markdown}[form](page).rstrip())
+    ctx.exit(UNFINISHED if report.faults or any(one.errors for one in report.memories) else SOLVED)
+
+
+def _replayed(memories: Sequence[str], *, all_projects: bool) -> dict[str, Exam]:
+    """The sessions on this machine, replayed with what hooks show and with each memory that is a plug-in."""
+    own, config = project_id(os.getcwd()), load()
+    old = [one for one in transcripts(since=time.time() - DAYS * 86400) if all_projects or _is_of(one.folder, own)]
+    if not old:
+        say("No sessions of coding agents were found to replay: --sessions all takes those of all folders.")
+        return {}
+    exams = {"hooks": asyncio.run(examine(old))}
+    for arm in (read_arm(memory, config) for memory in memories):
+        if arm.plugin:
+            with TemporaryDirectory(prefix=FOLDER) as folder:
+                exams[arm.name] = asyncio.run(examine(old, memory=partial(_made, arm, folder)))
+    return exams
+
+
+def _made(arm: Arm, folder: str) -> TextMemory:
+    return arm.make(mkdtemp(dir=folder))
+
+
+def _is_of(folder: str, project: str) -> bool:
+    return bool(folder) and project_id(folder) == project
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"The report cannot be written into {folder}: {error.strerror or error}.") from error
+    say(f"{folder}: {', '.join(files)}")
