@@ -182,13 +182,25 @@ def _by_part(group: Sequence[LabelledRun]) -> Table:
 
 
 def _by_episode(group: Sequence[LabelledRun]) -> Table:
-    columns = ["run", "k", "pass@k", "95 % interval", "within k (oracle)", "solved", "n", "95 % interval"]
+    columns = [
+        "run",
+        "k",
+        "pass@k",
+        "95 % interval",
+        "pass^k",
+        "95 % interval",
+        "within k (oracle)",
+        "solved",
+        "n",
+        "95 % interval",
+    ]
     rows = list[list[str]]()
     for label, run in group:
         for at in run.figures.episodes:
             share, interval = _rate(at.within)
             counts = (str(at.within.count), str(at.within.n))
-            rows.append([label, str(at.k), *_mean(at.estimate, "{:.1%}"), share, *counts, interval])
+            estimates = (*_mean(at.estimate, "{:.1%}"), *_mean(at.every, "{:.1%}"))
+            rows.append([label, str(at.k), *estimates, share, *counts, interval])
     return Table(columns, rows)
 
 
