@@ -61,7 +61,8 @@ class Bfcl:
         self._wheels: Sequence[Path] = ()
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
-        wheel, self._wheels = wheel_of(files), files
+        wheel = wheel_of(files)
+        self._wheels = [wheel, *(file for file in files if file.name.startswith("mpmath-"))]
         answers = truths(wheel, self._category)
         cases = list[Case]()
         for id, dialogue in dialogues(wheel, self._category).items():

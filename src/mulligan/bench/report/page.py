@@ -61,7 +61,18 @@ def _result(name: str, found: Figures) -> dict[str, str]:
         "not run yet": found.cases - found.ended,
     }
     left = ", ".join(f"{n} {word}" for word, n in left_out.items() if n)
-    return {"Run": name, "Solved": solved, "Cost": cost, "Left out": left}
+    return {"Run": name, "Solved": solved, "Repeats": _repeats(found), "Cost": cost, "Left out": left}
+
+
+def _repeats(found: Figures) -> str:
+    """pass@k and pass^k, for the largest k that can be estimated; "" without repeats."""
+    estimated = [at for at in found.episodes if at.estimate]
+    if not estimated:
+        return ""
+    last = estimated[-1]
+    named = {"pass@1": estimated[0].estimate, f"pass@{last.k}": last.estimate, f"pass^{last.k}": last.every}
+    shares = ", ".join(f"{name} {_mean(one, '{:.1%}')[0]}" for name, one in named.items())
+    return f"{len(found.episodes)} episodes of each case: {shares}"
 
 
 def _in_words(one: Comparison, a: str, b: str) -> str:
