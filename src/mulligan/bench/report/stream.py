@@ -492,12 +492,14 @@ def _interval(one: Estimate | None) -> str:
 
 
 def _arms(report: StreamReport) -> Table:
-    columns = ["arm", "gain", "95 % interval", "score", "reward", "success", f"pass^{report.choice.orders}"]
+    columns = ["arm", "gain", "95 % interval", "score", "reward", "success"]
+    orders = report.choice.orders
+    columns += [f"pass^{orders}"] if orders > 1 else []
     rows = [
         [
             *(one.arm, _number(one.gain.value if one.gain else None, "+.3f"), _interval(one.gain)),
             *(_number(one.score, ".3f"), _number(one.reward, ".3f"), _number(one.success, ".1%")),
-            _number(one.every, ".1%"),
+            *([_number(one.every, ".1%")] if orders > 1 else []),
             *(_number(one.tokens, ",.0f"), _number(one.memory_tokens, ",.0f"), _number(one.recalled_tokens, ",.0f")),
             *(
                 _number(one.steps, ".1f"),
