@@ -94,6 +94,15 @@ async def test_functions_are_tools_of_the_provider_and_some_come_later(wheel: Pa
     assert "Lend a book." not in "\n".join(message.text for message in model.questions[2].messages)
 
 
+async def test_words_that_a_foresight_refuses_end_no_turn(wheel: Path) -> None:
+    refusal = {"risk": "It ends the turn.", "decision": "ask", "question": "Stop?", "reason": "", "action": ""}
+    lend = "lend(title='Heat', reader='Ines', days=7)"
+    model = ScriptedModel(["Stop.", refusal, "find(title='Heat')", "Done.", lend, "Done."])
+    finished = await ran(wheel, model, limit=1, foresight={}, check_before="Stop")
+    assert finished.results[0].status == "solved", finished.results[0].text
+    assert "- find(title): Say where a book is." in model.questions[0].messages[0].text
+
+
 async def test_services_that_cannot_run_are_an_error_and_not_a_failure(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         files = {name: packed.read(name) for name in packed.namelist() if not name.endswith("multi_turn_checker.py")}

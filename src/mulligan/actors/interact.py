@@ -93,7 +93,11 @@ class Interact:
 
     def _tools(self, world: Environment, done: Sequence[Step]) -> Sequence[Tool]:
         needed = self._calls or "tools" in self._prompt.slots
-        return world.offer([step.action for step in done]) if needed and isinstance(world, Offers) else ()
+        return (
+            world.offer([step.action for step in done if not step.refused])
+            if needed and isinstance(world, Offers)
+            else ()
+        )
 
     async def _line(
         self,

@@ -84,7 +84,8 @@ class Bfcl:
     async def score(self, case: Case, episode: Episode) -> Score:
         """1 if BFCL's checker accepts all turns, else 0. Its part is 1 if the first turn alone is right."""
         dialogue = dialogues(wheel_of(self._wheels), self._category)[case.id]
-        *completed, _ = dialogue.in_turns([step.action for step in episode.trials[-1].attempt.steps[1:]])
+        steps = episode.trials[-1].attempt.steps[1:]
+        *completed, _ = dialogue.in_turns([step.action for step in steps if not step.refused])
         turns: list[Json] = [[list(calls) for calls in turn] for turn in completed]
         item: dict[str, Json] = {"entry": dict(dialogue.entry), "turns": turns, "truth": case.target}
         (verdict,) = await run_services(self._sandbox, self._wheels, [item])
