@@ -64,6 +64,8 @@ def test_samples_give_the_unbiased_estimate() -> None:
     assert (one.value, one.n) == (pytest.approx((1 / 3 + 0 + 1) / 3), 3)
     assert (two.value, two.n) == (pytest.approx((2 / 3 + 0 + 1) / 3), 3)
     assert (three.value, three.n) == (pytest.approx(1 / 2), 2)  # the third has two scored samples only
+    every = [at.every and at.every.value for at in found.episodes]
+    assert every == [pytest.approx(one.value), pytest.approx(1 / 3), 0]
     assert [(at.within.count, at.within.n) for at in found.episodes] == [(2, 3), (2, 3), (2, 3)]
 
 

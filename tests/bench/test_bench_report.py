@@ -91,11 +91,18 @@ def test_an_oracle_stands_apart() -> None:
     assert titles[:3] == ["Results", "With an oracle", "The same cases in two runs"]
 
 
+def test_repeats_are_in_the_result_and_in_the_tables() -> None:
+    text = told(recorded(case(1, more=[1, 1]), case(1, more=[0, 1]), samples=3))
+    assert "3 episodes of each case: pass@1 83.3%, pass@3 100.0%, pass^3 50.0%" in text
+    rows = [line.split() for line in section(text, "Several episodes of a case").splitlines()]
+    assert ["reflexion", "2", "100.0%", "66.7%"] in [[*row[:3], row[6]] for row in rows if len(row) > 6]
+
+
 def test_restarts_are_called_an_oracle() -> None:
     text = told(recorded(case(0, more=[1]), restarts=2))
     assert "within k (oracle)" in text
     rows = [line.split() for line in section(text, "Several episodes of a case").splitlines()]
-    assert ["reflexion", "2", "-", "-", "100.0%", "1", "1"] in [row[:7] for row in rows]
+    assert ["reflexion", "2", *["-"] * 4, "100.0%", "1", "1"] in [row[:9] for row in rows]
 
 
 def test_unknown_is_reported_and_not_zero() -> None:

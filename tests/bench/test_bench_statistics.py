@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bench.report.statistics import mcnemar, mean, newcombe, paired, pass_at_k, rate, wilson
+from mulligan.bench.report.statistics import mcnemar, mean, newcombe, paired, pass_at_k, pass_hat_k, rate, wilson
 
 COUNTS = st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 CELLS = st.tuples(*[st.integers(0, 60)] * 4).filter(any)
@@ -83,13 +83,14 @@ def test_a_paired_interval_holds_the_difference(cells: tuple[int, int, int, int]
     assert turned.difference == -found.difference
 
 
-def test_pass_at_k_is_the_share_of_draws_with_a_right_one() -> None:
+def test_pass_at_k_and_pass_hat_k_are_shares_of_all_draws() -> None:
     for n in range(1, 7):
         for solved in range(n + 1):
             samples = [True] * solved + [False] * (n - solved)
             for k in range(1, n + 1):
                 draws = list(combinations(samples, k))
                 assert pass_at_k(n, solved, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+                assert pass_hat_k(n, solved, k) == pytest.approx(sum(map(all, draws)) / len(draws))
 
 
 @given(COUNTS)
@@ -103,8 +104,9 @@ def test_pass_at_k_grows_with_k(counts: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize(("n", "solved", "k"), [(3, 4, 1), (3, 1, 4), (3, 1, 0)])
 def test_pass_at_k_refuses_what_cannot_be(n: int, solved: int, k: int) -> None:
-    with pytest.raises(ValueError, match=f"k = {k}"):
-        pass_at_k(n, solved, k)
+    for estimate in (pass_at_k, pass_hat_k):
+        with pytest.raises(ValueError, match=f"k = {k}"):
+            estimate(n, solved, k)
 
 
 def test_a_mean_says_how_sure_it_is() -> None:

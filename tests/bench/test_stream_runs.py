@@ -165,12 +165,16 @@ async def test_the_shipped_arms_show_trajectories_and_workflows_of_what_was_solv
 
 
 @pytest.mark.slow
-async def test_equal_requests_are_paid_once(store: Store, tmp_path: Path) -> None:
+async def test_equal_requests_are_paid_once_and_orders_are_repeats(store: Store, tmp_path: Path) -> None:
     model = Learner()
-    await ran(store, tasks(tmp_path, FAMILIES, 2), model, arm(tmp_path), orders=3)
+    run = await ran(store, tasks(tmp_path, FAMILIES, 2), model, arm(tmp_path), orders=3)
     assert len(set(model.asked)) == len(model.asked)
     bare = [text for text in model.asked if "The word is" not in text and "lessons" not in text]
     assert len(bare) == 6  # the first trials of the arm without memory, in whatever order
+    report = await read_stream(store, run.id)
+    solved = [row.case for row in report.rows if row.arm == "lessons" and row.success]
+    assert [arm.every for arm in report.arms] == [0, sum(n == 3 for n in Counter(solved).values()) / 6]
+    assert "pass^3" in plain(stream_page(report))
 
 
 @pytest.mark.slow

@@ -11,19 +11,24 @@ from dataclasses import replace
 
 from mulligan.actors._turns import checked_temperatures
 from mulligan.core.errors import InvalidInput, UnknownName
-from mulligan.core.protocols import Model, Prompts, Shows, World
-from mulligan.core.questions import Message, Question, Sampling
+from mulligan.core.protocols import Environment, Model, Offers, Prompts, Shows, World
+from mulligan.core.questions import Answer, Message, Question, Sampling, Tool
 from mulligan.core.records import Attempt, Episode, Image, Outcome, Past, Step
+from mulligan.models.steps import shown
+from mulligan.models.tool_answers import tool_text
 from mulligan.text.actions import refused
 from mulligan.text.formatting import layers_text, observed_text, past_text, task_text
 from mulligan.text.images import checked_count
 
-SLOTS = ("task", "recall", "past", "examples", "trajectory")
+SLOTS = ("task", "recall", "past", "examples", "tools", "trajectory")
+_FORM = 'Calls have the form name(first="text", second=2), with commas between several. The functions (?: optional):'
 _KIND = re.compile(r"^===[ \t]*(.+?)[ \t]*$\n?", re.MULTILINE)
 
 
 class Interact:
     """Asks the model for one line after another until the environment is done.
+
+    Where actions are calls of tools, several calls in one line are one action.
 
     The prompt is `interact.NAME`, with the environment's name. The first step of an attempt has no action: it holds
     the first observation, so that reflectors see it too.
@@ -38,6 +43,7 @@ class Interact:
         characters: what the steps may take of the prompt; the oldest are left out beyond it. None keeps all.
         examples: a file of worked examples for the slot of that name; "" shows none.
         images: of those that the environment has shown, how many of the newest go with each question.
+        calls: let the model call the tools that the environment offers, instead of describing them to it in the prompt.
         kind: the part of that file to show, of those that begin with a line `=== KIND`; "" shows the whole file.
     """
 
@@ -56,6 +62,7 @@ class Interact:
         examples: str = "",
         images: int = 1,
         kind: str = "",
+        calls: bool = False,
     ) -> None:
         if steps < 1 or (characters is not None and characters < 1):
             raise InvalidInput(f"steps and characters must be at least 1, not {steps} and {characters}.")
@@ -64,7 +71,8 @@ class Interact:
         self._examples = part_of(prompts.text(examples), kind) if examples else ""
         self._steps, self._temperatures, self._shortest = steps, checked_temperatures(temperatures), shortest
         self._characters, self._images, self._anew = characters, checked_count(images), anew
-        self._sampling = Sampling(max_tokens=max_tokens, stop=("\n",))
+        self._calls = calls
+        self._sampling = Sampling(max_tokens=max_tokens, stop=() if calls else ("\n",))
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
         async with self._world.open() as world:
@@ -74,7 +82,8 @@ class Interact:
             outcome = Outcome()
             while not outcome.done and not outcome.halted:
                 seen = (*first, *(image for step in done for image in step.images))
-                action = await self._line(episode, past, (beginning, seen), done)
+                tools = self._tools(world, done)
+                action = await self._line(episode, past, (beginning, seen), done, tools)
                 step = await world.step(action)
                 done.append(step)
                 outcome = step.outcome or Outcome()
@@ -82,25 +91,40 @@ class Interact:
                     outcome = replace(outcome, halted=f"{self._steps} steps were used up")
             return Attempt(done[-1].action, (Step(observation=beginning, images=first), *done), outcome)
 
+    def _tools(self, world: Environment, done: Sequence[Step]) -> Sequence[Tool]:
+        needed = self._calls or "tools" in self._prompt.slots
+        return (
+            world.offer([step.action for step in done if not step.refused])
+            if needed and isinstance(world, Offers)
+            else ()
+        )
+
     async def _line(
-        self, episode: Episode, past: Past, first: tuple[str, Sequence[Image]], done: Sequence[Step]
+        self,
+        episode: Episode,
+        past: Past,
+        first: tuple[str, Sequence[Image]],
+        done: Sequence[Step],
+        tools: Sequence[Tool],
     ) -> str:
         """first: what was observed at the beginning, and all images seen so far."""
         beginning, seen = first
-        *before, last = self._messages(episode, past, beginning, done)
+        *before, last = self._messages(episode, past, beginning, done, () if self._calls else tools)
         images = (*episode.task.images, *seen[max(0, len(seen) - self._images) :])
-        question = Question((*before, replace(last, images=images)))
+        question = Question((*before, replace(last, images=images)), tools=tuple(tools) if self._calls else ())
         line, failed = "", {" ".join(step.action.split()) for step in done if self._anew and refused(step.observation)}
         ladder = self._temperatures if past.temperature is None else (past.temperature,) * len(self._temperatures)
         for number, temperature in enumerate(ladder, len(episode.trials) + 1):
             sampling = replace(self._sampling, temperature=temperature, seed=episode.head.seed + number)
-            text = str((await self._model.ask(question, sampling)).content).strip().removeprefix(">").strip()
+            text = _said(await self._model.ask(question, sampling))
             line = text.splitlines()[0] if text else ""
             if len(text) >= self._shortest and " ".join(line.split()) not in failed:
                 break
         return line
 
-    def _messages(self, episode: Episode, past: Past, beginning: str, done: Sequence[Step]) -> tuple[Message, ...]:
+    def _messages(
+        self, episode: Episode, past: Past, beginning: str, done: Sequence[Step], tools: Sequence[Tool]
+    ) -> tuple[Message, ...]:
         steps = self._newest([f"> {step.action}\n{observed_text(step)}" for step in done])
         lines = [beginning, *steps, ">"]
         return self._prompt.render(
@@ -108,6 +132,7 @@ class Interact:
             recall=past.recall.formatted_prompt if past.recall else "",
             past=plans_text(past),
             examples=self._examples,
+            tools="\n".join([_FORM, *map(tool_text, tools)]) if tools else "",
             trajectory="\n".join(lines),
         )
 
@@ -123,6 +148,13 @@ class Interact:
                 break
             kept.append(step)
         return [f"({len(steps) - len(kept)} earlier steps are left out here.)", *reversed(kept)]
+
+
+def _said(answer: Answer) -> str:
+    """The calls in one line, or the text."""
+    if answer.calls:
+        return ", ".join(map(shown, answer.calls))
+    return str(answer.content or "").strip().removeprefix(">").strip()
 
 
 def plans_text(past: Past) -> str:

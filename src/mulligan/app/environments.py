@@ -6,14 +6,15 @@ made when the first action comes that is not there. It is then brought to that p
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from mulligan.app.plugins import short_name
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import JournalDiverged
-from mulligan.core.protocols import Environment, Journal, Shows
+from mulligan.core.protocols import Environment, Journal, Offers, Shows
+from mulligan.core.questions import Tool
 from mulligan.core.records import Image, Json, Spec, Step
 from mulligan.text.images import checked_images
 
@@ -77,6 +78,10 @@ class JournaledEnvironment:
 
     def shown(self) -> tuple[Image, ...]:
         return self._shown
+
+    def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
+        inner = self._live()
+        return tuple(inner.offer(actions)) if isinstance(inner, Offers) else ()
 
     async def step(self, action: str) -> Step:
         async def do() -> Json:

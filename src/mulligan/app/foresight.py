@@ -227,6 +227,9 @@ class _CheckedEnvironment:
         self._steps = [Step(observation=text)]
         return text
 
+    def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
+        return self._inner.offer(actions)
+
     async def step(self, action: str) -> Step:
         declared = await self._inner.critical(action)
         check = await self._lookout.check(action, self._steps, declared=declared)

@@ -24,7 +24,7 @@ class Source:
 
     Attributes:
         file: its name in the cache.
-        url: its address, at a fixed commit.
+        url: its address, at a fixed commit; or `pip:NAME==VERSION`, a wheel that pip downloads.
         licence: as its owner states it.
     """
 

@@ -485,6 +485,15 @@ class Shows(Protocol):
 
 
 @runtime_checkable
+class Offers(Protocol):
+    """The optional method of an environment whose actions are calls of tools."""
+
+    def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
+        """What can be called after these actions. It depends on the actions and the settings alone."""
+        ...
+
+
+@runtime_checkable
 class World(Protocol):
     """The way to the environment of this episode. `name`: of the environment, such as "alfworld"."""
 

@@ -236,6 +236,11 @@ class Step:
     def __post_init__(self) -> None:
         _keep(self, "thought", "action", "observation")
 
+    @property
+    def refused(self) -> bool:
+        """Whether a check kept the action from being performed."""
+        return self.check is not None and not self.check.performed
+
 
 @dataclass(frozen=True)
 class Artifact:

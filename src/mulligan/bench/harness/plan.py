@@ -52,7 +52,7 @@ class CaseOptions(Course, Roles, Budget):
         agent: An agent kept as files that acts instead of the method's actor.
         data: The data: a file, or the folder that contains it.
         restarts: Maximum number of episodes of a case; stops at the first solved one.
-        samples: Run N episodes of each case, for pass@k.
+        samples: Run N episodes of each case, for pass@k and pass^k.
         limit: Only the first N cases.
         cases: Only this case. Repeatable.
         shuffle: Shuffle the cases by the seed, before --limit.
@@ -69,7 +69,7 @@ class CaseOptions(Course, Roles, Budget):
     agent: str | None = option("NAME", default=None)
     data: str | os.PathLike[str] | None = option("PATH", "--data", "--data-root", default=None)
     restarts: int = option("K", default=1, least=1)
-    samples: int | None = option("N", default=None, least=1)
+    samples: int | None = option("N", "--repeats", "--samples", default=None, least=1)
     limit: int | None = option("N", default=None, least=1)
     cases: Sequence[str] = option("ID", "--case", default=())
     shuffle: bool = option("", default=False)
@@ -95,6 +95,11 @@ class CaseOptions(Course, Roles, Budget):
             raise InvalidInput(
                 "With an online bank, each case learns from those before it, so cases run in order, one at a time: "
                 "leave parallel at 1, or use a frozen bank."
+            )
+        if self.memory == "online" and (self.samples or 1) > 1:
+            raise InvalidInput(
+                "With an online bank, the second episode of a case learns from the first, so they are no repeats: use "
+                "a frozen bank, or bench stream with --orders."
             )
 
 

@@ -11,7 +11,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, replace
 from importlib.metadata import version
 from itertools import combinations
@@ -34,6 +34,7 @@ from mulligan.bench.report.statistics import (
     paired,
     paired_detectable,
     pass_at_k,
+    pass_hat_k,
     rate,
 )
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Status
@@ -81,11 +82,13 @@ class AtEpisode:
     Attributes:
         estimate: pass@k, unbiased, averaged over the cases with `k` scored samples; None for restarts, which stop at
             the first solved episode.
+        every: pass^k, the same for all `k` being right.
         within: the cases that one of the first `k` episodes solved. Only who knows the target could pick that one.
     """
 
     k: int
     estimate: Mean | None
+    every: Mean | None
     within: Rate
 
 
@@ -239,7 +242,11 @@ def _by_episode(run: BenchRun, results: Sequence[CaseResult]) -> Sequence[AtEpis
     if most == 1:
         return ()
     cases = [scores for result in results if result.status != "error" and (scores := final_scores(result))]
-    return [AtEpisode(k, _pass_at(cases, k) if samples else None, _within(cases, k)) for k in range(1, most + 1)]
+    found = list[AtEpisode]()
+    for k in range(1, most + 1):
+        any_right, all_right = (_estimate(cases, k, of) if samples else None for of in (pass_at_k, pass_hat_k))
+        found.append(AtEpisode(k, any_right, all_right, _within(cases, k)))
+    return found
 
 
 def final_scores(result: CaseResult) -> list[float]:
@@ -247,9 +254,9 @@ def final_scores(result: CaseResult) -> list[float]:
     return [one.score for one in result.episodes if one.score is not None]
 
 
-def _pass_at(cases: Sequence[Sequence[float]], k: int) -> Mean | None:
+def _estimate(cases: Sequence[Sequence[float]], k: int, of: Callable[[int, int, int], float]) -> Mean | None:
     enough = [scores for scores in cases if len(scores) >= k]
-    return mean([pass_at_k(len(scores), sum(score == 1 for score in scores), k) for scores in enough])
+    return mean([of(len(scores), sum(score == 1 for score in scores), k) for scores in enough])
 
 
 def _within(cases: Sequence[Sequence[float]], k: int) -> Rate:

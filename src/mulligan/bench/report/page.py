@@ -61,7 +61,18 @@ def _result(name: str, found: Figures) -> dict[str, str]:
         "not run yet": found.cases - found.ended,
     }
     left = ", ".join(f"{n} {word}" for word, n in left_out.items() if n)
-    return {"Run": name, "Solved": solved, "Cost": cost, "Left out": left}
+    return {"Run": name, "Solved": solved, "Repeats": _repeats(found), "Cost": cost, "Left out": left}
+
+
+def _repeats(found: Figures) -> str:
+    """pass@k and pass^k, for the largest k that can be estimated; "" without repeats."""
+    estimated = [at for at in found.episodes if at.estimate]
+    if not estimated:
+        return ""
+    last = estimated[-1]
+    named = {"pass@1": estimated[0].estimate, f"pass@{last.k}": last.estimate, f"pass^{last.k}": last.every}
+    shares = ", ".join(f"{name} {_mean(one, '{:.1%}')[0]}" for name, one in named.items())
+    return f"{len(found.episodes)} episodes of each case: {shares}"
 
 
 def _in_words(one: Comparison, a: str, b: str) -> str:
@@ -182,13 +193,25 @@ def _by_part(group: Sequence[LabelledRun]) -> Table:
 
 
 def _by_episode(group: Sequence[LabelledRun]) -> Table:
-    columns = ["run", "k", "pass@k", "95 % interval", "within k (oracle)", "solved", "n", "95 % interval"]
+    columns = [
+        "run",
+        "k",
+        "pass@k",
+        "95 % interval",
+        "pass^k",
+        "95 % interval",
+        "within k (oracle)",
+        "solved",
+        "n",
+        "95 % interval",
+    ]
     rows = list[list[str]]()
     for label, run in group:
         for at in run.figures.episodes:
             share, interval = _rate(at.within)
             counts = (str(at.within.count), str(at.within.n))
-            rows.append([label, str(at.k), *_mean(at.estimate, "{:.1%}"), share, *counts, interval])
+            estimates = (*_mean(at.estimate, "{:.1%}"), *_mean(at.every, "{:.1%}"))
+            rows.append([label, str(at.k), *estimates, share, *counts, interval])
     return Table(columns, rows)
 
 

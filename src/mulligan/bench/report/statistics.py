@@ -1,6 +1,7 @@
 """The statistics of reports: pure functions of counts and scores. None stands for an unknown value.
 
-Sources: Wilson 1927 (score interval); Chen et al. 2021, equation 1 (pass@k); Newcombe 1998, Statistics in Medicine 17,
+Sources: Wilson 1927 (score interval); Chen et al. 2021, equation 1 (pass@k); Yao et al. 2024, arXiv 2406.12045
+(pass^k); Newcombe 1998, Statistics in Medicine 17,
 2635 (method 10: difference of paired proportions); McNemar 1947 in its exact form; Abramowitz and Stegun 1964, 26.7
 (Student's t); Cameron, Gelbach and Miller 2011, Journal of Business & Economic Statistics 29, 238 (two ways of
 clustering); Holm 1979; Connor 1987, Biometrics 43, 207, and Miller 2024, arXiv 2411.00640 (how many cases).
@@ -95,14 +96,24 @@ def mean(values: Sequence[float], seed: int = 0) -> Mean | None:
     return Mean(fmean(values), len(values), means[cut], means[-cut - 1])
 
 
-def pass_at_k(n: int, solved: int, k: int) -> float:
-    """The probability that at least one of `k` samples is right: the unbiased estimate from `solved` of `n` samples.
+def pass_at_k(n: int, right: int, k: int) -> float:
+    """The probability that at least one of `k` samples is right: the unbiased estimate from `right` of `n` samples.
 
-    Raises `ValueError` unless 0 <= solved <= n and 1 <= k <= n.
+    Raises `ValueError` unless 0 <= right <= n and 1 <= k <= n.
     """
-    if not (0 <= solved <= n and 1 <= k <= n):
-        raise ValueError(f"{solved} of {n}, k = {k}")
-    return 1 - math.comb(n - solved, k) / math.comb(n, k)
+    if not (0 <= right <= n and 1 <= k <= n):
+        raise ValueError(f"{right} of {n}, k = {k}")
+    return 1 - math.comb(n - right, k) / math.comb(n, k)
+
+
+def pass_hat_k(n: int, right: int, k: int) -> float:
+    """The probability that all of `k` samples are right: the unbiased estimate from `right` of `n` samples.
+
+    Raises `ValueError` unless 0 <= right <= n and 1 <= k <= n.
+    """
+    if not (0 <= right <= n and 1 <= k <= n):
+        raise ValueError(f"{right} of {n}, k = {k}")
+    return math.comb(right, k) / math.comb(n, k)
 
 
 def paired(both: int, only_a: int, only_b: int, neither: int) -> Paired:

@@ -80,7 +80,10 @@ class Row:
 
 @dataclass(frozen=True)
 class ArmFigures:
-    """Means over the cases of all orders. gain: None of the arm without memory, and where nothing was left to gain."""
+    """Means over the cases of all orders. gain: None of the arm without memory, and where nothing was left to gain.
+
+    every: pass^k, with k the number of orders: the cases that were solved in all of them.
+    """
 
     arm: str
     cases: int
@@ -88,6 +91,7 @@ class ArmFigures:
     score: float | None
     reward: float | None
     success: float | None
+    every: float | None
     gain: Estimate | None
     tokens: float | None
     memory_tokens: float | None
@@ -261,6 +265,7 @@ def _figures(rows: Sequence[Row], arm: str) -> ArmFigures:
         _mean(ours, lambda row: row.score),
         _mean(ours, lambda row: row.reward),
         _mean(ours, lambda row: row.success),
+        _every(ours),
         gain_of(rows, arm) if arm != NONE else None,
         _mean(ours, lambda row: row.tokens),
         _mean(ours, lambda row: row.memory_tokens_in + row.memory_tokens_out),
@@ -273,6 +278,16 @@ def _figures(rows: Sequence[Row], arm: str) -> ArmFigures:
             for n in range(STRETCHES)
         ],
     )
+
+
+def _every(rows: Sequence[Row]) -> float | None:
+    orders = max((row.order for row in rows), default=0)
+    cases = dict[str, list[bool]]()
+    for row in rows:
+        if row.success is not None:
+            cases.setdefault(row.case, []).append(row.success)
+    enough = [all(solved) for solved in cases.values() if len(solved) == orders]
+    return fmean(enough) if enough else None
 
 
 @dataclass(frozen=True)
@@ -471,9 +486,9 @@ def stream_page(report: StreamReport, picture: Picture | None = None) -> list[Bl
 
 
 _ARMS_NOTE = (
-    "Gain: (score with memory - score without) / (1 - score without), with a 95 % interval. Tokens, of which the "
-    "memory's own, recalled tokens and steps: means of a case. Cost: of the whole arm; an answer that was reused "
-    "counts as if it had been paid."
+    "Gain: (score with memory - score without) / (1 - score without), with a 95 % interval. pass^k: the share of cases "
+    "that were solved in all k orders. Tokens, of which the memory's own, recalled tokens and steps: means of a case. "
+    "Cost: of the whole arm; an answer that was reused counts as if it had been paid."
 )
 _EQUAL_NOTE = (
     "Both arms of a row had as many tokens in each order as the one that needed fewer: a case that was not finished "
@@ -494,11 +509,14 @@ def _interval(one: Estimate | None) -> str:
 
 
 def _arms(report: StreamReport) -> Table:
-    columns = ["arm", "gain", "95 % interval", "score", "reward", "success", "tokens", "of memory", "recalled", "steps"]
+    columns = ["arm", "gain", "95 % interval", "score", "reward", "success"]
+    orders = report.choice.orders
+    columns += [f"pass^{orders}"] if orders > 1 else []
     rows = [
         [
             *(one.arm, _number(one.gain.value if one.gain else None, "+.3f"), _interval(one.gain)),
             *(_number(one.score, ".3f"), _number(one.reward, ".3f"), _number(one.success, ".1%")),
+            *([_number(one.every, ".1%")] if orders > 1 else []),
             *(_number(one.tokens, ",.0f"), _number(one.memory_tokens, ",.0f"), _number(one.recalled_tokens, ",.0f")),
             *(
                 _number(one.steps, ".1f"),
@@ -508,7 +526,7 @@ def _arms(report: StreamReport) -> Table:
         ]
         for one in report.arms
     ]
-    return Table([*columns, "cost", "errors"], rows)
+    return Table([*columns, "tokens", "of memory", "recalled", "steps", "cost", "errors"], rows)
 
 
 def _compared(report: StreamReport) -> Table:

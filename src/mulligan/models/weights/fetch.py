@@ -70,8 +70,8 @@ def unpack(requirement: str, installer: Installer, scratch: Path, watch: Callabl
     if process.returncode != 0:
         last = "\n".join(log.read_text(errors="replace").strip().splitlines()[-5:])
         raise ModelError(
-            f"{Path(argv[0]).name} could not fetch {requirement} (exit status {process.returncode}). Earlier parts "
-            f"are kept: pull again to continue. Its last lines:\n{last}"
+            f"{Path(argv[0]).name} could not fetch {requirement} (exit status {process.returncode}). Complete "
+            f"files are kept: fetch again to continue. Its last lines:\n{last}"
         )
     return target
 

@@ -1,0 +1,1 @@
+"""The multi-turn part of the Berkeley Function Calling Leaderboard (BFCL)."""
