@@ -78,7 +78,7 @@ def test_its_cases_have_ids_of_their_own_and_no_target_is_played(text: str) -> N
     try:
         files = find_data(made, None if isinstance(made, HasData) else DATA)
     except InvalidInput:
-        assert text.partition(":")[0] in ("leetcode", "mind2web", "programs", "tasks", "stream"), (
+        assert text.partition(":")[0] in ("leetcode", "mind2web", "programs", "state_bench", "tasks", "stream"), (
             "no data of these is there"
         )
         return

@@ -217,5 +217,5 @@ async def test_an_environment_answers_any_action_and_begins_anew(name: str) -> N
 
 
 def test_every_environment_is_tried() -> None:
-    """ALFWorld needs its engine and Mind2Web its pages: tests/bench holds them to the same."""
-    assert set(names("environments")) == {*ENVIRONMENTS, "alfworld", "mind2web"}
+    """ALFWorld needs its engine, Mind2Web its pages, STATE-Bench a checkout: tests/bench holds them to the same."""
+    assert set(names("environments")) == {*ENVIRONMENTS, "alfworld", "mind2web", "state_bench"}

@@ -39,6 +39,7 @@ READ = (
     "benchmark-inspect.md",
     "benchmark-memories.md",
     "benchmark-report.md",
+    "benchmark-state-bench.md",
     "embedded-models.md",
     "embedders.md",
     "evaluators/README.md",
