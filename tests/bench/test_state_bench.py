@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ import anyio
 import pytest
 from state_bench_checkout import write_checkout
 
+from mulligan import Bank, learn
 from mulligan.bench.harness.running import resume_benchmark, run_benchmark
 from mulligan.bench.state_bench._checkout import calls_of
 from mulligan.core.errors import InvalidInput, JournalDiverged
@@ -110,6 +112,37 @@ async def test_the_agent_has_as_many_turns_as_in_their_harness(store: SqliteStor
 
 
 @pytest.mark.slow
+async def test_with_a_bank_the_agent_can_ask_what_earlier_trajectories_taught(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    checkout = write_checkout(tmp_path / "checkout")
+    refusal = {"error": "Booking B9 has a fixed fare: fee_accepted is needed."}
+    calls = [
+        {"name": "cancel_booking", "arguments": {"booking_id": "B9"}, "result": refusal},
+        {"name": "cancel_booking", "arguments": {"booking_id": "B9", "fee_accepted": True}, "result": {}},
+    ]
+    said = {"role": "assistant", "content": "It is cancelled.", "tool_calls": calls}
+    learned = [{"role": "user", "content": "Cancel B9."}, said]
+    async with Bank.open("travel", model="none", embedder="none") as bank:
+        await learn([*learned], bank=bank)
+    ask = 'retrieve_learnings(query="Booking B1 has a fixed fare: fee_accepted is needed.")'
+    model = Cast({"2-fixed": [f"{ASK}, {ask}", PAY, "It is cancelled."]})
+    choice: dict[str, Any] = {"data": str(checkout), "cases": ["2-fixed"]}
+    finished = await run_benchmark(
+        "state-bench", model=model, store=store, memory="frozen", agent_id="travel", **choice
+    )
+    (result,) = finished.results
+    assert result.status == "solved"
+    episode = await store.load(result.episodes[0].episode)
+    beginning, first, *_ = episode.trials[0].attempt.steps
+    assert "retrieve_learnings(query)" in beginning.observation
+    error, learnings = first.observation.splitlines()
+    assert "fee_accepted is needed" in error
+    assert "works: cancel_booking with fee_accepted=true" in json.loads(learnings)["learnings"][0]
+    await store.close()
+
+
+@pytest.mark.slow
 async def test_a_changed_checkout_is_refused_on_a_resume_and_a_wrong_folder_at_once(
     store: SqliteStore, tmp_path: Path
 ) -> None:
@@ -130,6 +163,7 @@ async def test_a_changed_checkout_is_refused_on_a_resume_and_a_wrong_folder_at_o
 KILLED = """
 import asyncio, os, signal, sys
 from test_state_bench import GOLD, Cast
+from mulligan import Bank, learn
 from mulligan.bench.harness.running import run_benchmark
 
 

@@ -170,7 +170,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
 
 def environment(spec: Spec, parts: Parts) -> Environment:
     """Raises `InvalidInput` for settings that cannot work; nothing is started yet."""
-    return build("environments", spec, {"sandbox": parts.sandbox})
+    return build("environments", spec, {"sandbox": parts.sandbox, "bank": parts.bank})
 
 
 class _Build:

@@ -2,6 +2,8 @@
 
 An action is one or more calls, or else words to the customer. The tools run in the sandbox, from the reader's checkout.
 They keep no process: each step repeats the earlier calls, which takes less time than a model's answer.
+
+With a bank, `retrieve_learnings` is one of the tools, as in the benchmark's learning track.
 """
 
 from __future__ import annotations
@@ -12,11 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.bench.state_bench._checkout import StateBenchCheckout, calls_of
-from mulligan.core.protocols import Sandbox
+from mulligan.core.protocols import Bank, Sandbox
 from mulligan.core.questions import Message, Question, Tool, object_schema
-from mulligan.core.records import Feedback, Json, Outcome, Step
+from mulligan.core.records import Feedback, Json, Outcome, Step, Task
 
 _DETAIL = object_schema(id={"type": "string"}, passed={"type": "boolean"}, reasoning={"type": "string"})
+RETRIEVE = Tool(
+    "retrieve_learnings",
+    "What was learned from earlier customers that helps with a request, or with an error of a tool.",
+    object_schema(query={"type": "string"}),
+)
+TOP = 3
+"""Learnings that a query is given, as in the benchmark's official runs."""
 VERDICT: Json = object_schema(details={"type": "array", "items": _DETAIL})
 
 
@@ -30,18 +39,19 @@ class StateBenchWorld:
         judge: whether the model is also asked for the judge's verdict at the end. It is then the outcome's feedback.
     """
 
-    def __init__(self, *, root: str, domain: str, task: str, judge: bool = False, sandbox: Sandbox) -> None:
+    def __init__(
+        self, *, root: str, domain: str, task: str, judge: bool = False, sandbox: Sandbox, bank: Bank | None = None
+    ) -> None:
         self._checkout, self._task = StateBenchCheckout(Path(root), domain), task
-        self._judge, self._sandbox = judge, sandbox
+        self._judge, self._sandbox, self._bank = judge, sandbox, bank
         self._moves: list[Json] = []
         self._answers: Sequence[Json] = ()
-        self._tools: Sequence[Tool] = ()
 
     async def reset(self) -> str:
         self._moves = []
         found = await self._run("opening", [])
-        self._tools = [_tool(one) for one in found["tools"]]
-        tools = "\n".join(_tool_text(tool) for tool in self._tools)
+        offered = [*map(_tool, found["tools"]), *([RETRIEVE] if self._bank else [])]
+        tools = "\n".join(map(_tool_text, offered))
         return f"{found['system']}\n\nTools:\n{tools}\n\nCustomer: {found['opening']}"
 
     async def question(self, action: str, answers: Sequence[Json]) -> Question | None:
@@ -58,11 +68,12 @@ class StateBenchWorld:
     async def step(self, action: str) -> Step:
         """Raises `WorldError` where the checkout's code fails."""
         calls = calls_of(action)
-        self._moves.append({"say": action, "answers": list(self._answers)} if calls is None else {"calls": calls})
-        found = await self._run("step", self._moves)
         if calls is not None:
-            observation = "\n".join(json.dumps(one, ensure_ascii=False) for one in found["results"])
+            results = await self._called(calls)
+            observation = "\n".join(json.dumps(one, ensure_ascii=False) for one in results)
             return Step(action=action, observation=observation, outcome=Outcome())
+        self._moves.append({"say": action, "answers": list(self._answers)})
+        found = await self._run("step", self._moves)
         if not found["over"]:
             return Step(action=action, observation=f"Customer: {found['reply']}", outcome=Outcome())
         feedback = _feedback(found) if self._judge else None
@@ -70,6 +81,24 @@ class StateBenchWorld:
 
     async def close(self) -> None:
         pass
+
+    async def _called(self, calls: Sequence[Json]) -> list[Json]:
+        """What the calls return, in their order. What the bank is asked is no call of the domain's."""
+        asked = {
+            n: str(call[1].get("query", "")) for n, call in enumerate(calls) if self._bank and call[0] == RETRIEVE.name
+        }
+        domains: list[Json] = [call for n, call in enumerate(calls) if n not in asked]
+        results: list[Json] = []
+        if domains:
+            self._moves.append({"calls": domains})
+            results = list((await self._run("step", self._moves))["results"])
+        for n, query in asked.items():
+            results.insert(n, {"learnings": await self._learnings(query)})
+        return results
+
+    async def _learnings(self, query: str) -> list[Json]:
+        found = await self._bank.recall(Task(query), top_k=TOP) if self._bank and query.strip() else None
+        return [f"{one.title}\n{one.content}" for one in found.lessons] if found else []
 
     async def _run(self, want: str, moves: Sequence[Json]) -> dict[str, Any]:
         return await self._checkout.run(self._sandbox, self._task, want, moves, judge=self._judge)
