@@ -217,5 +217,6 @@ async def test_an_environment_answers_any_action_and_begins_anew(name: str) -> N
 
 
 def test_every_environment_is_tried() -> None:
-    """ALFWorld needs its engine, Mind2Web its pages and BFCL its wheel: tests/bench holds them to the same."""
-    assert set(names("environments")) == {*ENVIRONMENTS, "alfworld", "bfcl", "mind2web"}
+    """ALFWorld needs its engine, Mind2Web its pages, BFCL its wheel, STATE-Bench a checkout: tests/bench holds them to
+    the same."""
+    assert set(names("environments")) == {*ENVIRONMENTS, "alfworld", "bfcl", "mind2web", "state_bench"}

@@ -40,6 +40,7 @@ READ = (
     "benchmark-inspect.md",
     "benchmark-memories.md",
     "benchmark-report.md",
+    "benchmark-state-bench.md",
     "embedded-models.md",
     "embedders.md",
     "evaluators/README.md",

@@ -170,7 +170,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
 
 def environment(spec: Spec, parts: Parts) -> Environment:
     """Raises `InvalidInput` for settings that cannot work; nothing is started yet."""
-    return build("environments", spec, {"sandbox": parts.sandbox})
+    return build("environments", spec, {"sandbox": parts.sandbox, "bank": parts.bank})
 
 
 class _Build:
@@ -261,9 +261,15 @@ class _Build:
         cls = find("environments", spec.name)  # says now what is missing
         if file := file_of(spec.name):
             self.files[file] = read_file(file, "environment file")
-        declares = hasattr(cls, "critical")
-        world = EpisodeEnvironment(spec, lambda: environment(spec, self._parts), self._drive.journal, declares=declares)
-        return CheckedWorld(world, self.lookout) if self.lookout and kind == "actor" else world
+        acts = kind == "actor"
+        world = EpisodeEnvironment(
+            spec,
+            lambda: environment(spec, self._parts),
+            self._drive.journal,
+            declares=hasattr(cls, "critical"),
+            partner=self._model("partner", spec, self._recipe.judge_model) if acts and hasattr(cls, "hear") else None,
+        )
+        return CheckedWorld(world, self.lookout) if self.lookout and acts else world
 
     def with_output(self, kind: str, spec: Spec, expects: str) -> Spec:
         """The role told what attempts are, if it has the setting `output`.

@@ -13,8 +13,8 @@ from typing import Any, cast
 from mulligan.app.plugins import short_name
 from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import JournalDiverged
-from mulligan.core.protocols import Environment, Journal, Offers, Shows
-from mulligan.core.questions import Tool
+from mulligan.core.protocols import Converses, Environment, Journal, Model, Offers, Shows
+from mulligan.core.questions import Question, Tool
 from mulligan.core.records import Image, Json, Spec, Step
 from mulligan.text.images import checked_images
 
@@ -27,12 +27,19 @@ class EpisodeEnvironment:
         make: builds the environment; called when one is first needed.
         journal: records its effects.
         declares: whether it has a method `critical`.
+        partner: answers its questions, if it is one that `Converses`.
     """
 
     def __init__(
-        self, spec: Spec, make: Callable[[], Environment], journal: Journal, *, declares: bool = False
+        self,
+        spec: Spec,
+        make: Callable[[], Environment],
+        journal: Journal,
+        *,
+        declares: bool = False,
+        partner: Model | None = None,
     ) -> None:
-        self._spec, self._make, self._journal, self._declares = spec, make, journal, declares
+        self._spec, self._make, self._journal, self._declares, self._partner = spec, make, journal, declares, partner
 
     @property
     def name(self) -> str:
@@ -40,7 +47,9 @@ class EpisodeEnvironment:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[JournaledEnvironment]:
-        world = JournaledEnvironment(self._spec, self._make, self._journal, declares=self._declares)
+        world = JournaledEnvironment(
+            self._spec, self._make, self._journal, declares=self._declares, partner=self._partner
+        )
         try:
             yield world
         finally:
@@ -52,12 +61,18 @@ class JournaledEnvironment:
     notices another game."""
 
     def __init__(
-        self, spec: Spec, make: Callable[[], Environment], journal: Journal, *, declares: bool = False
+        self,
+        spec: Spec,
+        make: Callable[[], Environment],
+        journal: Journal,
+        *,
+        declares: bool = False,
+        partner: Model | None = None,
     ) -> None:
-        self._spec, self._make, self._journal, self._declares = spec, make, journal, declares
+        self._spec, self._make, self._journal, self._declares, self._partner = spec, make, journal, declares, partner
         self._inner: Environment | None = None
-        self._seen: list[tuple[str | None, str]] = []
-        """The actions so far with what was observed; the reset is None."""
+        self._seen: list[tuple[str | None, Sequence[Json], str]] = []
+        """The actions so far, the partner's answers, and what was observed; the reset is None."""
         self._made = 0
         """How many of these actions the live environment has performed."""
         self._shown: tuple[Image, ...] = ()
@@ -73,7 +88,7 @@ class JournaledEnvironment:
         ran = await self._journaled("environment.reset", {"name": self._spec.name, **self._spec.settings}, do)
         beginning = Step(observation=ran) if isinstance(ran, str) else from_json(Step, ran)
         self._shown = beginning.images
-        self._seen.append((None, beginning.observation))
+        self._seen.append((None, (), beginning.observation))
         return beginning.observation
 
     def shown(self) -> tuple[Image, ...]:
@@ -84,13 +99,39 @@ class JournaledEnvironment:
         return tuple(inner.offer(actions)) if isinstance(inner, Offers) else ()
 
     async def step(self, action: str) -> Step:
+        answers = await self._answers(action)
+
         async def do() -> Json:
             await self._catch_up()
-            return to_json(checked_images(await self._live().step(action)))
+            return to_json(checked_images(await self._performed(action, answers)))
 
-        step = from_json(Step, await self._journaled("environment.step", {"action": action}, do))
-        self._seen.append((action, step.observation))
+        request: dict[str, Json] = {"action": action, **({"answers": list(answers)} if answers else {})}
+        step = from_json(Step, await self._journaled("environment.step", request, do))
+        self._seen.append((action, answers, step.observation))
         return step
+
+    async def _answers(self, action: str) -> Sequence[Json]:
+        """What the partner answers to the questions that the environment has about this action."""
+        answers: list[Json] = []
+        while self._partner is not None:
+
+            async def do() -> Json:
+                await self._catch_up()
+                question = await cast(Converses, self._live()).question(action, answers)
+                return None if question is None else to_json(question)
+
+            request: Json = {"action": action, "answers": list(answers)}
+            asked = await self._journal.step("environment.question", request, do)
+            if asked is None:
+                break
+            answers.append((await self._partner.ask(from_json(Question, asked))).content)
+        return answers
+
+    async def _performed(self, action: str, answers: Sequence[Json]) -> Step:
+        inner = self._live()
+        if isinstance(inner, Converses):
+            inner.hear(answers)
+        return await inner.step(action)
 
     async def critical(self, action: str) -> bool:
         """Whether the environment declares this action critical, in the state that it is in now."""
@@ -128,8 +169,9 @@ class JournaledEnvironment:
 
     async def _catch_up(self) -> None:
         """Repeats the recorded actions. Raises `JournalDiverged` if the environment answers one differently now."""
-        for number, (action, observed) in enumerate(self._seen[self._made :], self._made):
-            now = await self._live().reset() if action is None else (await self._live().step(action)).observation
+        for number, (action, answers, observed) in enumerate(self._seen[self._made :], self._made):
+            again = None if action is None else await self._performed(action, answers)
+            now = again.observation if again else await self._live().reset()
             if now != observed:
                 raise JournalDiverged([f"what {self._spec.name} answers to action {number} ({action or 'reset'})"])
         self._made = len(self._seen)

@@ -13,16 +13,18 @@ from mulligan.app.memory import open_bank
 from mulligan.app.plugins import build, names, parse_spec, short_name
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.records import file_text
-from mulligan.bank.learn.facts import facts_of, success_of
+from mulligan.bank.learn.facts import facts_of, has_reason, success_of
 from mulligan.bank.learn.trajectory import CHARACTERS, STEPS, episode_of
 from mulligan.core.codec import digest, json_text
 from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Learned, Model, TranscriptFormat
-from mulligan.core.records import Episode, Finding, Json
+from mulligan.core.records import Episode, Finding, Json, Lesson
 from mulligan.core.turns import Turn
 from mulligan.hooks.learning import NEEDED, keep
 from mulligan.sessions.agents import NAMES, agent
-from mulligan.sessions.pairs import Found, State, find, happened
+from mulligan.sessions.calls import overcome
+from mulligan.sessions.pairs import TAG, Found, State, find, happened
 from mulligan.sessions.records import record_in, sample
 from mulligan.text.evidence import evidence_of, findings_of
 from mulligan.text.json_lines import parsed
@@ -55,8 +57,12 @@ class Transcript:
         )
 
     def found(self) -> Sequence[Found]:
-        """What failed in the session and was overcome, and how the user corrected the agent."""
-        return find(State(self.format, self.session), happened(self.turns))[1]
+        """What failed in the session and was overcome, and how the user corrected the agent.
+
+        Of a coding agent's tools only the shell counts: errors of others say nothing of the project.
+        """
+        found = find(State(self.format, self.session), happened(self.turns))[1]
+        return found if self.format in NAMES else [*found, *overcome(self.format, self.session, self.turns)]
 
     def episode(self, *, task: str | None = None, success: bool | None = None, why: str = "") -> Episode:
         """One trial of the task: what was said and done after it was put. A system turn is not part of it.
@@ -276,3 +282,13 @@ async def learn_from(
             "with success=, from failed asserts in what tools gave back."
         )
     return await bank.learn(replace(episode, recall=await bank.recalled(recall)) if recall else episode)
+
+
+async def lessons_about(bank: Bank, query: str, top_k: int) -> list[Lesson]:
+    """What a bank has for an agent that asks in the middle of its work: first what it knows of an error that the query
+    holds, then what a recall gives. Nothing is counted."""
+    facts = await bank.list(Selection(nature="fact", tag=TAG, limit=None))
+    known = [one for one in facts if one.context.get("refusal") and has_reason(one, query)]
+    known.sort(key=lambda one: not one.confirmed)
+    recalled = (await bank.recall(query, top_k=top_k, counted=False)).lessons if len(known) < top_k else ()
+    return list({one.id: one for one in (*known, *recalled)}.values())[:top_k]

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, Unpack
 
 from mulligan.bank import changes
 from mulligan.bank.exchange.audit import Decided, decided
-from mulligan.bank.learn.facts import mark_contradictions
+from mulligan.bank.learn.facts import has_reason, mark_contradictions
 from mulligan.bank.learn.groups import Groups, question_work
 from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, key_of
 from mulligan.bank.learn.validation import checked_fields
@@ -163,11 +163,11 @@ class Bank:
             if len(lessons) == len(wanted_ids):
                 break
             index.leave_out(set(wanted_ids).difference(lesson.id for lesson in lessons))
-        known = {lesson.id: lesson for lesson in mark_contradictions(lessons)}
-        entries = [replace(known[id], score=score) for id, score in chosen.noted.items()]
+        known = {lesson.id: lesson for lesson in mark_contradictions(lessons) if has_reason(lesson, query)}
+        entries = [replace(known[id], score=score) for id, score in chosen.noted.items() if id in known]
         entries = fitting(entries, partial(fact_text, project=self._ports.project), settings.notebook_tokens)
         noted = {entry.id for entry in entries}
-        found = [replace(known[id], score=score) for id, score in chosen.scores.items() if id not in noted]
+        found = [replace(known[id], score=score) for id, score in chosen.scores.items() if id in known.keys() - noted]
         kept = await self._accounts(task, as_of, most) if "history" in shown else ()
         accounts = fitting(kept, account_text, settings.history_tokens)
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
@@ -186,7 +186,7 @@ class Bank:
         found = surest_first([one for one in found if one.id not in withheld])
         untold, project = len(kept) - len(accounts), self._ports.project
         shows = Shown(entries, unnoted, found, accounts, untold, settings.tokens, project)
-        nearest = next((HeldBack(id, known[id].title, score) for id, score in chosen.held.items()), None)
+        nearest = next((HeldBack(id, known[id].title, score) for id, score in chosen.held.items() if id in known), None)
         return Recall(
             id,
             (*entries, *found),

@@ -97,7 +97,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
     """
     if bool(files) + (since is not None) + from_git != 1:
         raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")
-    files = tuple(path for file in files for path in _transcripts_in(file))
+    files = tuple(path for file in files for path in transcripts_in(file))
     if pipe := next((file for file in files if Path(file).is_fifo()), None):
         raise InvalidInput(f"{pipe} is a pipe, which may never end. To read it: mulligan learn - < {pipe}")
     traced = [are_traces(file) for file in files]
@@ -123,7 +123,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
         ctx.exit(_each(files, **given))
 
 
-def _transcripts_in(file: str) -> list[str]:
+def transcripts_in(file: str) -> list[str]:
     """The transcripts in a folder, oldest first; of a file, itself. Raises `InvalidInput` for a folder without any."""
     if not Path(file).is_dir():
         return [file]

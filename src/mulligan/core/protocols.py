@@ -494,6 +494,20 @@ class Offers(Protocol):
 
 
 @runtime_checkable
+class Converses(Protocol):
+    """The optional methods of an environment in which a model plays somebody, such as a customer."""
+
+    async def question(self, action: str, answers: Sequence[Json]) -> Question | None:
+        """What the model is asked before the action is performed. answers: to the questions about this action so far.
+        None: there is nothing (more) to ask."""
+        ...
+
+    def hear(self, answers: Sequence[Json]) -> None:
+        """Take all answers to the questions about the action that is performed next."""
+        ...
+
+
+@runtime_checkable
 class World(Protocol):
     """The way to the environment of this episode. `name`: of the environment, such as "alfworld"."""
 

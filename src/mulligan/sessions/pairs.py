@@ -136,6 +136,7 @@ class Found:
         mends: what each step that mended it is known by; empty for a correction.
         seen: the evidence: agent, session, calls, both outputs, when.
         habit: it goes with the command, whatever its error was.
+        refusal: the error of a call of a tool; a recall gives the fact where the query holds that error.
         lasting: the user says that it holds from now on, which counts like a second sighting.
         judged: who judged it, and how; empty: rules alone.
     """
@@ -149,6 +150,7 @@ class Found:
     correction: bool = False
     lasting: bool = False
     habit: bool = False
+    refusal: str = ""
     judged: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     @property
@@ -174,6 +176,7 @@ class Found:
                 "errors": list(self.errors),
                 "mends": dict(self.mends),
                 **({"habit": True} if self.habit else {}),
+                **({"refusal": self.refusal} if self.refusal else {}),
                 "rules": RULES,
                 "judged": dict(self.judged) or {"by": "rules"},
                 "calls": [self.call],

@@ -41,6 +41,7 @@ _CALLED = re.compile(r"[A-Za-z_][\w.]*(?=\()")
 _WORDS = re.compile(r"\w+|[^\w\s]")
 _NAME = re.compile(r"\b[A-Za-z]+(?:_|\d|(?<=[a-z])[A-Z])\w*")
 _NO_SUBJECT = {*dir(builtins), "assert_eq", "assert_ne", "pytest.approx", "approx"}
+_VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 _PYTEST = re.compile(r"^>\s+(assert\b.+)$", re.MULTILINE)
 _GUESSED = ("oracle", "internal_tests", "model_judge", "review")
 """Sources of feedback whose checks a model made up, or that know the target."""
@@ -188,6 +189,13 @@ def errors_of(fact: Lesson) -> Sequence[str]:
     """The digests of the signatures of the errors that a fact is about."""
     listed = fact.context.get("errors")
     return [str(one) for one in cast(list[Json], listed)] if isinstance(listed, list) else ()
+
+
+def has_reason(lesson: Lesson, query: str) -> bool:
+    """Whether a query gives a reason to show a lesson: one about a refused call is shown where the query holds the
+    error, whatever values it names. Any other lesson needs no more than its relevance."""
+    refusal = lesson.context.get("refusal")
+    return not isinstance(refusal, str) or _without_values(refusal) in _without_values(query)
 
 
 def keys(
@@ -380,6 +388,10 @@ def _named(value: str) -> str:
         literal = value
     text = f"the form {literal}" if isinstance(literal, str) and literal and literal is not value else value
     return one_line(text, 80)
+
+
+def _without_values(text: str) -> str:
+    return _VALUES.sub("#", _folded(text))
 
 
 def _folded(text: str) -> str:

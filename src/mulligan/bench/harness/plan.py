@@ -304,8 +304,9 @@ def open_benchmark(text: str, settings: Mapping[str, Json], sandbox: Sandbox) ->
 
 
 def plain_name(text: str) -> str:
-    """The benchmark's name for what EvalPlus's users write: `humanevalplus` for `humaneval+`."""
-    return re.sub(r"^(\w+)\+(?=:|$)", r"\1plus", text)
+    """The benchmark's name as its file has it: `humanevalplus` for `humaneval+`, `state_bench` for `state-bench`."""
+    text = re.sub(r"^(\w+)\+(?=:|$)", r"\1plus", text)
+    return re.sub(r"^[\w-]+(?=:|$)", lambda name: name[0].replace("-", "_"), text)
 
 
 def make_plan(choice: BenchOptions, config: Config, sandbox: Sandbox) -> BenchPlan:

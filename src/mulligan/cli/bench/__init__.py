@@ -13,6 +13,7 @@ COMMANDS = {
     "exam": "Take the exam of memories: gain, harm and controls of each, on streams and on your own sessions.",
     "export": "Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try.",
     "fetch": "Download the data of the benchmark NAME.",
+    "learn": "Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE.",
     "list": "List the benchmarks, their cuts and methods, and whether their data is here.",
     "plan": "Say how many cases and samples show a difference.",
     "prove": "Compare a coding agent with this project's lessons and without.",

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from mulligan.bank.learn.transcripts._messages import JsonEntry, block_text, call_turn, messages, recognised
 from mulligan.core.turns import Role, Turn
-from mulligan.sessions.records import Record, arguments, as_record
+from mulligan.sessions.calls import error_in
+from mulligan.sessions.records import arguments
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -42,7 +43,8 @@ def turns_of(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
         if "result" in call.value:  # STATE-Bench has calls with their results
             id = call.text("id") or call.at
             yield call_turn(call, "arguments", id)
-            yield Turn("tool", arguments(call.value.get("result")), call.text("name"), id, _failed(call.value))
+            result = arguments(call.value.get("result"))
+            yield Turn("tool", result, call.text("name"), id, bool(error_in(result)))
             continue
         custom = call.text("type") == "custom"
         function = call.entry("custom" if custom else "function")
@@ -50,9 +52,3 @@ def turns_of(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
         yield call_turn(function, "input" if custom else "arguments", call.text("id"))
     if message.value.get("function_call") is not None:
         yield call_turn(message.entry("function_call"), "arguments")
-
-
-def _failed(call: Record) -> bool:
-    """Whether the result of a call is an error."""
-    result = as_record(call.get("result"))
-    return bool(result.get("error")) or result.get("success") is False

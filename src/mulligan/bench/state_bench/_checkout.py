@@ -1,0 +1,119 @@
+"""The reader's own checkout of STATE-Bench: its files, and its code, which runs in the sandbox."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mulligan.core.errors import InvalidInput, WorldError
+from mulligan.core.protocols import Job, Sandbox
+from mulligan.core.records import Json
+
+SECONDS = 60.0
+"""The most that one request may take."""
+_MOST = 20_000
+"""The most characters of an action that is read as calls."""
+_CONSTANTS = {"true": True, "false": False, "null": None}
+
+
+@dataclass(frozen=True)
+class StateBenchCheckout:
+    """A checkout, and one of its domains."""
+
+    root: Path
+    domain: str
+
+    @classmethod
+    def of(cls, files: Sequence[Path], domain: str) -> StateBenchCheckout:
+        """The checkout that these lists of splits are in. Raises `InvalidInput`."""
+        for file in files:
+            if file.parts[-5:-1] == ("state_bench", "domains", domain, "splits"):
+                return cls(file.parents[4], domain)
+        raise InvalidInput(f"{files[0]} is not state_bench/domains/{domain}/splits/train_test.json of a checkout.")
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "state_bench" / "domains" / self.domain
+
+    def task_file(self, id: str) -> Path:
+        return self.folder / "tasks" / f"{id}.json"
+
+    def tasks(self, split: str) -> list[dict[str, Any]]:
+        """The tasks of a split, in its order. Raises `InvalidInput` that names the file."""
+        manifest = self.folder / "splits" / "train_test.json"
+        try:
+            ids = _read(manifest)["splits"][split]
+        except (KeyError, TypeError):
+            raise InvalidInput(f"{manifest} has no split {split!r}.") from None
+        tasks = [_read(self.task_file(str(id))) for id in ids]
+        for task in tasks:
+            if missing := [key for key in ("task_id", "opening_message", "user_simulator") if key not in task]:
+                raise InvalidInput(f"{self.task_file(str(task.get('task_id')))} has no {missing[0]}.")
+        return tasks
+
+    def code(self) -> list[Path]:
+        """The files of its code and prompts."""
+        package = self.root / "state_bench"
+        return sorted([*package.glob("*.py"), *self.folder.rglob("*.py"), *self.folder.rglob("*.md")])
+
+    async def run(
+        self, sandbox: Sandbox, task: str, want: str, moves: Sequence[Json] = (), *, judge: bool = False
+    ) -> dict[str, Any]:
+        """What `_domain` answers. Raises `WorldError`."""
+        request = {"root": str(self.root), "domain": self.domain, "task": str(self.task_file(task))}
+        job = Job(
+            (sys.executable, "-I", "domain.py"),
+            files={"domain.py": Path(__file__).with_name("_domain.py").read_text(encoding="utf-8")},
+            stdin=json.dumps({**request, "moves": list(moves), "judge": judge, "want": want}),
+            readable=(str(self.root),),
+            env={"PYTHONDONTWRITEBYTECODE": "1"},
+            seconds=SECONDS,
+            output=4_000_000,
+        )
+        ran = await sandbox.run(job)
+        try:
+            return dict(json.loads(ran.stdout))
+        except (ValueError, TypeError):
+            last = (ran.stderr.strip().splitlines() or ["no output"])[-1]
+            raise WorldError(f"STATE-Bench's code in {self.root} failed: {last}") from None
+
+
+def calls_of(action: str) -> list[Json] | None:
+    """The calls in an action such as `a(x=1)` or `a(x=1), b()`, each a name and its arguments; None for any other text,
+    which is said to the customer. Only literals pass, and nothing of an action is evaluated."""
+    if len(action) > _MOST:
+        return None
+    try:
+        tree = ast.parse(action.strip(" \t`"), mode="eval").body
+        nodes = tree.elts if isinstance(tree, ast.List | ast.Tuple) else [tree]
+        return [_call(node) for node in nodes] or None
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def _call(node: ast.expr) -> Json:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+        raise ValueError
+    arguments: Mapping[str, Json] = {
+        str(keyword.arg): ast.literal_eval(_Constants().visit(keyword.value)) for keyword in node.keywords
+    }
+    return [node.func.id, dict(arguments)]
+
+
+class _Constants(ast.NodeTransformer):
+    """Names of JSON as the constants that they stand for."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(_CONSTANTS[node.id]) if node.id in _CONSTANTS else node
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidInput(f"{file} is not a file of STATE-Bench: {error}.") from error

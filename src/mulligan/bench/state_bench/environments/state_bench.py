@@ -1,0 +1,125 @@
+"""The environment of STATE-Bench: a customer, whom a model plays, and the tools of a domain.
+
+An action is one or more calls, or else words to the customer. The tools run in the sandbox, from the reader's checkout.
+They keep no process: each step repeats the earlier calls, which takes less time than a model's answer.
+
+With a bank, `retrieve_learnings` is one of the tools, as in the benchmark's learning track.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mulligan.bench.state_bench._checkout import StateBenchCheckout, calls_of
+from mulligan.core.protocols import Bank, Sandbox
+from mulligan.core.questions import Message, Question, Tool, object_schema
+from mulligan.core.records import Feedback, Json, Outcome, Step, Task
+
+_DETAIL = object_schema(id={"type": "string"}, passed={"type": "boolean"}, reasoning={"type": "string"})
+RETRIEVE = Tool(
+    "retrieve_learnings",
+    "What was learned from earlier customers that helps with a request, or with an error of a tool.",
+    object_schema(query={"type": "string"}),
+)
+TOP = 3
+"""Learnings that a query is given, as in the benchmark's official runs."""
+VERDICT: Json = object_schema(details={"type": "array", "items": _DETAIL})
+
+
+class StateBenchWorld:
+    """The environment.
+
+    Args:
+        root: of the checkout.
+        domain: such as "travel".
+        task: the id of the task.
+        judge: whether the model is also asked for the judge's verdict at the end. It is then the outcome's feedback.
+    """
+
+    def __init__(
+        self, *, root: str, domain: str, task: str, judge: bool = False, sandbox: Sandbox, bank: Bank | None = None
+    ) -> None:
+        self._checkout, self._task = StateBenchCheckout(Path(root), domain), task
+        self._judge, self._sandbox, self._bank = judge, sandbox, bank
+        self._moves: list[Json] = []
+        self._answers: Sequence[Json] = ()
+
+    async def reset(self) -> str:
+        self._moves = []
+        found = await self._run("opening", [])
+        offered = [*map(_tool, found["tools"]), *([RETRIEVE] if self._bank else [])]
+        tools = "\n".join(map(_tool_text, offered))
+        return f"{found['system']}\n\nTools:\n{tools}\n\nCustomer: {found['opening']}"
+
+    async def question(self, action: str, answers: Sequence[Json]) -> Question | None:
+        """What the customer is asked, then at the end the judge."""
+        if calls_of(action) is not None or (answers and not self._judge):
+            return None
+        found = await self._run("question", [*self._moves, {"say": action, "answers": list(answers)}])
+        messages = tuple(Message(role, text) for role, text in found["messages"])
+        return Question(messages, VERDICT if found["json"] else None) if messages else None
+
+    def hear(self, answers: Sequence[Json]) -> None:
+        self._answers = answers
+
+    async def step(self, action: str) -> Step:
+        """Raises `WorldError` where the checkout's code fails."""
+        calls = calls_of(action)
+        if calls is not None:
+            results = await self._called(calls)
+            observation = "\n".join(json.dumps(one, ensure_ascii=False) for one in results)
+            return Step(action=action, observation=observation, outcome=Outcome())
+        self._moves.append({"say": action, "answers": list(self._answers)})
+        found = await self._run("step", self._moves)
+        if not found["over"]:
+            return Step(action=action, observation=f"Customer: {found['reply']}", outcome=Outcome())
+        feedback = _feedback(found) if self._judge else None
+        return Step(action=action, observation="The customer is gone.", outcome=Outcome(done=True, feedback=feedback))
+
+    async def close(self) -> None:
+        pass
+
+    async def _called(self, calls: Sequence[Json]) -> list[Json]:
+        """What the calls return, in their order. What the bank is asked is no call of the domain's."""
+        asked = {
+            n: str(call[1].get("query", "")) for n, call in enumerate(calls) if self._bank and call[0] == RETRIEVE.name
+        }
+        domains: list[Json] = [call for n, call in enumerate(calls) if n not in asked]
+        results: list[Json] = []
+        if domains:
+            self._moves.append({"calls": domains})
+            results = list((await self._run("step", self._moves))["results"])
+        for n, query in asked.items():
+            results.insert(n, {"learnings": await self._learnings(query)})
+        return results
+
+    async def _learnings(self, query: str) -> list[Json]:
+        found = await self._bank.recall(Task(query), top_k=TOP) if self._bank and query.strip() else None
+        return [f"{one.title}\n{one.content}" for one in found.lessons] if found else []
+
+    async def _run(self, want: str, moves: Sequence[Json]) -> dict[str, Any]:
+        return await self._checkout.run(self._sandbox, self._task, want, moves, judge=self._judge)
+
+
+def _feedback(found: dict[str, Any]) -> Feedback:
+    """The verdict on the final state and on the conversation together; unknown where one is missing."""
+    verdict = found.get("verdict")
+    if verdict is None or found["state"] is None:
+        return Feedback(None, "The judge gave no verdict.", source="oracle")
+    score, why = verdict
+    return Feedback(bool(score and found["state"]), f"{found['text']} {why}", source="oracle")
+
+
+def _tool(schema: dict[str, Any]) -> Tool:
+    return Tool(str(schema["name"]), str(schema.get("description", "")), schema.get("parameters") or {})
+
+
+def _tool_text(tool: Tool) -> str:
+    properties: dict[str, Any] = tool.parameters.get("properties", {})  # type: ignore[union-attr]
+    needed = tool.parameters.get("required", ())  # type: ignore[union-attr]
+    names = ", ".join(name if name in needed else f"{name}?" for name in properties)
+    lines = [f"- {tool.name}({names}): {' '.join(tool.description.split())}"]
+    return "\n".join([*lines, *(f"    {name}: {json.dumps(about)}" for name, about in properties.items())])

@@ -1,0 +1,224 @@
+"""Find calls of tools that were refused and then overcome, in the session of an agent that works by such calls.
+
+The tools of a program are not commands: a call has a name and arguments, and its error is a text. What differs between
+a refused call and the one of the same tool that worked is the remedy, as far as the error names it. Where nothing says
+what made the difference, nothing is learned.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mulligan.core.turns import Turn
+from mulligan.sessions.events import SHOWN
+from mulligan.sessions.pairs import Found, evidence, mend_key
+from mulligan.sessions.records import Record, as_record, record_in, text_at
+from mulligan.sessions.remedies import is_transient
+from mulligan.sessions.signature import digest, keys, normalised
+from mulligan.text.plain import one_line
+from mulligan.text.secrets import Masks
+
+REMEDY_WINDOW = 12
+"""Calls after a refusal among which its remedy is looked for."""
+FORMS = 3
+"""Refused forms of a call, none of which worked, that make a dead end."""
+_REFUSED = ("rejected", "refused", "denied", "error", "failed")
+_REASONS = ("reason", "message", "detail", "error_message")
+_ID = re.compile(r"(?:^|_)ids?$|Ids?$")
+_PLAIN_ERROR = re.compile(r"\W*\w*(?:error|exception)\b", re.IGNORECASE)
+_LONGEST = 400
+
+
+@dataclass(frozen=True)
+class AnsweredCall:
+    """A call of a tool. error: what it was refused with; "" for one that worked."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    output: str
+    error: str
+    id: str
+    at: float = 0.0
+
+    def form(self) -> str:
+        """The call as text."""
+        return f"{self.tool}({', '.join(f'{name}={_written(value)}' for name, value in self.arguments.items())})"
+
+    @property
+    def text(self) -> str:
+        """The call and what it was refused with, as text."""
+        return f"{self.form()}: {self.error}"
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """What the error is known by: as one of this tool whatever the values of the call, then by its text alone."""
+        text = self.error
+        for name, value in sorted(self.arguments.items(), key=lambda one: -len(str(one[1]))):
+            if isinstance(value, str) and len(value) > 1:
+                text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", f"<{name}>", text)
+        return (digest((f"call of {self.tool}", normalised(text))), *keys(self.error)) if self.error else ()
+
+
+def error_in(output: str) -> str:
+    """What the result of a tool says that it was refused with; "" where it says nothing of the kind."""
+    record = record_in(output)
+    error = record.get("error") or record.get("isError") or record.get("is_error")
+    if error:
+        return _text(error) or _reason(record) or output[:_LONGEST]
+    if record.get("success") is False or str(record.get("status")).lower() in _REFUSED:
+        return _reason(record) or (output[:_LONGEST] if record.get("success") is False else "")
+    return output[:_LONGEST].strip() if not record and _PLAIN_ERROR.match(output) else ""
+
+
+def calls_of(turns: Iterable[Turn]) -> list[AnsweredCall]:
+    """The calls of these turns that were answered, in the order of their answers."""
+    made: dict[str, Turn] = {}
+    calls: list[AnsweredCall] = []
+    for turn in turns:
+        if turn.role == "assistant" and turn.tool:
+            made[turn.id] = turn
+        elif turn.role == "tool" and (call := made.pop(turn.id, None)) is not None:
+            error = "" if turn.failed is False else error_in(turn.text) or (turn.text[:_LONGEST] if turn.failed else "")
+            calls.append(
+                AnsweredCall(call.tool, record_in(call.text), turn.text, one_line(error, _LONGEST), turn.id, turn.at)
+            )
+    return calls
+
+
+def remedy_of(calls: Sequence[AnsweredCall], at: int) -> str:
+    """What the session did right after the refused call at this place; "" where nothing says what that was."""
+    failed = calls[at]
+    for later in calls[at + 1 : at + 1 + REMEDY_WINDOW]:
+        if later.error:
+            continue
+        if later.tool != failed.tool:
+            if re.search(rf"(?<!\w){re.escape(later.tool)}(?!\w)", failed.error):
+                return f"{later.tool} instead of {failed.tool}"
+            continue
+        changed = _changed(failed, later)
+        named = [name for name in changed if _names(failed.error, name, failed.arguments.get(name))]
+        others = [name for name in changed if name not in named and failed.arguments.get(name) not in ("", None)]
+        if any(_ID.search(name) for name in others):
+            continue  # it is about something else
+        counts = named or (changed if len(changed) == 1 else [])
+        return _step(later, counts) if counts else ""
+    return ""
+
+
+def dead_end(tool: str) -> str:
+    """What is learned where a call was refused in every form that was tried."""
+    return f"tried: no other form of {tool} worked"
+
+
+def overcome(agent: str, session: str, turns: Sequence[Turn]) -> list[Found]:
+    """What was refused in a session and then overcome, and what was refused in every form that was tried."""
+    masks, found, seen = Masks(), list[Found](), set[str]()
+    calls = calls_of(turns)
+    for call in calls:
+        masks.learn("\n".join((json.dumps(call.arguments), call.output)))
+    for n, call in enumerate(calls):
+        if not call.error or seen.intersection(call.errors) or is_transient(call.error):
+            continue
+        if step := remedy_of(calls, n):
+            told = f"works: {step}"
+        elif len(_refused_forms(calls, n)) >= FORMS:
+            step = told = dead_end(call.tool)
+        else:
+            continue
+        seen.update(call.errors)
+        found.append(
+            Found(
+                title=one_line(masks.text(f"{call.tool}: {call.error}"), 120),
+                content=masks.text(f"fails: {call.tool}\n  {call.error}\n{told}"),
+                description=f"When {call.tool} is refused with this error.",
+                errors=call.errors,
+                mends={mend_key(step): masks.text(step)},
+                refusal=masks.text(call.error),
+                seen={
+                    "agent": agent,
+                    "session": session,
+                    "calls": [call.id],
+                    "command": one_line(masks.text(call.form()), SHOWN),
+                    "fails": evidence(call.output, masks),
+                    "works": "",
+                    "at": call.at,
+                },
+            )
+        )
+    return found
+
+
+def reversals(calls: Sequence[AnsweredCall]) -> Iterator[int]:
+    """The places of calls that worked and made something that a later call removed again."""
+    known: set[str] = set()
+    for n, call in enumerate(calls):
+        made = _ids(record_in(call.output)) - known - set(map(str, call.arguments.values()))
+        known |= _ids(record_in(call.output))
+        removing = (one for one in calls[n + 1 :] if not one.error and _REMOVES.match(one.tool))
+        if not call.error and any(made & set(map(str, one.arguments.values())) for one in removing):
+            yield n
+
+
+_REMOVES = re.compile(r"(?:cancel|remove|delete|undo|revert)(?:_|[A-Z]|$)")
+
+
+def _refused_forms(calls: Sequence[AnsweredCall], at: int) -> set[str]:
+    """The forms of a call that were refused with its error; empty if one of them worked later."""
+    first, tried = calls[at], set[str]()
+    subject = list(first.arguments)[:1]
+    for call in calls[at:]:
+        if call.tool != first.tool or any(call.arguments.get(name) != first.arguments[name] for name in subject):
+            continue
+        if not call.error:
+            return set()
+        if set(call.errors) & set(first.errors):
+            tried.add(call.form())
+    return tried
+
+
+def _changed(failed: AnsweredCall, works: AnsweredCall) -> list[str]:
+    names = dict.fromkeys((*works.arguments, *failed.arguments))
+    return [name for name in names if failed.arguments.get(name) != works.arguments.get(name)]
+
+
+def _names(error: str, name: str, value: Any) -> bool:
+    """Whether an error names an argument, or the value that it had."""
+    forms = [name, name.replace("_", " "), *([value] if isinstance(value, str) and len(value) > 1 else [])]
+    return any(re.search(rf"(?<!\w){re.escape(form)}(?!\w)", error, re.IGNORECASE) for form in forms)
+
+
+def _step(works: AnsweredCall, names: Sequence[str]) -> str:
+    """What was called instead: the value of each argument, but not ids, which are others in every session."""
+    given = [
+        f"without {name}"
+        if name not in works.arguments
+        else f"another {name}"
+        if _ID.search(name)
+        else f"{name}={_written(works.arguments[name])}"
+        for name in names
+    ]
+    return f"{works.tool} with {', '.join(given)}"
+
+
+def _written(value: Any) -> str:
+    return one_line(json.dumps(value, ensure_ascii=False), 80)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _reason(as_record(value))
+
+
+def _reason(record: Record) -> str:
+    return next((text for key in _REASONS if (text := text_at(record, key))), "")
+
+
+def _ids(record: Record) -> set[str]:
+    """The ids in an object, at its top or one level down."""
+    inner = [as_record(value) for value in record.values()]
+    return {
+        value for one in (record, *inner) for name, value in one.items() if _ID.search(name) and isinstance(value, str)
+    }
