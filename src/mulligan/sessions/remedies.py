@@ -92,7 +92,7 @@ def words(text: str) -> frozenset[str]:
     """The words that say what a text is about: names, paths and their ends, codes."""
     found: set[str] = set()
     for part in re.split(r"[\s'\"`(){}\[\],;|<>=]+", text[:4000]):
-        whole = part.strip(".:/@").casefold()
+        whole = part.strip(".:/").casefold()
         for one in (whole, *whole.split("/")):
             if len(one) > 2 and one not in _COMMON and _WORD.search(one):
                 found.add(one)

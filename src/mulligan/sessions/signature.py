@@ -60,7 +60,7 @@ _PLAIN = r"""(?xi)
     (?:^|[\s:(\[*])(?:fatal|error|err!|failure|panic|critical|e)(?:\s\w+)?[:\]!]\s   # error: ..., fatal error: ...
     | ^\S+:\d+(?::\d+)?(?::|\ -)\s | ^\S+\(\d+,\d+\):\s                          # a place, and what is wrong there
     | ^npm\ (?:err!|error)\s+\S | \bpermission\ denied\b | \brepository\ not\ found\b
-    | \bE(?:CONNREFUSED|ADDRINUSE|ACCES|NOENT|PERM)\b
+    | \bE(?:CONNREFUSED|ADDRINUSE)\b
     | ^\s*symbol:\s | undefined\ reference | \*\*\*\ \S | ^error\b | ^curl:\ \(\d+\)
     """
 _SOFT = r"""(?xi)
