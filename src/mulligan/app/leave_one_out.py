@@ -18,7 +18,8 @@ from mulligan.core.records import Json, Lesson
 from mulligan.core.worth import interval
 from mulligan.hooks.learning import keep
 from mulligan.sessions.calls import AnsweredCall, calls_of, dead_end, remedy_of, reversals
-from mulligan.sessions.pairs import Found, mend_key
+from mulligan.sessions.mends import mend_key
+from mulligan.sessions.pairs import Found
 from mulligan.sessions.records import as_record
 from mulligan.store import open_store
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from mulligan.core.turns import Turn
 from mulligan.sessions.events import SHOWN
-from mulligan.sessions.pairs import Found, evidence, mend_key
+from mulligan.sessions.mends import mend_key
+from mulligan.sessions.pairs import Found, evidence
 from mulligan.sessions.records import Record, as_record, record_in, text_at
 from mulligan.sessions.remedies import is_transient
 from mulligan.sessions.signature import digest, keys, normalised
