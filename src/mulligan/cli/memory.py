@@ -641,7 +641,7 @@ def work(seconds: float | None, model: str | None) -> None:
     """Run all pending jobs, including those of other processes."""
 
     async def do(bank: Bank) -> None:
-        done = await bank.work(seconds)
+        done = await bank.work(seconds, ask=True)
         left = len(await bank.pending())
         say(f"{count(done, 'piece')} of work done{f', {left} not: mulligan memory pending' if left else ''}")
 
