@@ -170,7 +170,7 @@ class Bank:
                 break
             index.leave_out(set(wanted_ids).difference(lesson.id for lesson in lessons))
         known = {lesson.id: lesson for lesson in mark_contradictions(lessons)}
-        entries, found = await self._priced(chosen, known, query if as_of is None else "")
+        entries, found = await self._priced(chosen, known, task if as_of is None else None)
         kept = await self._accounts(task, as_of, most) if "history" in shown else ()
         accounts = fitting(kept, account_text, settings.history_tokens)
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
@@ -205,10 +205,10 @@ class Bank:
         )
 
     async def _priced(
-        self, chosen: Chosen, known: Mapping[str, Lesson], task: str
+        self, chosen: Chosen, known: Mapping[str, Lesson], task: Task | None
     ) -> tuple[Sequence[Lesson], Sequence[Lesson]]:
         """The chosen facts for the notebook that fit into it, and the other chosen lessons, each with its relevance and
-        worth its price. task: its text; "" where nothing has a price."""
+        worth its price. task: None where nothing has a price."""
         settings = self._ports.settings
         entries = [replace(known[id], score=score) for id, score in chosen.noted.items()]
         found = [replace(known[id], score=score) for id, score in chosen.scores.items()]

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from mulligan.bank.learn.facts import claimed, names_in
+from mulligan.bank.learn.facts import claimed, names_in, quotes_checks
 from mulligan.core.lesson import Lesson
+from mulligan.core.records import Task, same_kind
 from mulligan.core.worth import Tally
+from mulligan.text.formatting import task_text
 from mulligan.text.truncate import estimate
 
 Reader: TypeAlias = Literal["small", "large"]
@@ -32,7 +34,8 @@ MISLEADS: Mapping[Reader, float] = {"small": 0.25, "large": 0.15}
 DOUBT = 0.5
 """What is left of the gain of a fact that is unconfirmed, or to be checked."""
 FITS = (0.5, 0.9)
-"""A lesson of the first relevance never fits the task, one of the second always, and between them by proportion."""
+"""A lesson of the first relevance never fits the task, one of the second always, and between them by proportion. Checks
+of another kind of task never do: by meaning, tasks of one project are alike."""
 PRIOR = 10
 """Outcomes that this beginning counts as."""
 TRY = 0.25
@@ -41,14 +44,16 @@ TRY_TOKENS: Mapping[Reader, int] = {"small": 150, "large": 1000}
 """Tokens of a try beside its task, roughly: a small model answers, a large one acts."""
 
 
-def expected_gain(lesson: Lesson, reader: Reader, tally: Tally) -> float:
-    """By how much showing this lesson is expected to raise the chance to pass.
+def expected_gain(lesson: Lesson, reader: Reader, tally: Tally, kind: str) -> float:
+    """By how much showing this lesson is expected to raise the chance to pass a task of this kind.
 
     Outcomes with the lesson bound it from above, even where it was never withheld: it gains no more than passed.
     """
-    kind = "strategy" if lesson.nature != "fact" else "attempt" if claimed(lesson) != lesson.content else "fact"
-    gain = GAIN[reader, kind] * (DOUBT if lesson.to_check or not lesson.confirmed else 1.0)
+    what = "strategy" if lesson.nature != "fact" else "attempt" if claimed(lesson) != lesson.content else "fact"
+    gain = GAIN[reader, what] * (DOUBT if lesson.to_check or not lesson.confirmed else 1.0)
     fits = min(max(((lesson.score or 0.0) - FITS[0]) / (FITS[1] - FITS[0]), 0.0), 1.0)
+    if quotes_checks(lesson) and lesson.kind and kind and not same_kind(lesson.kind, kind):
+        fits = 0.0
     gain = fits * gain - (1 - fits) * MISLEADS[reader]
     most = (PRIOR * (gain + TRY) + tally.solved) / (PRIOR + tally.known)
     if measured := tally.uplift:
@@ -62,7 +67,7 @@ def worth_showing(
     text: Callable[[Lesson], str],
     *,
     reader: Reader,
-    task: str,
+    task: Task,
     tallies: Mapping[str, Tally],
 ) -> list[Lesson]:
     """Those of these lessons, in their order, that are worth their price.
@@ -74,10 +79,10 @@ def worth_showing(
         text: How a lesson stands in the prompt.
         tallies: What is counted of them.
     """
-    a_try = estimate(task) + TRY_TOKENS[reader]
+    a_try = estimate(task_text(task)) + TRY_TOKENS[reader]
     free = [one for one in lessons if one.pinned or one.origin.kind in ("written", "imported")]
     gains = {
-        one.id: expected_gain(one, reader, tallies.get(one.id, Tally())) - TRY * estimate(text(one)) / a_try
+        one.id: expected_gain(one, reader, tallies.get(one.id, Tally()), task.kind) - TRY * estimate(text(one)) / a_try
         for one in lessons
         if one not in free
     }
