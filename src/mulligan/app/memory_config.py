@@ -88,8 +88,9 @@ def for_reader(config: Config, given: Mapping[str, Json], *, small: bool) -> Map
     table = {**config.table("memory"), **given}
     if table.get("preset") == "paper":
         return given
-    reader = table.get("reader", "small" if small else "large")
-    forms: list[Json] = ["notebook", "lessons"] if reader == "large" else ["lessons"]
+    size = table.get("reader", "small" if small else "large")
+    forms: list[Json] = ["notebook", "lessons"] if size == "large" else ["lessons"]
+    reader = "" if "top_k" in table or "threshold" in table else size  # who says how many are shown has named the price
     return {"reader": reader, "forms": forms, "learn_share": LEARN_SHARE, **config.table("memory"), **given}
 
 

@@ -130,7 +130,7 @@ class Learning:
                             self._ports.writes, episode.recall.id, bool(episode.solved)
                         )
         nothing = self._draws_nothing(success) if borrow else self._asks_nothing(success)
-        if not (nothing or borrow) and self._has_budget:
+        if self._has_budget and len(episodes) == 1 and not (nothing or borrow):  # contrast is what several are run for
             nothing = "" if self._unseen(kept, success, facts) else NO_REASON
             payload["later"] = not nothing
         payload |= {TASK: task_cost(episodes, success), "nothing": nothing}

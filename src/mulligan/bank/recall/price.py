@@ -6,10 +6,11 @@ outcomes of this lesson. A token that is shown is a token less for another try, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from mulligan.bank.learn.facts import claimed, names_in, quotes_checks
+from mulligan.bank.learn.facts import checks_of, claimed, names_in, quotes_checks
 from mulligan.core.lesson import Lesson
 from mulligan.core.records import Task, same_kind
 from mulligan.core.worth import Tally
@@ -35,7 +36,9 @@ DOUBT = 0.5
 """What is left of the gain of a fact that is unconfirmed, or to be checked."""
 FITS = (0.5, 0.9)
 """A lesson of the first relevance never fits the task, one of the second always, and between them by proportion. Checks
-of another kind of task never do: by meaning, tasks of one project are alike."""
+of another kind of task never do: by meaning, tasks of one project are alike. A statement that ends in a word of the
+task always does."""
+_WORD = re.compile(r"\w{3,}")
 PRIOR = 10
 """Outcomes that this beginning counts as."""
 TRY = 0.25
@@ -44,16 +47,18 @@ TRY_TOKENS: Mapping[Reader, int] = {"small": 150, "large": 1000}
 """Tokens of a try beside its task, roughly: a small model answers, a large one acts."""
 
 
-def expected_gain(lesson: Lesson, reader: Reader, tally: Tally, kind: str) -> float:
-    """By how much showing this lesson is expected to raise the chance to pass a task of this kind.
+def expected_gain(lesson: Lesson, reader: Reader, tally: Tally, task: Task) -> float:
+    """By how much showing this lesson is expected to raise the chance to pass this task.
 
     Outcomes with the lesson bound it from above, even where it was never withheld: it gains no more than passed.
     """
     what = "strategy" if lesson.nature != "fact" else "attempt" if claimed(lesson) != lesson.content else "fact"
     gain = GAIN[reader, what] * (DOUBT if lesson.to_check or not lesson.confirmed else 1.0)
     fits = min(max(((lesson.score or 0.0) - FITS[0]) / (FITS[1] - FITS[0]), 0.0), 1.0)
-    if quotes_checks(lesson) and lesson.kind and kind and not same_kind(lesson.kind, kind):
-        fits = 0.0
+    if quotes_checks(lesson):
+        fits = 0.0 if lesson.kind and task.kind and not same_kind(lesson.kind, task.kind) else fits
+    elif set(checks_of(lesson).values()) & set(_WORD.findall(task.prompt)):
+        fits = 1.0
     gain = fits * gain - (1 - fits) * MISLEADS[reader]
     most = (PRIOR * (gain + TRY) + tally.solved) / (PRIOR + tally.known)
     if measured := tally.uplift:
@@ -73,7 +78,7 @@ def worth_showing(
     """Those of these lessons, in their order, that are worth their price.
 
     What a person wrote or pinned has no price. A small reader is shown one other lesson at most, a large one all that
-    fit the task, and facts that share a name with one of them.
+    fit the task, and the sure facts that share a name with one of them.
 
     Args:
         text: How a lesson stands in the prompt.
@@ -82,7 +87,7 @@ def worth_showing(
     a_try = estimate(task_text(task)) + TRY_TOKENS[reader]
     free = [one for one in lessons if one.pinned or one.origin.kind in ("written", "imported")]
     gains = {
-        one.id: expected_gain(one, reader, tallies.get(one.id, Tally()), task.kind) - TRY * estimate(text(one)) / a_try
+        one.id: expected_gain(one, reader, tallies.get(one.id, Tally()), task) - TRY * estimate(text(one)) / a_try
         for one in lessons
         if one not in free
     }
@@ -91,6 +96,7 @@ def worth_showing(
         paying = sorted(paying, key=lambda one: (-round(gains[one.id], 2), -one.time))[:1]
     else:
         names = names_in(*paying)
-        paying += [one for one in lessons if one.nature == "fact" and not names.isdisjoint(names_in(one))]
+        sure = [one for one in lessons if one.nature == "fact" and not one.to_check]
+        paying += [one for one in sure if not names.isdisjoint(names_in(one))]
     kept = {one.id for one in (*free, *paying)}
     return [one for one in lessons if one.id in kept]
