@@ -33,6 +33,7 @@ from mulligan.bank.recall.notebook import Shown, account_text
 from mulligan.bank.recall.price import worth_showing
 from mulligan.bank.recall.prompt_text import fact_text, fitting
 from mulligan.bank.recall.query_pairs import QueryPairs
+from mulligan.bank.upkeep.balance import DAYS, Balance, balance
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound, StoreError
 from mulligan.core.lesson import LessonDetails
@@ -336,6 +337,10 @@ class Bank:
     async def worth(self, *, of: Sequence[str] | None = None) -> Sequence[Worth]:
         """What is counted of the whole bank and of each of its lessons, or of these: see `core.worth`."""
         return await self._lessons.worth(self.agent_id, of=of)
+
+    async def balance(self, days: float = DAYS) -> Balance:
+        """What this bank cost and saved over so many days."""
+        return await balance(self._ports, days)
 
     async def relevances(self, limit: int = 1000) -> Sequence[tuple[float, bool]]:
         """How relevant each lesson was that the newest recalls showed, and whether that task succeeded."""
