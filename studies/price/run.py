@@ -50,8 +50,8 @@ async def ran(store: Store, seed: int, arms: Sequence[str], model: str) -> Bench
             table: Mapping[str, Any] = (choice.base.settings or {}).get("benchmark", {})
             if table.get("seed") == seed and [arm.name for arm in choice.arms] == [*arms]:
                 return await resume_stream(run.id, store=store)
-    options = {"settings": {"benchmark": settings(seed)}, "orders": 1}
-    return await run_stream(BENCHMARK, arms=arms, model=model, store=store, **options)
+    given = {"benchmark": settings(seed)}
+    return await run_stream(BENCHMARK, arms=arms, orders=1, model=model, store=store, settings=given)
 
 
 async def everything(model: str) -> None:

@@ -37,11 +37,12 @@ async def requests(store: Store, episode: str) -> list[Any]:
     return [step.request for step in await store.steps(episode) if "/model." in step.key]
 
 
+@pytest.mark.slow
 async def test_where_nothing_is_shown_prompt_and_answer_are_those_without_memory(store: Store) -> None:
-    report = await ran(store, SMALL, tasks=12, kinds=12, drift="none")  # kinds that never come again
+    report = await ran(store, SMALL, tasks=5, kinds=12, drift="none")  # kinds that never come again
     without, priced = ([row for row in report.rows if row.arm == arm] for arm in ("none", "priced"))
-    assert len(without) == len(priced) == 12
-    assert [row.recalled for row in priced] == [0] * 12
+    assert len(without) == len(priced) == 5
+    assert [row.recalled for row in priced] == [0] * 5
     for one, other in zip(without, priced, strict=True):
         assert await requests(store, one.episode) == await requests(store, other.episode)
         ours, theirs = [await store.load(row.episode) for row in (one, other)]
@@ -49,16 +50,17 @@ async def test_where_nothing_is_shown_prompt_and_answer_are_those_without_memory
         assert one.tokens == other.tokens
 
 
+@pytest.mark.slow
 async def test_facts_that_all_change_unannounced_lose_nothing(store: Store) -> None:
     report = await ran(store, SMALL, "game", tasks=12, kinds=12, drift=5, announce=False)
     scores = {arm.arm: arm.score for arm in report.arms}
     assert scores["priced"] >= scores["none"] - 0.05
 
 
-@pytest.mark.parametrize("share", [0.1, 1])
+@pytest.mark.parametrize("share", [0.1, pytest.param(1, marks=pytest.mark.slow)])
 async def test_the_balance_agrees_with_the_report_to_the_token(store: Store, share: float) -> None:
     memory = {**SMALL, "reader": "large", "forms": ["notebook", "lessons"], "learn_share": share}
-    report = await ran(store, memory, "service", tasks=16, kinds=4, drift="none")
+    report = await ran(store, memory, "service", tasks=8, kinds=2, drift="none")
     rows = [row for row in report.rows if row.arm == "priced"]
     async with open_bank(f"{report.run.id}-priced-1", embedder="none") as bank:
         found = await bank.balance()
@@ -68,8 +70,7 @@ async def test_the_balance_agrees_with_the_report_to_the_token(store: Store, sha
     assert found.recalled_tokens == sum(row.recalled_tokens for row in rows)
     assert found.recalled_tokens > 0
     assert (found.learning_tokens > 0) == (share == 1)
-    assert found.tokens is not None
-    assert found.shown == sum(row.recalled > 0 for row in rows)
+    assert found.recalls == sum(row.recalled > 0 for row in rows)
 
 
 WRONG, RIGHT = "def double(x):\n    return x", "def double(x):\n    return 2 * x"

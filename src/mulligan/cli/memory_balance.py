@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mulligan.bank.upkeep.balance import DAYS, LEAST, Balance, Saved
+from mulligan.bank.upkeep.balance import DAYS, LEAST, Balance, Saving
 from mulligan.cli.memory import dumped, memory
 from mulligan.cli.memory_banks import for_bank, reading
 from mulligan.cli.memory_words import SHORT
@@ -27,29 +27,33 @@ ENDS = 3
 @for_bank(reading)
 async def show_balance(bank: Bank, days: float, as_json: bool) -> None:
     """Show the tokens that learning and recalls cost, and what the tasks saved."""
-    found = await bank.balance(days)
+    balance = await bank.balance(days)
     if as_json:
-        emit(dumped({**asdict(found), "net": found.net and asdict(found.net)}))
+        emit(dumped({**asdict(balance), "net": balance.net and asdict(balance.net)}))
         return
-    if not found.tasks:
+    if not balance.tasks:
         say(f"No task was learned from in the last {days:g} days.")
         return
     emit(
         columns(
             [
-                ("tasks", f"{found.tasks:,}", f"{found.task_tokens:,} tokens"),
-                ("shown something", f"{found.shown:,}", f"{found.recalled_tokens:,} tokens, part of the tasks'"),
-                ("learning", "", f"{found.learning_tokens:,} tokens"),
-                ("more passed at the first try", _saved(found.first), ""),
-                ("fewer failed", _saved(found.failures), ""),
-                ("tokens saved", _saved(found.tokens), ""),
-                ("less those of learning", _saved(found.net), ""),
+                ("tasks", f"{balance.tasks:,}", f"{balance.task_tokens:,} tokens"),
+                ("shown something", f"{balance.recalls:,}", f"{balance.recalled_tokens:,} tokens, part of the tasks'"),
+                ("learning", "", f"{balance.learning_tokens:,} tokens"),
+                ("more passed at the first try", _saved(balance.first), ""),
+                ("fewer failed", _saved(balance.failures), ""),
+                ("tokens saved", _saved(balance.tokens), ""),
+                ("less those of learning", _saved(balance.net), ""),
             ]
         )
     )
-    say(verdict(found))
-    titles = {lesson.id: lesson.title for lesson in await bank.list() if lesson.id in {one.id for one in found.lessons}}
-    ends = found.lessons if len(found.lessons) <= 2 * ENDS else (*found.lessons[:ENDS], *found.lessons[-ENDS:])
+    say(verdict(balance))
+    if balance.net:
+        say("Tasks that were shown something are compared with the others. To compare by draws: docs/worth.md")
+    titles = {
+        lesson.id: lesson.title for lesson in await bank.list() if lesson.id in {one.id for one in balance.lessons}
+    }
+    ends = balance.lessons if len(balance.lessons) <= 2 * ENDS else (*balance.lessons[:ENDS], *balance.lessons[-ENDS:])
     if ends:
         rows = [
             (
@@ -63,21 +67,18 @@ async def show_balance(bank: Bank, days: float, as_json: bool) -> None:
         emit(columns([("lesson, best first", "tasks", "worth", "title"), *rows]))
 
 
-def verdict(found: Balance) -> str:
+def verdict(balance: Balance) -> str:
     """In a sentence: whether the memory pays, and the setting that changes it."""
-    if found.net is None:
+    if balance.net is None:
         return f"Too few tasks to compare: {count(LEAST, 'task')} with and without a recall are needed."
-    if found.net.high < 0:
-        change = (
-            "learn_share = 0"
-            if found.learning_tokens > -(found.tokens.value if found.tokens else 0)
-            else 'reader = "small"'
-        )
+    if balance.net.high < 0:
+        lost = -balance.tokens.value if balance.tokens else 0.0
+        change = "learn_share = 0" if balance.learning_tokens > lost else 'reader = "small"'
         return f"It costs more than it saves. To change that, set {change} in [memory] of mulligan.toml."
-    if found.net.low > 0:
+    if balance.net.low > 0:
         return "It saves more than it costs."
     return "Whether it saves more than it costs is not known yet: the interval holds 0."
 
 
-def _saved(one: Saved | None) -> str:
+def _saved(one: Saving | None) -> str:
     return "-" if one is None else f"{one.value:+,.0f} ({one.low:+,.0f} to {one.high:+,.0f})"

@@ -24,7 +24,7 @@ LEAST = 5
 
 
 @dataclass(frozen=True)
-class Saved:
+class Saving:
     """How much all tasks that were shown something saved, with its 95 % interval; below 0, they lost it."""
 
     value: float
@@ -38,7 +38,7 @@ class Balance:
 
     Attributes:
         days: how far back it looks.
-        tasks, shown: how many tasks were learned from, and to how many of them something was shown.
+        tasks, recalls: how many tasks were learned from, and to how many of them something was shown.
         task_tokens: of the tasks, what was recalled included.
         learning_tokens: of the model that learned.
         recalled_tokens: of what recalls showed, each counted once, estimated.
@@ -50,20 +50,20 @@ class Balance:
 
     days: float
     tasks: int
-    shown: int
+    recalls: int
     task_tokens: int
     learning_tokens: int
     recalled_tokens: int
-    first: Saved | None
-    failures: Saved | None
-    tokens: Saved | None
+    first: Saving | None
+    failures: Saving | None
+    tokens: Saving | None
     lessons: Sequence[Worth]
 
     @property
-    def net(self) -> Saved | None:
+    def net(self) -> Saving | None:
         """The tokens saved, less those of learning."""
         saved, cost = self.tokens, self.learning_tokens
-        return saved and Saved(saved.value - cost, saved.low - cost, saved.high - cost)
+        return saved and Saving(saved.value - cost, saved.low - cost, saved.high - cost)
 
 
 async def balance(ports: Ports, days: float = DAYS) -> Balance:
@@ -112,18 +112,18 @@ def _effect(one: Worth) -> float:
     return one.tally.uplift.mean if one.tally.uplift else one.tally.solved / one.tally.known - 0.5
 
 
-def _more(ours: Sequence[bool], theirs: Sequence[bool]) -> Saved:
+def _more(ours: Sequence[bool], theirs: Sequence[bool]) -> Saving:
     """How many of the tasks that were shown something did what otherwise would not have (Newcombe 1998, method 10)."""
     rate, base = fmean(ours), fmean(theirs)
     low, high = interval(sum(ours), len(ours) - sum(ours))
     least, most = interval(sum(theirs), len(theirs) - sum(theirs))
     n, mean = len(ours), rate - base
-    return Saved(n * mean, n * (mean - hypot(rate - low, most - base)), n * (mean + hypot(high - rate, base - least)))
+    return Saving(n * mean, n * (mean - hypot(rate - low, most - base)), n * (mean + hypot(high - rate, base - least)))
 
 
-def _fewer_tokens(shown: Sequence[Cost], other: Sequence[Cost]) -> Saved:
+def _fewer_tokens(shown: Sequence[Cost], other: Sequence[Cost]) -> Saving:
     ours, theirs = [cost.task for cost in shown], [cost.task for cost in other]
     mean = fmean(theirs) - fmean(ours)
     half = Z * sqrt(variance(ours) / len(ours) + variance(theirs) / len(theirs))
     n = len(shown)
-    return Saved(n * mean, n * (mean - half), n * (mean + half))
+    return Saving(n * mean, n * (mean - half), n * (mean + half))
