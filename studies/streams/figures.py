@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from mulligan.bench.report.statistics import Estimate, clustered, holm
-from mulligan.bench.report.stream import Row, read_stream
+from mulligan.bench.report.stream import Row, finished_within, read_stream, spent_tokens
 from mulligan.store import open_store
 from mulligan.text.pages import Block, Line, Table, markdown
 
@@ -79,6 +79,27 @@ def tests(tasks: Sequence[Task], pairs: Sequence[tuple[str, str]], by: str) -> T
     return Table(["difference in score", "mean", "95 % interval", "p", "p (Holm)", "could show"], cells)
 
 
+def at_equal_tokens(tasks: Sequence[Task], pairs: Sequence[tuple[str, str]], by: str) -> Table:
+    """The same differences where in each stream both arms have as many tokens as the one that needs fewer: a task that
+    an arm has not finished within them scores 0."""
+    cells = list[list[str]]()
+    clusters = [cluster(task, n, by) for n, task in enumerate(tasks)]
+    for pair in pairs:
+        scores = dict[str, list[float]]()
+        for arm in pair:
+            scores[arm] = []
+            for stream in dict.fromkeys(task.stream for task in tasks):
+                its = [task for task in tasks if task.stream == stream]
+                rows = {name: [task.rows[name] for task in its] for name in pair}
+                order = rows[arm][0].order
+                finished = finished_within(rows[arm], {order: min(spent_tokens(some, order) for some in rows.values())})
+                scores[arm] += [task.score(arm) if (order, task.rows[arm].case) in finished else 0.0 for task in its]
+        one = clustered([ours - theirs for ours, theirs in zip(*scores.values(), strict=True)], clusters)
+        interval = "" if one.low is None else f"{one.low:+.3f} to {one.high:+.3f}"
+        cells.append([" - ".join(pair), f"{one.value:+.3f}", interval, "" if one.p is None else f"{one.p:.3g}"])
+    return Table(["difference at equal tokens", "mean", "95 % interval", "p"], cells)
+
+
 def arms(tasks: Sequence[Task]) -> Table:
     without = fmean(task.score("none") for task in tasks)
     cells = list[list[str]]()
@@ -133,7 +154,8 @@ async def figures(
     both = Line(f"All: {len(all_tasks)} tasks in {clusters} clusters by {by}; margin {MARGIN}.")
     by_turn = parts(all_tasks, "turn of its kind", lambda task: str(task.turn))
     by_kind = parts(all_tasks, "kind", lambda task: task.kind)
-    return [*blocks, both, arms(all_tasks), tests(all_tasks, pairs, by), by_turn, by_kind]
+    compared = (tests(all_tasks, pairs, by), at_equal_tokens(all_tasks, pairs, by))
+    return [*blocks, both, arms(all_tasks), *compared, by_turn, by_kind]
 
 
 if __name__ == "__main__":

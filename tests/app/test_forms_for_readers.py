@@ -14,7 +14,7 @@ from wire_client import Wire, running
 import mulligan
 from mulligan.core.records import Episode
 
-SETTINGS = '[memory]\nembedder = "none"\nextraction = "none"\n'
+SETTINGS = '[memory]\nembedder = "none"\nlearn_share = 0\n'
 FACTS = ("apple", "birch", "cedar", "daphne", "elder")
 
 

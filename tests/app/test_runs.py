@@ -140,7 +140,7 @@ async def test_a_run_from_before_the_check_goes_on_without_it_and_its_fork_with_
 
 
 async def test_the_last_trial_is_judged_and_not_reflected_on(store: SqliteStore) -> None:
-    model = mulligan.ScriptedModel([WRONG, LESSON, WRONG + " "])
+    model = mulligan.ScriptedModel([WRONG, LESSON, WRONG + " * 1"])
     episode = await mulligan.solve(
         "Write double(x).", model=model, strategy="reflexion", evaluator=Doubles, trials=2, store=store
     )
@@ -252,7 +252,7 @@ async def failed_once(store: SqliteStore, strategy: str = "none") -> Episode:
 
 async def test_a_fork_of_an_episode_that_is_over_goes_on_with_another_strategy(store: SqliteStore) -> None:
     first = await failed_once(store)
-    model = mulligan.ScriptedModel([LESSON, WRONG, OTHER, RIGHT])
+    model = mulligan.ScriptedModel([LESSON, WRONG + " * 1", OTHER, RIGHT])
     forked = await mulligan.resume(
         first.run, fork=True, strategy="reflexion", limits={"trials": 3}, evaluator=Doubles, model=model, store=store
     )
@@ -269,11 +269,11 @@ async def test_a_fork_of_an_episode_that_is_over_goes_on_with_another_strategy(s
 async def test_a_fork_to_a_strategy_that_does_not_reflect_keeps_the_lessons_and_draws_none(
     store: SqliteStore, strategy: str
 ) -> None:
-    begun_with = mulligan.ScriptedModel([WRONG, LESSON, WRONG])
+    begun_with = mulligan.ScriptedModel([WRONG, LESSON, WRONG + " * 1"])
     first = await mulligan.solve(
         "Write double(x).", model=begun_with, strategy="reflexion", trials=2, evaluator=Doubles, store=store
     )
-    model = mulligan.ScriptedModel([WRONG + " * 1", RIGHT])
+    model = mulligan.ScriptedModel([WRONG + " * 2", RIGHT])
     forked = await mulligan.resume(
         first.run, fork=True, strategy=strategy, limits={"trials": 4}, evaluator=Doubles, model=model, store=store
     )

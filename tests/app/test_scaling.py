@@ -94,6 +94,8 @@ class Agents(ScriptedModel):
 
 async def solved(model: Agents, scale: str, **given: Any) -> Episode:
     options: dict[str, Any] = {"evaluator": Length(), "strategy": "none", "trials": 1, **given}
+    if "bank" in options:
+        options["settings"] = {"memory": {"learn_share": 1}}
     return await mulligan.solve("Name a drink.", model=model, scale=scale, **options)
 
 
@@ -173,7 +175,12 @@ async def test_attempts_are_checked_again_and_every_note_is_a_source_of_lessons(
 
     model = ScriptedModel(answer)
     episode = await mulligan.solve(
-        "Name a drink.", model=model, scale="sequential:3", evaluator=Length(), bank="drinker"
+        "Name a drink.",
+        model=model,
+        scale="sequential:3",
+        evaluator=Length(),
+        bank="drinker",
+        settings={"memory": {"learn_share": 1}},
     )
     assert [trial.attempt.output for trial in episode.trials] == ["draft", "better", "best"]
     texts = [text_of(question) for question in model.questions]

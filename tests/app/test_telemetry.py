@@ -34,6 +34,7 @@ from mulligan.sandbox.local import LocalSandbox
 
 SECRET = "AKIA" + "IOSFODNN7EXAMPLQ"
 TASK = f"What is six times seven? The key is {SECRET}."
+MEMORY = {"memory": {"learn_share": 1, "reader": ""}}
 LESSON = {"title": "Multiply", "description": "d", "content": "Multiply twice.", "steps": [1]}
 
 
@@ -84,7 +85,7 @@ def answers(folder: Path, *each: Any) -> str:
 async def solved(folder: Path) -> Episode:
     model = answers(folder, "41", "42", {"why": "w", "lessons": [LESSON], "nothing_because": ""})
     return await mulligan.solve(
-        TASK, evaluator="contains:42", strategy="last_attempt", model=model, bank="anna", trials=3
+        TASK, evaluator="contains:42", strategy="last_attempt", model=model, bank="anna", trials=3, settings=MEMORY
     )
 
 
@@ -175,7 +176,8 @@ async def test_content_is_left_out_unless_it_is_asked_for_and_masked_then(spans:
     assert "six times seven" not in spans.text()
     shown = Spans()
     with traced(shown.provider, content=True):
-        await mulligan.solve(TASK, evaluator="contains:42", model=answers(tmp_path, "42"), bank="anna", trials=1)
+        model = answers(tmp_path, "42")
+        await mulligan.solve(TASK, evaluator="contains:42", model=model, bank="anna", trials=1, settings=MEMORY)
     shown.provider.shutdown()
     recall = facts(shown.one("search_memory"))
     assert "six times seven" in recall["gen_ai.memory.query.text"]

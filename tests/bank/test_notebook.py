@@ -306,13 +306,13 @@ async def test_a_bank_that_shows_history_alone_asks_no_model_and_its_recalls_get
 
 
 async def test_nearest_history_shows_the_solved_episode_that_is_most_like_the_task(tmp_path: Path) -> None:
-    given = {"forms": ["history"], "history": "nearest", "top_k": 1, "account_tokens": 6000, "extraction": "none"}
+    given = {"forms": ["history"], "history": "nearest", "top_k": 1, "account_tokens": 6000, "learn_share": 0}
     seen = "a row of the table " * 400
     model = ScriptedModel([])
     async with a_bank(tmp_path / "m.db", model=model, embedder="none", project="shop", settings=given) as bank:
         for id, solved, task in (("e1", True, TASK), ("e2", False, TASK), ("e3", True, "Write a letter to the mayor.")):
             learned = await bank.learn(an_episode(id, (OLD, seen), task=task, solved=solved))
-            assert learned.nothing_because == "no model is asked here (extraction is none)"
+            assert learned.nothing_because == "rules alone learn here (learn_share is 0)"
         recall = await bank.recall("How many open orders were there in May?")
     assert recall.episodes == ("e1",)
     assert recall.formatted_prompt.count("a row of the table") == 400, "the trajectory stands as it was"

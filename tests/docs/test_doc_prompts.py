@@ -114,6 +114,7 @@ def built_thinker(prompts: FilePrompts, name: str, parts: set[str]) -> None:
     else:
         given: dict[str, Any] = {
             "contrast": "contrast" in parts,
+            "several": "several" in parts,
             "paper": "paper" in parts,
             "workflows": "workflow" in parts,
         }

@@ -16,7 +16,7 @@ from banks import lessons_of
 from mulligan.core.questions import Question, Sampling
 from mulligan.models.scripted import ScriptedModel
 
-ARMS = {"lessons": '[memory]\nembedder = "none"\nthreshold = 0\ntop_k = 20\nauto_merge = false\n'}
+ARMS = {"lessons": '[memory]\nembedder = "none"\nthreshold = 0\ntop_k = 20\nauto_merge = false\nlearn_share = 1\n'}
 
 
 def word(family: str, phase: int) -> str:

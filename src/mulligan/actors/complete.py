@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from mulligan.actors._turns import checked_temperatures, temperature_of
@@ -11,9 +12,16 @@ from mulligan.core.questions import Message, Question, Sampling
 from mulligan.core.records import Attempt, Episode, Past
 from mulligan.text.formatting import TOKENS, past_text, task_text
 from mulligan.text.programs import NAMES, Language, program
+from mulligan.text.python_code import same_code
 from mulligan.text.python_tests import reference_code
 
 SLOTS = ("task", "recall", "past")
+WARMER = (0.2, 0.4)
+"""By how much warmer code is drawn anew that has failed before in this episode."""
+
+
+SEEDS = 1000
+"""Between the seeds of two draws of one attempt, so that none is that of another trial."""
 
 
 class Complete:
@@ -30,6 +38,7 @@ class Complete:
         examples: a file of worked examples to show with the past instead of the ones that ship; "" shows none.
         language: of the code: "py" or "rs".
         reading: how code is taken out; "reference" takes the first fence word for word, for published logs.
+        redraw: ask again, warmer, where the code is equal to code that failed in an earlier trial.
     """
 
     def __init__(
@@ -44,6 +53,7 @@ class Complete:
         examples: str | None = None,
         language: Language = "py",
         reading: Literal["ours", "reference"] = "ours",
+        redraw: bool = True,
     ) -> None:
         self._model = model
         self._code = output == "code"
@@ -56,17 +66,31 @@ class Complete:
         self._temperatures = checked_temperatures(temperatures)
         self._max_tokens = max_tokens
         self._tokens = tokens
+        self._redraw = redraw and self._code and not self._verbatim
 
     async def act(self, episode: Episode, past: Past) -> Attempt:
         number = len(episode.trials) + 1
         question = Question(self._messages(episode, past))
         temperature = temperature_of(self._temperatures, past, number)
-        sampling = Sampling(temperature, self._max_tokens, episode.head.seed + number)
-        answer = await self._model.ask(question, sampling)
-        said = str(answer.content)
+        seed = episode.head.seed + number
+        sampling = Sampling(temperature, self._max_tokens, seed)
+        failed = {
+            same_code(one.attempt.output) for one in episode.trials if one.feedback and one.feedback.passed is False
+        }
+        output = await self._output(question, sampling, episode)
+        for more in WARMER if self._redraw else ():
+            if same_code(output) not in failed:
+                break
+            seed += SEEDS
+            sampling = replace(sampling, temperature=min(temperature + more, 2.0), seed=seed)
+            output = await self._output(question, sampling, episode)
+        return Attempt(output)
+
+    async def _output(self, question: Question, sampling: Sampling, episode: Episode) -> str:
+        said = str((await self._model.ask(question, sampling)).content)
         if self._code and self._verbatim:
-            return Attempt(reference_code(said))
-        return Attempt(program(said, episode.task.prompt, self._language) if self._code else said.strip())
+            return reference_code(said)
+        return program(said, episode.task.prompt, self._language) if self._code else said.strip()
 
     def _messages(self, episode: Episode, past: Past) -> tuple[Message, ...]:
         shown = past_text(past, tokens=self._tokens, language=NAMES[self._language] if self._code else "")

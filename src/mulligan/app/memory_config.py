@@ -18,7 +18,17 @@ from mulligan.core.records import Json, Spec
 STRATEGIES = ("retrieval", "deduplication", "merging")
 OF_BANK = tuple(f.name for f in fields(Settings) if f.name != "paper")
 """The keys that are the bank's own settings; `paper` is what the preset says."""
-OF_PAPER = ("retrieval", "deduplication", "merging", "extraction", "fold", "near_duplicates", "auto_merge")
+OF_PAPER = (
+    "retrieval",
+    "deduplication",
+    "merging",
+    "extraction",
+    "learn_share",
+    "reader",
+    "fold",
+    "near_duplicates",
+    "auto_merge",
+)
 """The keys that the preset "paper" sets."""
 
 
@@ -69,16 +79,19 @@ class MemorySettings:
         return cls(**plain, **specs, bank=bank)
 
 
-FORMS = ("notebook", "lessons")
-"""What of the past is shown where nobody chose, unless a small model reads it: the facts of its project, as far as
-they fit. A small model is misled by facts that its task does not need."""
+LEARN_SHARE = 0.1
+"""The share of the tasks' tokens that `solve`, `run` and `bench` learn with, where nobody chose."""
 
 
 def for_reader(config: Config, given: Mapping[str, Json], *, small: bool) -> Mapping[str, Json]:
-    """The given keys of [memory], with the forms for a reader of this size where neither they nor the file say them."""
-    said = {**config.table("memory"), **given}
-    chosen = small or "forms" in said or said.get("preset") == "paper"
-    return given if chosen else {**given, "forms": list(FORMS)}
+    """The given keys of [memory], with those for a reader of this size that neither they nor the file have."""
+    table = {**config.table("memory"), **given}
+    if table.get("preset") == "paper":
+        return given
+    size = table.get("reader", "small" if small else "large")
+    forms: list[Json] = ["notebook", "lessons"] if size == "large" else ["lessons"]
+    reader = "" if "top_k" in table or "threshold" in table else size  # who says how many are shown has named the price
+    return {"reader": reader, "forms": forms, "learn_share": LEARN_SHARE, **config.table("memory"), **given}
 
 
 KEYS = tuple(f.name for f in fields(MemorySettings) if f.name != "bank") + OF_BANK

@@ -23,7 +23,12 @@ from mulligan.bank.ports import Settings
 from mulligan.core.records import Json, Spec
 from mulligan.models.settings import CallSettings
 
-_EXAMPLES: Mapping[str, Json] = {"hosts": ["docs.python.org"], "readable": ["/opt/venv"], "expires": {"fact": "90d"}}
+_EXAMPLES: Mapping[str, Json] = {
+    "hosts": ["docs.python.org"],
+    "readable": ["/opt/venv"],
+    "expires": {"fact": "90d"},
+    "reader": "small",
+}
 """Of settings whose default is empty."""
 
 

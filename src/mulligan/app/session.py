@@ -120,12 +120,14 @@ class Session:
         )
 
     def _reader_is_small(self, recipe: Recipe) -> bool:
-        """Whether a model that runs inside Mulligan reads what is recalled, or an object, whose size is unknown."""
+        """Whether a model that runs inside Mulligan reads what is recalled, or an object, whose size is unknown. The
+        scripted reader stands for a large model: no fact misleads it."""
         if not asks_model("actor", recipe.actor, self.objects):
             return "actor" in self.objects
         name = recipe.model or DEFAULT_MODEL
         name = role_of(self.config, name).model if is_role(self.config, name) else name
-        return name in self.models.given or name.partition(":")[0] in OWN_KINDS
+        kind = name.partition(":")[0]
+        return name in self.models.given or (kind in OWN_KINDS and kind != "reader")
 
     def _parts(self, recipe: Recipe, bank: Bank | None) -> Parts:
         sandbox, workspace = self.sandbox(recipe.sandbox), open_workspace(recipe.workspace)

@@ -18,16 +18,22 @@ from mulligan.bank import changes
 from mulligan.bank.exchange.audit import Decided, decided
 from mulligan.bank.learn.facts import has_reason, mark_contradictions
 from mulligan.bank.learn.groups import Groups, question_work
-from mulligan.bank.learn.learning import ACCOUNTS, PAGE, Learning, key_of
+from mulligan.bank.learn.learning import ACCOUNTS, Learning, key_of
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.learn.writing import LessonWriter
-from mulligan.bank.ports import LEASE, Form, Ports, checked_forms, checked_threshold, moment, whole_number
-from mulligan.bank.recall.candidates import PRESETS, Ranking, rank_with_kind
-from mulligan.bank.recall.choosing import HABITS, Chosen, nearest_held, scores_of, surest_first, together, with_habits
+from mulligan.bank.ports import LEASE, Ports, checked_forms, checked_threshold, moment, whole_number
+from mulligan.bank.recall.candidates import PRESETS
+from mulligan.bank.recall.choosing import (
+    Chosen,
+    choose,
+    draws,
+)
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import Shown, account_text
+from mulligan.bank.recall.price import worth_showing
 from mulligan.bank.recall.prompt_text import fact_text, fitting
 from mulligan.bank.recall.query_pairs import QueryPairs
+from mulligan.bank.upkeep.balance import DAYS, Balance, balance
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound, StoreError
 from mulligan.core.lesson import LessonDetails
@@ -36,10 +42,10 @@ from mulligan.core.operations import as_operation, detail_of, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Episode, HeldBack, Json, Lesson, Origin, Rating, Recall, Task
-from mulligan.core.worth import is_withheld
 from mulligan.text.formatting import task_text
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import mask
+from mulligan.text.truncate import estimate
 
 
 class Bank:
@@ -60,6 +66,7 @@ class Bank:
             {
                 "facts": self._learning.keep_facts,
                 "extract": self._learning.extract,
+                "batch": self._learning.extract_batch,
                 "merge": upkeep.merge,
                 "embed": upkeep.embed,
                 "link": upkeep.link,
@@ -154,7 +161,7 @@ class Bank:
             now = time.time() if as_of is None else as_of
             where, apart = (self._ports.project, all_projects), not self.paper
             among = index.by_nature(query, vector, now, *where, kind=kind, layers=apart)
-            chosen = self._chosen(among, most, wanted, shown, task.kind)
+            chosen = choose(self._ports, among, most, wanted, shown, task.kind)
             wanted_ids = list(dict.fromkeys([*chosen.noted, *chosen.scores, *chosen.held]))
             if then is not None:
                 lessons = [then[id] for id in wanted_ids]
@@ -164,78 +171,57 @@ class Bank:
                 break
             index.leave_out(set(wanted_ids).difference(lesson.id for lesson in lessons))
         known = {lesson.id: lesson for lesson in mark_contradictions(lessons) if has_reason(lesson, query)}
-        entries = [replace(known[id], score=score) for id, score in chosen.noted.items() if id in known]
-        entries = fitting(entries, partial(fact_text, project=self._ports.project), settings.notebook_tokens)
-        noted = {entry.id for entry in entries}
-        found = [replace(known[id], score=score) for id, score in chosen.scores.items() if id in known.keys() - noted]
+        entries, found = await self._priced(chosen, known, task if as_of is None else None)
         kept = await self._accounts(task, as_of, most) if "history" in shown else ()
         accounts = fitting(kept, account_text, settings.history_tokens)
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
-        drawn, withheld = self._drawn(id, [*entries, *found]) if counted and as_of is None else ({}, {})
-        unnoted = len(chosen.noted) - len(entries)
-        given = {one.id: one.score or 0.0 for one in (*entries, *found) if one.id not in withheld}
-        receipt = Receipt(id, self.agent_id, now, query, given, chosen.filtered, (), withheld, drawn)
+        mine = [one for one in (*entries, *found) if one.agent_id == self._ports.writes and not one.pinned]
+        drawn, withheld = draws(id, mine, settings.withhold if counted and as_of is None else 0.0)
+        unnoted = 0 if settings.reader else len(chosen.noted.keys() & known.keys()) - len(entries)
+        untold, project = len(kept) - len(accounts), self._ports.project
+
+        everything = Shown(entries, unnoted, found, accounts, untold, settings.tokens, project)
+        shows = everything.without(withheld)
+        given = {one.id: one.score or 0.0 for one in (*shows.entries, *shows.lessons)}
+        tokens = estimate(shows.text())
+        receipt = Receipt(id, self.agent_id, now, query, given, chosen.filtered, (), withheld, drawn, tokens)
         try:
             if counted:
                 await self._lessons.recalled(receipt)
                 notes += (unmarked, *await self._recorded_notes(len(withheld)))
         except StoreError as error:  # as for a change that could not be marked
             notes += (unmarked, f"without a receipt: {str(error).rstrip('.')}")
-            id, withheld = "", {}
-        entries = surest_first([one for one in entries if one.id not in withheld])
-        found = surest_first([one for one in found if one.id not in withheld])
-        untold, project = len(kept) - len(accounts), self._ports.project
-        shows = Shown(entries, unnoted, found, accounts, untold, settings.tokens, project)
+            id, shows = "", everything.without(())
         nearest = next((HeldBack(id, known[id].title, score) for id, score in chosen.held.items() if id in known), None)
         return Recall(
             id,
-            (*entries, *found),
+            (*shows.entries, *shows.lessons),
             chosen.filtered,
             shows.text(),
             chosen.threshold,
             "; ".join(filter(None, notes)),
             nearest if chosen.filtered else None,
             tuple(account.id for account in accounts),
-            shows.text_without_doubtful(),
+            shows.retry_text(task),
         )
 
-    def _chosen(
-        self,
-        among: tuple[Ranking, Ranking, Ranking],
-        most: int,
-        wanted: float | str | None,
-        shown: Sequence[Form],
-        kind: str,
-    ) -> Chosen:
-        """What these forms may show of the facts of the project, of the metacognitive lessons, and of everything else.
-        kind: of the task."""
-        *both, habits = among
-        rank = self._ports.retrieval.rank
-        page: dict[str, float] = {}
-        if "notebook" in shown:
-            page = scores_of(both[0], rank(both[0], PAGE, 0.0))
-            page |= {id: 0.0 for id in reversed(both[0].ids[-PAGE:]) if id not in page and len(page) < PAGE}
-        if "lessons" not in shown:
-            return Chosen(page)
-        kind = "" if self.paper else kind
-        if not self.paper:
-            least = both[1].threshold(wanted)
-            both[1] = both[1].fitting(PRESETS["standard"] if least is None else least, kind)
-        retrieval = self._ports.retrieval
-        facts, others = (rank_with_kind(retrieval, among, most, among.threshold(wanted), kind) for among in both)
-        of_each = scores_of(both[0], facts), scores_of(both[1], others)
-        scores = together(*of_each, most, everything=wanted == 0)
-        scores = with_habits(scores, self._habits(habits), most)
-        held = nearest_held(both, (facts, others), of_each, scores)
-        left_out = min(sum(map(len, of_each)), most) - len(scores.keys() - set(habits.ids))
-        return Chosen(page, scores, held, facts.filtered + others.filtered + max(left_out, 0), others.threshold)
-
-    def _habits(self, among: Ranking) -> dict[str, float]:
-        """The most relevant metacognitive lessons, then the newest."""
-        ranked = scores_of(among, self._ports.retrieval.rank(among, HABITS, 0.0))
-        found = {id: score for id, score in ranked.items() if score > 0}
-        found |= {id: 0.0 for id in reversed(among.ids[-HABITS:]) if id not in found}
-        return dict(list(found.items())[:HABITS])
+    async def _priced(
+        self, chosen: Chosen, known: Mapping[str, Lesson], task: Task | None
+    ) -> tuple[Sequence[Lesson], Sequence[Lesson]]:
+        """The chosen facts for the notebook that fit into it, and the other chosen lessons, each with its relevance and
+        worth its price. task: None where nothing has a price."""
+        settings = self._ports.settings
+        entries = [replace(known[id], score=score) for id, score in chosen.noted.items() if id in known]
+        found = [replace(known[id], score=score) for id, score in chosen.scores.items() if id in known]
+        worded = partial(fact_text, project=self._ports.project)
+        if settings.reader and known and task:
+            measured = {one.id: one.tally for one in await self.worth(of=list(known))}
+            price = partial(worth_showing, text=worded, reader=settings.reader, task=task, tallies=measured)
+            entries, found = price(entries), price(found)
+        entries = fitting(entries, worded, settings.notebook_tokens)
+        noted = {entry.id for entry in entries}
+        found = [one for one in found if one.id not in noted]
+        return entries, found
 
     async def solved_like(self, task: Task, most: int = 5) -> Sequence[str]:
         """The ids of solved episodes of this project that the bank has an account of, where the words of their task fit
@@ -249,13 +235,6 @@ class Bank:
         if self._ports.settings.history == "newest":
             return kept
         return self._indexes.solved_like(kept, mask(task_text(task)), most)
-
-    def _drawn(self, receipt: str, lessons: Sequence[Lesson]) -> tuple[dict[str, float], dict[str, float]]:
-        """The lessons that a draw is made for, with the share that it withholds; and the withheld, with scores."""
-        share = self._ports.settings.withhold
-        mine = [one for one in lessons if one.agent_id == self._ports.writes and not one.pinned] if share else []
-        withheld = {one.id: one.score or 0.0 for one in mine if is_withheld(receipt, one.id, share)}
-        return {one.id: share for one in mine}, withheld
 
     async def _announced_by(self, task: Task | str) -> str:
         """Announces the change that a task names in its inputs, if it names one; returns why that failed, or ""."""
@@ -358,6 +337,10 @@ class Bank:
     async def worth(self, *, of: Sequence[str] | None = None) -> Sequence[Worth]:
         """What is counted of the whole bank and of each of its lessons, or of these: see `core.worth`."""
         return await self._lessons.worth(self.agent_id, of=of)
+
+    async def balance(self, days: float = DAYS) -> Balance:
+        """What this bank cost and saved over so many days."""
+        return await balance(self._ports, days)
 
     async def relevances(self, limit: int = 1000) -> Sequence[tuple[float, bool]]:
         """How relevant each lesson was that the newest recalls showed, and whether that task succeeded."""
@@ -663,8 +646,13 @@ class Bank:
             found.append(Fault(f"Lesson {id} has lost what it is found by.", mend, id))
         return found
 
-    async def work(self, seconds: float | None = None) -> int:
-        """Does queued work of any process until none is due or the time is up; how many pieces."""
+    async def work(self, seconds: float | None = None, *, ask: bool = False) -> int:
+        """Does queued work of any process until none is due or the time is up; how many pieces.
+
+        ask: Also ask about the episodes that wait until learning has a budget.
+        """
+        if ask and self.thinks:
+            await self._learning.ask_about_several(by_hand=True)
         return await self._worker.work(seconds)
 
     async def pending(self, kind: str | None = None) -> Sequence[Queued]:

@@ -22,8 +22,9 @@ FORMS: tuple[Form, ...] = get_args(Form)
 PRESETS = ("strict", "standard", "lenient")
 _CHOICES = {
     "history": ("newest", "nearest"),
-    "extraction": ("lessons", "workflows", "none"),
+    "extraction": ("lessons", "workflows"),
     "near_duplicates": ("link", "skip"),
+    "reader": ("", "small", "large"),
 }
 """Settings that are one of several words."""
 
@@ -50,8 +51,8 @@ class Settings:
         "Which parts of the past a task is shown, one or several of: `notebook` (the facts of this project, as "
         "many as fit, "
         "the nearest first), `lessons` (the few that are nearest to the task) and `history` (the newest episodes of "
-        "this project in brief). `solve`, `run` and `bench` show `notebook` and `lessons` to command-line agents and "
-        "models of providers, where nobody chose.",
+        "this project in brief). `solve`, `run` and `bench` show `notebook` and `lessons` to a `large` reader, where "
+        "nobody chose.",
     ] = ("lessons",)
     notebook_tokens: Annotated[int, "Maximum tokens of the notebook in a prompt."] = 1500
     history: Annotated[
@@ -66,10 +67,23 @@ class Settings:
         "Maximum tokens of an episode in a question to a judge or an extractor.",
     ] = 8000
     extraction: Annotated[
-        Literal["lessons", "workflows", "none"],
-        "What a model draws from an episode: `lessons`, from success and failure; `workflows`, the steps that solve "
-        "such tasks, from success alone; or `none`, so that no model is asked.",
+        Literal["lessons", "workflows"],
+        "What a model draws from an episode: `lessons`, from success and failure; or `workflows`, the steps that solve "
+        "such tasks, from success alone.",
     ] = "lessons"
+    learn_share: Annotated[
+        float,
+        "How many tokens a model may use to learn, as a share of the tokens that the tasks used. A model is then asked "
+        "only about episodes that rules learned nothing from, several at once and later (`mulligan memory work` asks "
+        "at once). `0`: rules alone learn. `1`: no limit; a model is asked about each episode at once.",
+    ] = 1.0
+    reader: Annotated[
+        Literal["", "small", "large"],
+        "Who reads what is recalled: a `small` model is shown one fact, a `large` one all facts that fit the task, "
+        "and neither a lesson whose expected gain is below its price in tokens. `solve`, `run` and `bench` set it, and "
+        "`learn_share = 0.1`, where nobody chose: a command-line agent and a model of a provider are `large`, a model "
+        "that runs inside Mulligan is `small`. Empty: lessons have no price.",
+    ] = ""
     fold: Annotated[bool, "Whether lessons with the same text become one lesson, which counts them."] = True
     expires: Annotated[
         Mapping[str, str],
@@ -103,9 +117,13 @@ class Settings:
         share: object = self.withhold
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 0.5:
             raise InvalidInput(f"withhold is a share from 0 to 0.5, not {share!r}.")
+        share = self.learn_share
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise InvalidInput(f"learn_share is a share from 0 to 1, not {share!r}.")
         for name, words in _CHOICES.items():
             if getattr(self, name) not in words:
-                raise InvalidInput(f"{name} is {' or '.join(words)}, not {getattr(self, name)!r}.")
+                hint = " To ask no model, set learn_share = 0." if name == "extraction" else ""
+                raise InvalidInput(f"{name} is {' or '.join(filter(None, words))}, not {getattr(self, name)!r}.{hint}")
 
         table: object = self.expires
         spans = cast(dict[object, object], table).values() if isinstance(table, Mapping) else [table]
@@ -124,6 +142,8 @@ class Settings:
             self,
             forms=("lessons",),
             extraction="lessons",
+            learn_share=1.0,
+            reader="",
             top_k=1,
             threshold=None,
             fold=False,

@@ -106,7 +106,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 _SECTIONS: Mapping[str, Collection[str]] = {
-    "Look": ("list", "search", "show", "history", "receipt", "notebook", "stats", "banks", "audit"),
+    "Look": ("list", "search", "show", "history", "receipt", "notebook", "stats", "balance", "banks", "audit"),
     "Decide": ("review", "retire", "restore", "release", "pin", "unpin", "rate", "outcome"),
     "Change": ("add", "edit", "merge", "unmerge", "undo", "announce", "purge"),
     "Move and maintain": ("export", "import", "sync", "verify", "reembed"),
@@ -115,7 +115,7 @@ _SECTIONS: Mapping[str, Collection[str]] = {
 
 
 _REVIEW = ("review", "rate", "audit", "export")  # in memory_review, which also imports what reads sessions
-_SYNC = "sync"  # in memory_sync, which also imports what reads front matter
+_APART = ("sync", "balance")  # each in a module of its own
 
 
 class _MemoryGroup(Group):
@@ -129,8 +129,8 @@ class _MemoryGroup(Group):
             raise UnknownName("command of mulligan memory", cmd_name, self.list_commands(ctx))
         if cmd_name in _REVIEW:
             import_module("mulligan.cli.memory_review")
-        if cmd_name == _SYNC:
-            import_module("mulligan.cli.memory_sync")
+        if cmd_name in _APART:
+            import_module(f"mulligan.cli.memory_{cmd_name}")
         return with_examples(super().get_command(ctx, cmd_name), f"memory {cmd_name}")
 
 
@@ -641,7 +641,7 @@ def work(seconds: float | None, model: str | None) -> None:
     """Run all pending jobs, including those of other processes."""
 
     async def do(bank: Bank) -> None:
-        done = await bank.work(seconds)
+        done = await bank.work(seconds, ask=True)
         left = len(await bank.pending())
         say(f"{count(done, 'piece')} of work done{f', {left} not: mulligan memory pending' if left else ''}")
 

@@ -151,6 +151,10 @@ class Queue(Protocol):
         """All that is not done, oldest first. kind: None is any."""
         ...
 
+    async def accepted_since(self, agent_id: str | None, at: float) -> Sequence[Queued]:
+        """All that was accepted since then (seconds since the epoch), done or not, oldest first."""
+        ...
+
     async def depth(self) -> Mapping[str, Mapping[QueueStatus, int]]:
         """How much work of all agents is not done: by kind and status."""
         ...
@@ -299,6 +303,7 @@ class Receipt:
         withheld: lessons that a draw withheld to measure what they are worth, with their scores.
         drawn: the share that the draw withholds, by the id of each lesson in the draw. The other lessons are always
             shown.
+        tokens: of the text that was shown, estimated.
     """
 
     id: str
@@ -310,6 +315,7 @@ class Receipt:
     outcomes: tuple[TaskOutcome, ...] = ()
     withheld: Mapping[str, float] = field(default_factory=dict[str, float])
     drawn: Mapping[str, float] = field(default_factory=dict[str, float])
+    tokens: int = 0
 
 
 @dataclass(frozen=True)

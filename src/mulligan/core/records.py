@@ -447,7 +447,7 @@ class Recall:
         held: the most relevant of the lessons that were held back.
         episodes: ids of the earlier episodes that the text describes.
         retry_prompt: the text for a trial that is shown what the checks of its own task expect: without facts about
-            checks of other tasks that are to be checked. None: the same text.
+            checks of its kind, and doubtful ones about checks of other tasks. None: the same text.
     """
 
     id: str

@@ -17,7 +17,7 @@ _THOUGHT = re.compile(rf"^[ \t]*{_LABEL.format('thought')}", re.IGNORECASE | re.
 _OBSERVATION = re.compile(rf"^[ \t]*{_LABEL.format('observation')}", re.IGNORECASE | re.MULTILINE)
 _FORM = re.compile(r"(\w+)[ \t]*\[(.+)\][\s.,;:!]*")
 _REFUSED = re.compile(
-    r"^\W*(\w*(error|exception)\b|invalid|unknown|cannot|denied|failed|refused|missing)"
+    r"^\W*(\w*(error|exception)\b|[45]\d\d\b(?=:| [a-z])|invalid|unknown|cannot|denied|failed|refused|missing)"
     r"|\bno such\b|\bnot found\b|\b(is|are|was) (not|no|unknown|invalid)\b|\bmust (be|have|begin|start|name)\b",
     re.IGNORECASE,
 )

@@ -60,7 +60,8 @@ def gathered(episode: Episode) -> tuple[Finding, ...]:
 
 def recalled_beside(evidence: Iterable[Finding], recall: Recall | None) -> Recall | None:
     """The recall as it is shown beside this evidence: once a check of the task itself has said what it expects, without
-    doubtful facts about checks of other tasks. A model that failed with such a fact goes on to follow it."""
+    the facts that this evidence holds, and without doubtful ones about checks of other tasks. A model that failed with
+    such a fact goes on to follow it."""
     if recall is None or recall.retry_prompt is None:
         return recall
     said = any(one.asked and (one.expected or expected_by(one.asked)) for one in evidence)

@@ -98,6 +98,12 @@ def parsed(text: str) -> ast.Module | None:
     return tree if isinstance(tree, ast.Module) else None
 
 
+def same_code(code: str) -> str:
+    """A text that is equal for code which differs in layout and comments alone."""
+    tree = parsed(code)
+    return " ".join(code.split()) if tree is None else ast.dump(tree)
+
+
 # --- finding the pieces -----------------------------------------------------------------------------------------
 
 

@@ -80,7 +80,8 @@ class Extractor:
     Args:
         success: how the task ended; of several episodes, one success is enough.
         reason: what a judge said of it, "" if none did.
-        contrast: whether several trajectories are compared.
+        contrast: whether several trajectories of one task are compared.
+        several: whether the episodes are of several tasks.
         tokens: what task and trajectories may take of the prompt.
         paper: the prompts have the paper's structure, and every lesson is a strategy.
         workflows: each lesson is a workflow, a strategy that lists steps. Several episodes are not compared: those that
@@ -95,12 +96,14 @@ class Extractor:
         success: bool,
         reason: str = "",
         contrast: bool = False,
+        several: bool = False,
         tokens: int = TOKENS,
         paper: bool = False,
         workflows: bool = False,
         project: str = "",
     ) -> None:
-        which = "workflow" if workflows else "contrast" if contrast else "success" if success else "failure"
+        which = "workflow" if workflows else "several" if several else "contrast" if contrast else ""
+        which = which or ("success" if success else "failure")
         names = [f"paper.{which}" if paper else which, *(["pair"] if which == "success" and not paper else [])]
         self._prompt, *pair = (
             prompts.get(f"extraction.{name}").check("task", "reason", "trajectory", "layers") for name in names
@@ -108,7 +111,7 @@ class Extractor:
         self._pair = pair[0] if pair else None
         self._success, self._reason, self._tokens = success, reason, tokens
         self._plain, self._workflows, self._project = paper or workflows, workflows, project
-        self._most = MOST_BY_CONTRAST if contrast and not workflows else MOST
+        self._most = MOST_BY_CONTRAST if (contrast or several) and not workflows else MOST
 
     def ask(self, episodes: Sequence[Episode]) -> Question:
         studied = self._studied(episodes)

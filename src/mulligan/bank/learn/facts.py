@@ -1,4 +1,5 @@
-"""Draw facts by rule: the values that failed checks expect, and the actions that were refused with those that worked.
+"""Draw facts by rule: the values that failed checks expect, the actions that were refused with those that worked, and
+what observations state.
 
 All is kept word for word. No model is asked.
 """
@@ -34,6 +35,8 @@ PASSES = "passes:"
 """The line of a fact of checks below which the attempt stands that passed them."""
 ERROR = "error:"
 """Begins the key by which a fact about an error is found; `context["errors"]` lists the signatures' digests."""
+STATEMENTS = 8
+"""Facts of what observations state, of one episode, and sentences in one of them."""
 SAID = "said"
 """In evidence: what a judge said in words of its own, which is kept word for word."""
 
@@ -45,6 +48,10 @@ _VALUES = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 _PYTEST = re.compile(r"^>\s+(assert\b.+)$", re.MULTILINE)
 _GUESSED = ("oracle", "internal_tests", "model_judge", "review")
 """Sources of feedback whose checks a model made up, or that know the target."""
+_QUOTED = re.compile(r"(?<!\w)(['`\"])([^'`\"]{1,60})\1(?!\w)")
+_WORD = re.compile(r"\b[a-z]+\b")
+_NO_SENTENCE = re.compile(r"[(){}\[\]=;<>\\|]")
+_LABEL = re.compile(r"^\W*\w+: +")
 _PLAIN = re.compile(r"(True|False|None|-?\d|\[\]|\{\}|\(\)|''|\"\")\Z")
 
 
@@ -83,7 +90,7 @@ def facts_of(episode: Episode, project: str, also: Container[str] = ()) -> tuple
         _fact(episode, project, subject, several[:CHECKS], passed)
         for subject, several in list(by_subject.items())[:MOST]
     )
-    return (*of_checks, *_of_steps(episode, project), *_of_words(episode, project))
+    return (*of_checks, *_of_steps(episode, project), *_of_statements(episode, project), *_of_words(episode, project))
 
 
 def success_of(episodes: Sequence[Episode]) -> bool | None:
@@ -99,9 +106,39 @@ def checks_say_what_they_expect(episodes: Iterable[Episode]) -> bool:
 
 
 def passed_checks(episodes: Iterable[Episode]) -> frozenset[str]:
-    """The checks that an attempt has passed."""
-    found = (finding for episode in episodes for _, finding in _found(episode))
-    return frozenset(finding.asked for finding in found if finding.passed and finding.asked)
+    """The checks that an attempt has passed, and the sentences that an observation stated."""
+    found = frozenset[str]()
+    for episode in episodes:
+        found |= {finding.asked for _, finding in _found(episode) if finding.passed and finding.asked}
+        found |= {line for _, step in _steps(episode) for line in statements(step.observation)}
+    return found
+
+
+def is_objected_to(episode: Episode) -> bool:
+    """Whether somebody objected to an attempt in words of their own."""
+    return any(_objection(trial) for trial in episode.trials)
+
+
+def statements(observation: str) -> Mapping[str, str]:
+    """The sentences of an observation that relate two quoted names or more, each with the last of them.
+
+    >>> statements("2 rows\\ntable 'hb_972' holds the 'orders'")
+    {"table 'hb_972' holds the 'orders'": 'orders'}
+    """
+    found: dict[str, str] = {}
+    for line in map(str.strip, observation.splitlines()):
+        line = _LABEL.sub("", line).rstrip(".")
+        names = [match[2] for match in _QUOTED.finditer(line)] if len(line) <= ANSWER else []
+        if len(names) > 1 and not _NO_SENTENCE.search(line) and len(_WORD.findall(_QUOTED.sub("", line))) > 2:
+            found[line] = names[-1]
+    return found
+
+
+def quotes_checks(fact: Lesson) -> bool:
+    """Whether a fact quotes checks of a judge. A task that has failed checks of its own is shown those instead."""
+    listed = fact.context.get("checks")
+    checks = cast(list[Mapping[str, Json]], listed) if isinstance(listed, list) else []
+    return any("got" in one for one in checks)
 
 
 def claims(fact: Lesson) -> Mapping[str, str]:
@@ -283,18 +320,17 @@ def _steps(episode: Episode) -> Iterator[tuple[int, Step]]:
 def _of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
     """Facts of actions that were refused, with the like action that worked later; and of the action that showed the
     answer of a solved episode."""
-    steps, mends = list(_steps(episode)), list[str]()
+    steps, mends = list(_steps(episode)), dict[str, tuple[int, list[Step]]]()
     for n, (_, step) in enumerate(steps):
-        if len(mends) == MOST:
-            break
         later = ((trial, one) for trial, one in steps[n + 1 :] if not refused(one.observation) and _alike(step, one))
         trial, mended = next(later, (0, None)) if refused(step.observation) else (0, None)
-        if mended is not None and mended.action not in mends:
-            mends.append(mended.action)
-            why = observed_line(step.observation)
-            lines = [f"fails: {step.action.strip()}", f"  {why}", f"{_WORKS}{mended.action.strip()}"]
-            actions = {step.action: FAILS, mended.action: WORKS}
-            yield _fact_of_steps(episode, project, trial, f"instead of: {why}", lines, actions)
+        if mended is not None and (mended.action in mends or len(mends) < MOST):
+            mends.setdefault(mended.action, (trial, []))[1].append(step)
+    for action, (trial, failed) in mends.items():
+        whys = list(dict.fromkeys(observed_line(step.observation) for step in failed))
+        lines = [f"fails: {failed[0].action.strip()}", *(f"  {why}" for why in whys), f"{_WORKS}{action.strip()}"]
+        actions = {**{step.action: FAILS for step in failed}, action: WORKS}
+        yield _fact_of_steps(episode, project, trial, f"instead of: {whys[0]}", lines, actions)
     best = episode.best
     answer = output_of(best.attempt).strip() if episode.solved and best else ""
     for trial, step in reversed(steps if 0 < len(answer) <= ANSWER else []):
@@ -306,13 +342,26 @@ def _of_steps(episode: Episode, project: str) -> Iterator[Lesson]:
             return
 
 
+def _of_statements(episode: Episode, project: str) -> Iterator[Lesson]:
+    """A fact of what each observation states, the newest first; of an action that was refused, the mend says it."""
+    seen: set[str] = set()
+    count = 0
+    for trial, step in reversed(list(_steps(episode))):
+        stated: Mapping[str, str] = {} if refused(step.observation) else statements(step.observation)
+        lines = [line for line in stated if claim_of(line, stated[line])[0] not in seen][:STATEMENTS]
+        if lines and count < STATEMENTS:
+            count += 1
+            seen |= {claim_of(line, stated[line])[0] for line in lines}
+            fact = _fact_of_steps(episode, project, trial, lines[0], lines, {})
+            checks: list[Json] = [{"asked": line, "expected": stated[line]} for line in lines]
+            yield replace(fact, context={"checks": checks}, confirmed=True)
+
+
 def _of_words(episode: Episode, project: str) -> Iterator[Lesson]:
     """A fact of each objection that a judge made in words: the result that it was made to, and the one that passed."""
     objections: dict[str, tuple[Trial, str]] = {}
     for trial in episode.trials:
-        evidence = trial.feedback.evidence if trial.feedback and trial.feedback.passed is False else None
-        said = str(cast("dict[str, Json]", evidence).get(SAID) or "") if isinstance(evidence, dict) else ""
-        if said:
+        if said := _objection(trial):
             asked = next((found.asked for found in findings_of(trial.feedback) if found.asked), "")
             objections[asked or said] = (trial, said)
     passed = output_of(episode.best.attempt) if episode.solved and episode.best else ""
@@ -321,6 +370,12 @@ def _of_words(episode: Episode, project: str) -> Iterator[Lesson]:
         lines += [f"asked: {asked}"] if asked != said else []
         lines += [f"passed: {one_line(passed, ANSWER)}"] if passed else []
         yield _fact_of_steps(episode, project, trial.number, asked, lines, {})
+
+
+def _objection(trial: Trial) -> str:
+    """What a judge said against this attempt in words of its own."""
+    evidence = trial.feedback.evidence if trial.feedback and trial.feedback.passed is False else None
+    return str(cast("dict[str, Json]", evidence).get(SAID) or "") if isinstance(evidence, dict) else ""
 
 
 def _fact_of_steps(

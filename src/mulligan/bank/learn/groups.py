@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from mulligan.bank.learn.comparison import COMPARING, Comparison
-from mulligan.bank.learn.learning import ANSWERS, KeptAnswers, key_of
+from mulligan.bank.learn.costs import ANSWERS
+from mulligan.bank.learn.learning import KeptAnswers, key_of
 from mulligan.bank.ports import LEASE, Ports
 from mulligan.core.codec import digest, from_json, json_text, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, ModelError, NotFound, StoreError

@@ -14,26 +14,31 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
 
+from mulligan.bank.learn.costs import ANSWERS, TASK, cost_of, task_cost
 from mulligan.bank.learn.extraction import EpisodeJudge, EpisodeVerdict, Extracted, Extractor
 from mulligan.bank.learn.facts import (
     actions_of,
+    checks_of,
     claim_of,
     claims,
     contradicts,
     facts_of,
+    is_objected_to,
     passed_checks,
+    quotes_checks,
     success_of,
     upheld,
     working_actions,
 )
 from mulligan.bank.learn.operations import Notekeeper
-from mulligan.bank.learn.trajectory import render
+from mulligan.bank.learn.trajectory import pair_of, render
 from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import LEASE, NO_MODEL, Ports
+from mulligan.bank.recall.choosing import PAGE
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import fitting
 from mulligan.core.codec import digest, from_json, to_json
-from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, NotFound
+from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, NotFound, StoreError
 from mulligan.core.lessons import Account, Claim, Queue, Queued, Selection
 from mulligan.core.operations import asked
 from mulligan.core.protocols import Learned, Model
@@ -42,24 +47,31 @@ from mulligan.core.records import Episode, Json, Lesson, Usage
 from mulligan.models.gate import asked_twice
 from mulligan.text.formatting import task_text
 from mulligan.text.secrets import Masks, each_text
+from mulligan.text.truncate import estimate
 
-PAGE = 100
-"""Facts that are looked at for one page of the notebook at most."""
-NOTHING_FROM: Mapping[tuple[str, bool | None], str] = {
-    ("workflows", False): "workflows are drawn from success alone",
-    **{("none", success): "no model is asked here (extraction is none)" for success in (True, False, None)},
-}
-"""Why a model is not asked, by the setting `extraction` and how the task ended."""
+FAILED_WORKFLOW = "workflows are drawn from success alone"
 REMEMBERED = 100
 """Pieces of work for whose judge the secrets of the task are held in memory."""
 
 ACCOUNTS = 100
 """Accounts that are kept of a project, the newest."""
 
-NOT_SHOWN = 'forms is "history" alone, which shows no lessons: add "lessons" or "notebook" to have them drawn'
+BY_RULE = "rules alone learn here (learn_share is 0)"
+NO_REASON = "rules kept what it taught, or nothing shows what it teaches"
+LATER = "a model is asked later, about several tasks at once (at once: mulligan memory work)"
+"""Why no model is asked now."""
 
-ANSWERS = "answers"
-"""Under which the payload of work keeps what a model answered."""
+BATCH = 4
+"""Episodes in one question, where learning has a budget: at least so many, unless a person asks."""
+BATCH_LIMIT = 8
+WAITING = 1000
+"""Work that waits for a question about several, of which the oldest is looked at."""
+QUESTION = 1500
+"""Tokens of such a question and its answer without the records, roughly."""
+LEARNING_DAYS = 30
+"""Days whose tokens make up the budget for learning."""
+
+NOT_SHOWN = 'forms is "history" alone, which shows no lessons: add "lessons" or "notebook" to have them drawn'
 
 JUDGING, EXTRACTING = Sampling(0.0, 1024), Sampling(1.0, 2048)
 """The temperatures of the paper."""
@@ -118,7 +130,12 @@ class Learning:
                             self._ports.writes, episode.recall.id, bool(episode.solved)
                         )
         nothing = self._draws_nothing(success) if borrow else self._asks_nothing(success)
-        now = bool(nothing) or not (borrow or background or self._ports.model is None)
+        if self._has_budget and len(episodes) == 1 and not (nothing or borrow):  # contrast is what several are run for
+            nothing = "" if self._unseen(kept, success, facts) else NO_REASON
+            payload["later"] = not nothing
+        payload |= {TASK: task_cost(episodes, success), "nothing": nothing}
+        later = bool(payload.get("later"))
+        now = bool(nothing) or not (later or borrow or background or self._ports.model is None)
         work, claim = await self._ports.claimed(
             self._queue.begin(
                 "extract",
@@ -127,7 +144,7 @@ class Learning:
                 key=key,
                 owner=self._ports.owner if now else None,
                 seconds=LEASE,
-                waiting=now or borrow or self._ports.model is None,
+                waiting=now or later or borrow or self._ports.model is None,
                 follows=recalls,
             )
         )
@@ -144,6 +161,9 @@ class Learning:
                 error.facts = facts
                 raise
         last = await self._latest(work)
+        if later and last.status == "waiting" and self._ports.model is not None:
+            await self.ask_about_several()
+            return Learned(success=success, nothing_because=LATER, work=work.id, facts=facts)
         if last.status == "failed":  # the extraction after a verdict: it is tried anew
             waiting = borrow or self._ports.model is None or not background
             again = await self._queue.enqueue(
@@ -199,6 +219,14 @@ class Learning:
         working = {action for fact in facts.values() for action in working_actions(fact)}
         drafts = [fact for episode in episodes for fact in facts_of(episode, project, contradicting)]
         drafts = [fact for fact in drafts if not (claims(fact).keys() <= working and working_actions(fact))]
+        stated = dict(
+            item for fact, one in zip(facts.values(), known, strict=True) if checks_of(fact) for item in one.items()
+        )
+        drafts = [
+            fact
+            for fact in drafts
+            if quotes_checks(fact) or not (claims(fact) and claims(fact).items() <= stated.items())
+        ]
         if not drafts and not confirmed and not doubted:
             return ()
         payload: Json = {"facts": [to_json(fact) for fact in drafts], "confirmed": confirmed, "doubted": doubted}
@@ -294,7 +322,7 @@ class Learning:
     async def extract(self, work: Queued, claim: Claim) -> Learned:
         """Judges if need be and extracts lessons, with the bank's model, and settles the work."""
         payload = dict(work.payload)
-        if nothing := self._asks_nothing(payload["success"]):
+        if nothing := payload.get("nothing") or self._asks_nothing(payload["success"]):
             return await self._keep(work.agent_id, Extracted((), nothing), payload, claim)
         if self._ports.model is None:
             raise InvalidInput(NO_MODEL)
@@ -332,14 +360,82 @@ class Learning:
         question = (await self._extractor(payload, work.agent_id)).ask(episodes)
         return Learned(success=verdict.success, reason=reason, work=then, question=question)
 
+    # --- several episodes, within a budget --------------------------------------------------------------------------
+
+    @property
+    def _has_budget(self) -> bool:
+        return self._ports.settings.learn_share < 1
+
+    def _unseen(self, episodes: Sequence[Episode], success: bool | None, facts: Sequence[str]) -> bool:
+        """Whether a model may see what rules have not: why an attempt failed and a later one passed, what a person
+        said, and, for a reader that gains by strategies, what a success did right."""
+        if facts:
+            return False
+        strategies = "notebook" in self._ports.settings.forms
+        return any(pair_of(one) or is_objected_to(one) for one in episodes) or (success is not False and strategies)
+
+    async def ask_about_several(self, *, by_hand: bool = False) -> None:
+        """Queues one question for each `BATCH_LIMIT` of the episodes that wait for one, as far as the budget goes.
+
+        by_hand: a person asks, so there is no budget, and no least number.
+        """
+        writes = self._ports.writes
+        asked = {id for one in await self._queue.pending(writes, kind="batch") for id in one.payload["works"]}
+        waiting = await self._queue.pending(writes, WAITING, kind="extract")
+        waiting = [one for one in waiting if one.payload.get("later") and one.id not in asked]
+        if len(waiting) < (1 if by_hand else BATCH):
+            return
+        left = float("inf") if by_hand else await self._budget()
+        while len(waiting) >= (1 if by_hand else BATCH):
+            batch, waiting = waiting[:BATCH_LIMIT], waiting[BATCH_LIMIT:]
+            texts = render(_episodes(batch), self._ports.settings.trajectory_tokens)
+            left -= estimate("".join(texts)) + QUESTION
+            if left < 0:
+                return
+            ids: list[Json] = [one.id for one in batch]
+            await self._queue.enqueue("batch", writes, {"works": ids}, key=digest(ids))
+
+    async def _budget(self) -> float:
+        """The tokens that may still be used to learn."""
+        since = time.time() - LEARNING_DAYS * 24 * 3600
+        costs = [cost_of(one) for one in await self._queue.accepted_since(self._ports.writes, since)]
+        share = self._ports.settings.learn_share
+        return sum(share * one.task - one.learning for one in costs)
+
+    async def extract_batch(self, work: Queued, claim: Claim) -> Learned:
+        """Asks the bank's model one question about several episodes, and settles their work with it."""
+        if self._ports.model is None:
+            raise InvalidInput(NO_MODEL)
+        named = set(work.payload["works"])
+        works = [one for one in await self._queue.pending(work.agent_id, WAITING, kind="extract") if one.id in named]
+        model = KeptAnswers(self._ports.model, self._queue, claim, work.payload)
+        if not works:
+            await self._queue.finish(claim, {})
+            return Learned(work=work.id)
+        solved, episodes = any(one.payload["success"] for one in works), _episodes(works)
+        prompts, tokens = self._ports.prompts, self._ports.settings.trajectory_tokens
+        extractor = Extractor(prompts, success=solved, several=True, tokens=tokens, project=self._ports.project)
+        try:
+            extracted = await think(extractor, model, episodes, EXTRACTING)
+        except BadAnswer as error:
+            extracted = Extracted((), f"{model.model.id} gave no lessons that can be used: {error}")
+        for one in works:
+            with suppress(LeaseLost, StoreError):  # somebody answered it meanwhile
+                _, its = await self._queue.take(work.agent_id, one.id, self._ports.owner, LEASE)
+                told = {name: one.payload.get(name) for name in ("success", "reason", TASK)}
+                await self._queue.finish(its, {**told, "batch": work.id})
+        payload = {"success": solved, "reason": "", "episodes": [to_json(one) for one in episodes]}
+        return await self._keep(work.agent_id, extracted, payload, claim, by=model.model.id, usage=model.usage)
+
     def _draws_nothing(self, success: bool | None) -> str:
         """Why no lesson is to be drawn from episodes that ended so; "" where some may be."""
-        return NOTHING_FROM.get((self._ports.settings.extraction, success), "")
+        return FAILED_WORKFLOW if self._ports.settings.extraction == "workflows" and success is False else ""
 
     def _asks_nothing(self, success: bool | None) -> str:
         """Why no model is asked about episodes that ended so, "" where one is. What a caller drew is kept anyway."""
-        hidden = self._ports.settings.forms == ("history",)
-        return self._draws_nothing(success) or (NOT_SHOWN if hidden else "")
+        settings = self._ports.settings
+        by_rule = BY_RULE if settings.learn_share == 0 else ""
+        return by_rule or self._draws_nothing(success) or (NOT_SHOWN if settings.forms == ("history",) else "")
 
     async def question(self, work: Queued) -> Question:
         """What this work asks: a verdict where there is none, else lessons."""
@@ -375,6 +471,7 @@ class Learning:
             "nothing_because": extracted.nothing_because,
             "usage": asdict(usage),
             "by": by,
+            **({TASK: payload[TASK]} if TASK in payload else {}),
         }
         return await self._writer.add(agent_id, lessons, claim, result, named=_task_texts(payload["episodes"]))
 
@@ -448,6 +545,10 @@ class KeptAnswers:
         answer = from_json(Answer, self._answers[self._taken - 1])
         self.usage += answer.usage
         return answer
+
+
+def _episodes(works: Sequence[Queued]) -> list[Episode]:
+    return [from_json(Episode, episode) for work in works for episode in work.payload["episodes"]]
 
 
 def _task_texts(episodes: Json) -> str:

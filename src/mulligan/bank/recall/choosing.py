@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mulligan.bank.recall.candidates import DIGITS, Ranking
+from mulligan.bank.ports import Form, Ports
+from mulligan.bank.recall.candidates import DIGITS, PRESETS, Ranking, rank_with_kind
 from mulligan.core.lessons import RULE
 from mulligan.core.ranking import Ranked
 from mulligan.core.records import Lesson
+from mulligan.core.worth import is_withheld
 
 HEAD_START = 0.05
 """A fact comes first unless the best strategy is more relevant by more than this."""
+
+PAGE = 100
+"""Facts that are looked at for one page of the notebook at most."""
 
 HABITS = 2
 """Metacognitive lessons that a recall gives at most, whatever the task."""
@@ -69,6 +74,14 @@ def with_habits(scores: dict[str, float], habits: dict[str, float], most: int) -
     return {**dict(list(scores.items())[: most - len(habits)]), **habits}
 
 
+def draws(receipt: str, lessons: Sequence[Lesson], share: float) -> tuple[dict[str, float], dict[str, float]]:
+    """The lessons that a draw is made for, with the share that it withholds; and the withheld, with scores."""
+    if not share:
+        return {}, {}
+    withheld = {one.id: one.score or 0.0 for one in lessons if is_withheld(receipt, one.id, share)}
+    return {one.id: share for one in lessons}, withheld
+
+
 def surest_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
     """Puts facts that are to be checked after those that are not, and in each of the two what a model drew after what a
     check states word for word; the rest stays in order."""
@@ -79,3 +92,43 @@ def surest_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
 
     turned = iter(sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=doubt))
     return tuple(lessons[next(turned)] if lesson.nature == "fact" else lesson for lesson in lessons)
+
+
+def choose(
+    ports: Ports,
+    among: tuple[Ranking, Ranking, Ranking],
+    most: int,
+    threshold: float | str | None,
+    forms: Sequence[Form],
+    kind: str,
+) -> Chosen:
+    """What these forms may show of the facts of the project, of the metacognitive lessons, and of everything else.
+    kind: of the task."""
+    *both, habits = among
+    rank = ports.retrieval.rank
+    page: dict[str, float] = {}
+    if "notebook" in forms:
+        page = scores_of(both[0], rank(both[0], PAGE, 0.0))
+        page |= {id: 0.0 for id in reversed(both[0].ids[-PAGE:]) if id not in page and len(page) < PAGE}
+    if "lessons" not in forms:
+        return Chosen(page)
+    kind = "" if ports.settings.paper else kind
+    if not ports.settings.paper:
+        least = both[1].threshold(threshold)
+        both[1] = both[1].fitting(PRESETS["standard"] if least is None else least, kind)
+    retrieval = ports.retrieval
+    facts, others = (rank_with_kind(retrieval, among, most, among.threshold(threshold), kind) for among in both)
+    of_each = scores_of(both[0], facts), scores_of(both[1], others)
+    scores = together(*of_each, most, everything=threshold == 0)
+    scores = with_habits(scores, _habits(ports, habits), most)
+    held = nearest_held(both, (facts, others), of_each, scores)
+    left_out = min(sum(map(len, of_each)), most) - len(scores.keys() - set(habits.ids))
+    return Chosen(page, scores, held, facts.filtered + others.filtered + max(left_out, 0), others.threshold)
+
+
+def _habits(ports: Ports, among: Ranking) -> dict[str, float]:
+    """The most relevant metacognitive lessons, then the newest."""
+    ranked = scores_of(among, ports.retrieval.rank(among, HABITS, 0.0))
+    found = {id: score for id, score in ranked.items() if score > 0}
+    found |= {id: 0.0 for id in reversed(among.ids[-HABITS:]) if id not in found}
+    return dict(list(found.items())[:HABITS])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import groupby
 from typing import TypeVar
 
 from mulligan.core.lessons import RULE
@@ -45,7 +46,7 @@ def formatted_prompt(lessons: Sequence[Lesson], tokens: int, project: str = "") 
     others = [lesson for lesson in lessons if lesson.nature != "fact"]
     left = tokens - estimate(_left_out(len(lessons)))
     facts = fitting(facts, partial(fact_text, project=project), left - estimate(FACTS) - 2)
-    known = page(FACTS, [fact_text(fact, project) for fact in facts])
+    known = page(FACTS, fact_texts(facts, project))
     left -= estimate(known) + 2 if known else 0
     others = fitting(others, partial(_lesson_text, len(others)), left - estimate(PREAMBLE) - 2)
     taught = page(PREAMBLE, [_lesson_text(number, one) for number, one in enumerate(others, 1)])
@@ -71,12 +72,27 @@ def fitting(things: Sequence[T], worded: Callable[[T], str], tokens: int) -> lis
 
 
 def fact_text(fact: Lesson, project: str = "") -> str:
-    """A fact: what it is, and its content in a fence. The title of one that was drawn by rule is left out, for it says
-    what the content says, and a small model takes it for the answer."""
+    """A fact: what it is, and its content in a fence."""
+    return labelled(_fact_head(fact, project), fact.content)
+
+
+def fact_texts(facts: Sequence[Lesson], project: str = "") -> list[str]:
+    """The facts, those in a row of which the same is said in one fence."""
+    texts: list[str] = []
+    for head, several in groupby(facts, lambda fact: _fact_head(fact, project)):
+        contents = [fact.content for fact in several]
+        many = head.replace("A fact", "Facts", 1).replace("before it is used", "before they are used")
+        texts.append(labelled(head if len(contents) == 1 else many, "\n\n".join(contents)))
+    return texts
+
+
+def _fact_head(fact: Lesson, project: str) -> str:
+    """What a fact is. The title of one that was drawn by rule is left out, for it says what the content says, and a
+    small model takes it for the answer."""
     head = mark(fact, project)
     flagged = f"; flagged, so check it before you follow it: {', '.join(fact.flags)}" if fact.flags else ""
     about = "" if fact.origin.by == RULE else " ".join(f". {fact.title}. {fact.description}".split()).rstrip(". ")
-    return labelled(f"{head[0].upper()}{head[1:]}{flagged}{about}", fact.content)
+    return f"{head[0].upper()}{head[1:]}{flagged}{about}"
 
 
 def _lesson_text(number: int, lesson: Lesson) -> str:

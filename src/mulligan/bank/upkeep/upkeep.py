@@ -211,7 +211,7 @@ class Worker:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of work that can be done here: some need a model, some an embedder."""
         unavailable = (
-            *(("extract",) if self._ports.model is None else ()),
+            *(("extract", "batch") if self._ports.model is None else ()),
             *(("embed", "link") if self._ports.vectors.embedder is None else ()),
         )
         return tuple(kind for kind in self._jobs if kind not in unavailable)

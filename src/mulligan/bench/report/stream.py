@@ -340,8 +340,8 @@ def _equal_tokens(rows: Sequence[Row], arm: str, reference: str, pairs: Sequence
     ours, theirs = (
         [row for row in rows if row.arm == name and (row.order, row.case) in both] for name in (arm, reference)
     )
-    limits = {order: min(_spent(ours, order), _spent(theirs, order)) for order, _ in both}
-    finished, their_finished = _finished(ours, limits), _finished(theirs, limits)
+    limits = {order: min(spent_tokens(ours, order), spent_tokens(theirs, order)) for order, _ in both}
+    finished, their_finished = finished_within(ours, limits), finished_within(theirs, limits)
     limited = [
         replace(
             pair,
@@ -359,11 +359,11 @@ def _equal_tokens(rows: Sequence[Row], arm: str, reference: str, pairs: Sequence
     )
 
 
-def _spent(rows: Sequence[Row], order: int) -> int:
+def spent_tokens(rows: Sequence[Row], order: int) -> int:
     return sum(row.tokens for row in rows if row.order == order)
 
 
-def _finished(rows: Sequence[Row], limits: Mapping[int, int]) -> set[tuple[int, str]]:
+def finished_within(rows: Sequence[Row], limits: Mapping[int, int]) -> set[tuple[int, str]]:
     """The order and case of each row of one arm that was over before the tokens of its order were used up."""
     used = dict.fromkeys(limits, 0)
     found = set[tuple[int, str]]()

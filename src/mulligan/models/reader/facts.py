@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _MARKED = re.compile(r"to be checked|superseded", re.IGNORECASE)
-_BLOCK = re.compile(r"^(?=A fact\b|Lesson \d|A task that )", re.MULTILINE)
+_BLOCK = re.compile(r"^(?=A fact\b|Facts\b|Lesson \d|A task that )", re.MULTILINE)
 """Where an entry of a notebook, a lesson or an account of an earlier task begins in what was recalled."""
 _QUOTE = "'"
 _QUOTED, _WORD = r"[^'\n]{1,60}", r"\b\w+"

@@ -197,6 +197,15 @@ class SqliteQueue:
 
         return await self._db.read(work, agent=agent_id)
 
+    async def accepted_since(self, agent_id: str | None, at: float) -> Sequence[Queued]:
+        def work(db: Connection) -> Sequence[Queued]:
+            agent = reader(db, agent_id)
+            query = f"SELECT n FROM work WHERE {owned(agent, 'agent')} AND created >= :at ORDER BY n"
+            found = db.execute(query, {"agent": agent, "at": at}).fetchall()
+            return tuple(readable(found, lambda row: _read(db, row[0])))
+
+        return await self._db.read(work, agent=agent_id)
+
     async def depth(self) -> Mapping[str, Mapping[QueueStatus, int]]:
         def work(db: Connection) -> Mapping[str, Mapping[QueueStatus, int]]:
             found: dict[str, dict[QueueStatus, int]] = {}

@@ -1,0 +1,78 @@
+"""Runs the study of what memory costs, or takes it up where it was: `python studies/price/run.py`.
+
+Each code base is a stream of its own, found again in the store by its seed and arms, so the same command resumes
+after a kill. It uses the store of the working folder's configuration: give it one of its own (`MULLIGAN_HOME`).
+README.md says what was fixed beforehand; `fixed.json` holds the digests of the tasks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mulligan.app.config import load
+from mulligan.bench.harness.plan import STREAM, open_benchmark
+from mulligan.bench.harness.stream import StreamChoice, resume_stream, run_stream
+from mulligan.core.benchmarks import BenchRun
+from mulligan.core.codec import digest
+from mulligan.core.protocols import Store
+from mulligan.sandbox.local import LocalSandbox
+from mulligan.store import open_store
+
+HERE = Path(__file__).parent
+BENCHMARK = "stream:code"
+MODEL = "local:qwen2.5-coder-1.5b"
+SEEDS = (103, 107, 109, 113, 127, 131, 137, 139)
+"""Of the code bases: the eight primes after 101, which was the last that any study or trial has used."""
+ARMS = ("none", "default")
+RIVALS, RIVAL_SEEDS = ("none", "history", "none-x3"), (103, 127)
+"""Arms that run beside on two of them. The requests of `none` were answered already, and are not asked again."""
+
+
+def settings(seed: int) -> dict[str, Any]:
+    return {"seed": seed, "tasks": 36, "drift": "middle", "announce": True, "kinds": 12}
+
+
+def task_digest(seed: int) -> str:
+    """The same for the same tasks, with their hidden targets."""
+    _, benchmark, _ = open_benchmark(BENCHMARK, settings(seed), LocalSandbox())
+    return digest([[case.id, case.task.prompt, dict(case.task.inputs), case.target] for case in benchmark.load([])])
+
+
+async def ran(store: Store, seed: int, arms: Sequence[str], model: str) -> BenchRun:
+    for run in await store.benches.runs(1000):
+        if run.benchmark == f"{STREAM}{BENCHMARK}":
+            choice = StreamChoice.of(run.options)
+            table: Mapping[str, Any] = (choice.base.settings or {}).get("benchmark", {})
+            if table.get("seed") == seed and [arm.name for arm in choice.arms] == [*arms]:
+                return await resume_stream(run.id, store=store)
+    given = {"benchmark": settings(seed)}
+    return await run_stream(BENCHMARK, arms=arms, orders=1, model=model, store=store, settings=given)
+
+
+async def everything(model: str) -> None:
+    fixed: dict[str, str] = json.loads((HERE / "fixed.json").read_text("utf-8"))
+    for seed in SEEDS:
+        if fixed[str(seed)] != task_digest(seed):
+            raise SystemExit(f"The tasks of code base {seed} are not those that were fixed.")
+    address = load().store
+    async with open_store(address) as store:
+        for seed, arms in [*((seed, ARMS) for seed in SEEDS), *((seed, RIVALS) for seed in RIVAL_SEEDS)]:
+            run = await ran(store, seed, arms, model)
+            print(f"code base {seed}, {', '.join(arms)}: stream {run.id} is whole", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Runs the study of what memory costs, or goes on with it.")
+    parser.add_argument("--model", default=MODEL, help=f"default: {MODEL}")
+    parser.add_argument("--fix", action="store_true", help="write fixed.json instead, before any model sees a task")
+    given = parser.parse_args()
+    if given.fix:
+        digests = {str(seed): task_digest(seed) for seed in SEEDS}
+        (HERE / "fixed.json").write_text(f"{json.dumps(digests, indent=1)}\n", encoding="utf-8")
+    else:
+        asyncio.run(everything(given.model))
