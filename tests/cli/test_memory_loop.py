@@ -23,7 +23,13 @@ ASK = ("solve", "say it in one word", "--evaluator", "./judge.py", "--memory", "
 
 @pytest.fixture
 def project(here: Path) -> Path:
-    return lay(here, {"mulligan.toml": '[memory]\nembedder = "none"\n', "first.json": json.dumps(["wrong", EXTRACTED])})
+    return lay(
+        here,
+        {
+            "mulligan.toml": '[memory]\nembedder = "none"\nlearn_share = 1\nreader = ""\n',
+            "first.json": json.dumps(["wrong", EXTRACTED]),
+        },
+    )
 
 
 def test_a_lesson_of_one_run_stands_in_the_first_prompt_of_the_next(mulligan: Mulligan, project: Path) -> None:
@@ -106,7 +112,9 @@ def test_facts_of_another_project_are_found_when_asked_for(
     assert f"fact of the project {project}\n" in shown
     search = ("memory", "search", "how do the tests run", "--threshold", "0")
     assert "(a fact of this project, " in mulligan(*search).out
-    (project / "mulligan.toml").write_text('[project]\nname = "another"\n\n[memory]\nembedder = "none"\n')
+    (project / "mulligan.toml").write_text(
+        '[project]\nname = "another"\n\n[memory]\nembedder = "none"\nlearn_share = 1\nreader = ""\n'
+    )
     trust(project)
     assert mulligan(*search).out == ""
     assert "(a fact of another project, " in mulligan(*search, "--all-projects").out
