@@ -32,6 +32,7 @@ from mulligan.core.errors import MulliganError, StoreError
 from mulligan.core.home import home
 from mulligan.core.protocols import Evaluator, Learned, Model
 from mulligan.core.records import Episode
+from mulligan.core.write_ahead import write_ahead
 
 FILE = "traces.db"
 _SETTLED = 3600.0
@@ -264,7 +265,7 @@ class Seen:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)
             self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
+            write_ahead(self._db)
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute("CREATE TABLE IF NOT EXISTS learned (key INTEGER PRIMARY KEY)")
         except (OSError, sqlite3.Error) as error:
