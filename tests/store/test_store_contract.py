@@ -82,7 +82,7 @@ async def test_a_benchmark_run_with_its_results_and_its_lease(store: Store) -> N
     with pytest.raises(NotFound):
         await benches.settle("none", later)
     mine = await benches.acquire("b1", "me", 60)
-    with pytest.raises(LeaseLost, match="Benchmark run b1 is being driven by me"):
+    with pytest.raises(LeaseLost, match="Benchmark run b1 is in use by me"):
         await benches.acquire("b1", "you", 60)
     await benches.renew(mine, 60)
     await benches.release(mine)

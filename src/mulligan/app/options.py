@@ -205,7 +205,7 @@ class Options:
                 continue
             _check(it, value)
             if it.same_as and getattr(self, it.same_as) is not None:
-                raise _invalid(f"{it.same_as} and {it.name} mean the same: give only {it.same_as}.")
+                raise _invalid(f"{it.same_as} and {it.name} mean the same: pass only {it.same_as}.")
             if it.same_as or it.into:
                 name, *keys = (it.same_as or it.into).split(".")
                 put = value if it.same_as else _with(getattr(self, name), keys, _plain(it, value))
