@@ -45,7 +45,7 @@ class CaseOptions(Course, Roles, Budget):
 
     Attributes:
         method: One of the benchmark's sets of roles; `mulligan bench list` lists them.
-        strategy: What the next try is shown, overriding the method: as in solve, or ./mine.py.
+        strategy: What the next try sees, overriding the method: as in solve, or ./mine.py.
         model: PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.
         reflect_model: The model that reflects (default: --model).
         judge_model: The model that judges or writes tests (default: --model).
