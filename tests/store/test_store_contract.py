@@ -282,7 +282,7 @@ def test_one_store_serves_one_event_loop_after_another(opened: Open) -> None:
 
 async def test_a_fresh_lease_keeps_others_out(store: Store) -> None:
     await started(store, "e")
-    with pytest.raises(LeaseLost, match=r"driven by me\. Let it finish"):
+    with pytest.raises(LeaseLost, match=r"in use by me\. Let it finish"):
         await store.acquire("e", "you", 60)
 
 
