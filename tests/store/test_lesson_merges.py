@@ -48,7 +48,7 @@ async def test_a_merge_of_what_is_not_active_changes_nothing(store: LessonStore,
     else:
         await store.change("a", replace(one, state=state), "retired")
     before = await store.list("a", ALL)
-    with pytest.raises(StoreError, match=f"Lesson 1 is {state} by now"):
+    with pytest.raises(StoreError, match=f"Lesson 1 is {state} now"):
         await store.merge("a", entry("m"), ["2", "1"])
     with pytest.raises(NotFound, match="no lesson 'nobody'"):
         await store.merge("a", entry("m"), ["2", "nobody"])
@@ -209,7 +209,7 @@ async def test_a_write_settles_its_work_or_is_not_made(memory: Memory) -> None:
         await write(claim)
         done = await queue.look("a", claim.id)
         assert (done.status, done.result) == ("done", {"n": 1})
-        with pytest.raises(LeaseLost, match="is done by now"):
+        with pytest.raises(LeaseLost, match="is done now"):
             await write(claim)
     claim = await claimed(queue)
     with pytest.raises(LeaseLost, match=r"another agent|no longer exists"):
