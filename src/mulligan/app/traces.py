@@ -269,7 +269,7 @@ class Seen:
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute("CREATE TABLE IF NOT EXISTS learned (key INTEGER PRIMARY KEY)")
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"What was learned from traces cannot be noted in {path}: {error}.") from error
+            raise StoreError(f"What was learned from traces cannot be recorded in {path}: {error}.") from error
 
     def close(self) -> None:
         self._db.close()
@@ -290,7 +290,7 @@ class Seen:
             with self._db:  # commits, or rolls back
                 self._db.executemany("INSERT OR IGNORE INTO learned VALUES (?)", [(key,) for key in keys])
         except sqlite3.Error as error:
-            raise StoreError(f"What was learned from traces cannot be noted in {home() / FILE}: {error}.") from error
+            raise StoreError(f"What was learned from traces cannot be recorded in {home() / FILE}: {error}.") from error
 
 
 def _evaluator(judge: str | Evaluator | None, model: str | Model | None, config: Config) -> Evaluator | None:
