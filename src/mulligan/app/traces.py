@@ -32,7 +32,7 @@ from mulligan.core.errors import MulliganError, StoreError
 from mulligan.core.home import home
 from mulligan.core.protocols import Evaluator, Learned, Model
 from mulligan.core.records import Episode
-from mulligan.core.write_ahead import write_ahead
+from mulligan.core.write_ahead import keep_log
 
 FILE = "traces.db"
 _SETTLED = 3600.0
@@ -265,7 +265,7 @@ class Seen:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)
             self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
-            write_ahead(self._db)
+            keep_log(self._db)
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute("CREATE TABLE IF NOT EXISTS learned (key INTEGER PRIMARY KEY)")
         except (OSError, sqlite3.Error) as error:

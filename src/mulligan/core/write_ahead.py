@@ -6,7 +6,7 @@ import sqlite3
 import time
 
 
-def write_ahead(db: sqlite3.Connection, wait: float = 5.0) -> str:
+def keep_log(db: sqlite3.Connection, wait: float = 5.0) -> str:
     """Turn the log on, and return the file's journal mode: "wal", unless its file system cannot hold one.
 
     SQLite does not wait by itself while another process turns it on for the same file.

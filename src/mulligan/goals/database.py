@@ -72,9 +72,9 @@ class Database:
             raise
 
     def _make(self) -> None:
-        from mulligan.core.write_ahead import write_ahead  # once
+        from mulligan.core.write_ahead import keep_log  # once
 
-        write_ahead(self._db)
+        keep_log(self._db)
 
         def make() -> None:
             if not self._db.execute("PRAGMA user_version").fetchone()[0]:  # another process may have been faster

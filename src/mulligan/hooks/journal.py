@@ -175,10 +175,10 @@ class Journal:
             raise
 
     def _make(self, wait: float) -> None:
-        from mulligan.core.write_ahead import write_ahead  # once
+        from mulligan.core.write_ahead import keep_log  # once
         from mulligan.hooks.swallowed import make_room
 
-        write_ahead(self._db, wait)
+        keep_log(self._db, wait)
 
         def make() -> None:
             there = self._db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
