@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from mulligan.bank.ports import Form, Ports
 from mulligan.bank.recall.candidates import DIGITS, PRESETS, Ranking, rank_with_kind
-from mulligan.core.lessons import RULE
 from mulligan.core.ranking import Ranked
 from mulligan.core.records import Lesson
 from mulligan.core.worth import is_withheld
@@ -80,18 +79,6 @@ def draws(receipt: str, lessons: Sequence[Lesson], share: float) -> tuple[dict[s
         return {}, {}
     withheld = {one.id: one.score or 0.0 for one in lessons if is_withheld(receipt, one.id, share)}
     return {one.id: share for one in lessons}, withheld
-
-
-def surest_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
-    """Puts facts that are to be checked after those that are not, and in each of the two what a model drew after what a
-    check states word for word; the rest stays in order."""
-
-    def doubt(n: int) -> tuple[bool, bool, int]:
-        one = lessons[n]
-        return bool(one.to_check), one.origin.by not in ("", RULE), n
-
-    turned = iter(sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=doubt))
-    return tuple(lessons[next(turned)] if lesson.nature == "fact" else lesson for lesson in lessons)
 
 
 def choose(

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from mulligan.bank.learn.facts import quotes_checks
 from mulligan.bank.learn.trajectory import render
-from mulligan.bank.recall.choosing import surest_first
 from mulligan.bank.recall.prompt_text import FACTS, UNCONFIRMED, age_note, fact_texts, formatted_prompt, page
 from mulligan.core.lessons import RULE, Account
 from mulligan.core.records import Episode, Lesson, Task, same_kind
@@ -66,6 +65,18 @@ class Shown:
         if len(entries) + len(lessons) == len(self.entries) + len(self.lessons):
             return None
         return replace(self, entries=entries, lessons=lessons).text()
+
+
+def surest_first(lessons: Sequence[Lesson]) -> tuple[Lesson, ...]:
+    """Puts facts that are to be checked after those that are not, and in each of the two what a model drew after what a
+    check states word for word; the rest stays in order."""
+
+    def doubt(n: int) -> tuple[bool, bool, int]:
+        one = lessons[n]
+        return bool(one.to_check), one.origin.by not in ("", RULE), n
+
+    turned = iter(sorted((n for n, one in enumerate(lessons) if one.nature == "fact"), key=doubt))
+    return tuple(lessons[next(turned)] if lesson.nature == "fact" else lesson for lesson in lessons)
 
 
 def entry_text(entry: Lesson) -> str:
