@@ -5,7 +5,7 @@
 These names stay where they are; the modules behind them may move. See docs/plugins.md.
 """
 
-from mulligan.bank.recall.notebook import episode_text
+from mulligan.bank.learn.trajectory import episode_text
 from mulligan.core.benchmarks import Benchmark, Judges, Method, Score, Source
 from mulligan.core.errors import (
     BadAnswer,

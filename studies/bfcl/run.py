@@ -36,13 +36,17 @@ async def ran(part: str, model: str) -> StreamReport:
     count, arms = PARTS[part]
     async with open_store(load().store) as store:
         runs = [run for run in await store.benches.runs(1000) if run.benchmark == f"{STREAM}bfcl"]
-        known = [run for run in runs if [arm.name for arm in StreamChoice.of(run.options).arms] == list(arms)]
+        known = [run for run in runs if _is_of(StreamChoice.of(run.options), arms, model)]
         if known:
             stream = await resume_stream(known[0].id, store=store)
         else:
             cases = json.loads(TASKS.read_text(encoding="utf-8"))[:count]
             stream = await run_stream("bfcl", arms=arms, orders=1, model=model, store=store, cases=cases)
         return await read_stream(store, stream.id)
+
+
+def _is_of(choice: StreamChoice, arms: Sequence[str], model: str) -> bool:
+    return [arm.name for arm in choice.arms] == [*arms] and choice.base.model == model
 
 
 def write(report: StreamReport, into: Path) -> None:

@@ -1,6 +1,6 @@
-"""Runs the study of what memory costs, or takes it up where it was: `python studies/price/run.py`.
+"""Runs the study of what memory costs, or resumes it: `python studies/price/run.py`.
 
-Each code base is a stream of its own, found again in the store by its seed and arms, so the same command resumes
+Each code base is a stream of its own, found again in the store by its seed, arms and model, so the same command resumes
 after a kill. It uses the store of the working folder's configuration: give it one of its own (`MULLIGAN_HOME`).
 README.md says what was fixed beforehand; `fixed.json` holds the digests of the tasks.
 """
@@ -48,7 +48,8 @@ async def ran(store: Store, seed: int, arms: Sequence[str], model: str) -> Bench
         if run.benchmark == f"{STREAM}{BENCHMARK}":
             choice = StreamChoice.of(run.options)
             table: Mapping[str, Any] = (choice.base.settings or {}).get("benchmark", {})
-            if table.get("seed") == seed and [arm.name for arm in choice.arms] == [*arms]:
+            names = [arm.name for arm in choice.arms]
+            if (table.get("seed"), names, choice.base.model) == (seed, [*arms], model):
                 return await resume_stream(run.id, store=store)
     given = {"benchmark": settings(seed)}
     return await run_stream(BENCHMARK, arms=arms, orders=1, model=model, store=store, settings=given)
@@ -67,7 +68,7 @@ async def everything(model: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Runs the study of what memory costs, or goes on with it.")
+    parser = argparse.ArgumentParser(description="Runs the study of what memory costs, or resumes it.")
     parser.add_argument("--model", default=MODEL, help=f"default: {MODEL}")
     parser.add_argument("--fix", action="store_true", help="write fixed.json instead, before any model sees a task")
     given = parser.parse_args()

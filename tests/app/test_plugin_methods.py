@@ -1,5 +1,6 @@
 """Plug-ins whose methods are plain functions, and where an error of one is said to be."""
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,14 @@ def test_an_error_while_a_file_is_loaded_is_reported_with_its_line(tmp_path: Pat
     (tmp_path / "mine.py").write_text("x = 1\n\ny = z\n")
     with pytest.raises(InvalidInput, match=re.escape(f"({tmp_path}/mine.py, line 3).")):
         find("evaluators", str(tmp_path / "mine.py"))
+
+
+async def test_a_plain_method_that_is_optional_is_seen_and_awaited() -> None:
+    class Shelf:
+        def step(self, action: str) -> None: ...
+        def offer(self, actions: Any) -> Any:
+            return actions
+
+    shelf = fitted("environments", Shelf())
+    assert inspect.getattr_static(shelf, "offer"), "what `isinstance` of a protocol looks at from Python 3.12 on"
+    assert await shelf.offer(("a",)) == ("a",)

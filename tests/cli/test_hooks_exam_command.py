@@ -15,6 +15,14 @@ Run = Callable[..., Any]
 FAILS: tuple[Any, ...] = ("sh", "pytest tests", "E   ModuleNotFoundError: No module named 'yaml'", 1)
 STORY = (("user", "Test it."), FAILS, ("sh", "pip install pyyaml", "ok", 0), ("sh", "pytest tests", "1 passed", 0))
 
+BROKEN = """
+class Broken:
+    def learn(self, episode): ...
+
+    def recall(self, task):
+        raise KeyError("no shelf")
+"""
+
 
 @pytest.fixture
 def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -50,11 +58,19 @@ def test_where_there_are_no_sessions_it_says_where_to_look(mulligan: Run, tmp_pa
 
 @pytest.mark.slow
 def test_the_exam_of_memories_replays_them_with_each_memory(mulligan: Run, sessions: Path) -> None:
-    options = ("--memories", "markdown", "--streams", "game", "--tasks", "2", "--orders", "1", "-q")
+    Path("broken.py").write_text(BROKEN)
+    options = ("--memories", "markdown,./broken.py", "--streams", "game", "--tasks", "2", "--orders", "1", "-q")
     ran = mulligan("bench", "exam", *options, "--into", "report", "--format", "json")
     exam = json.loads(ran.out)
     counts = ("sessions", "failures", "known", "shown", "needless", "done")
     assert [exam["sessions"]["hooks"][name] for name in counts] == [3, 3, 2, 2, 0, 2]
     assert [exam["sessions"]["markdown"][name] for name in counts] == [3, 3, 2, 2, 0, 2]
     assert sorted(os.listdir("report")) == ["cases.csv", "report.json", "report.md"]
-    assert "2 of 3 (21% to 94%)" in Path("report/report.md").read_text()
+    assert ran.status == 3
+    assert "broken failed at your sessions: KeyError: 'no shelf'" in ran.err
+    assert list(exam["sessions"]) == ["hooks", "markdown"]
+    page = Path("report/report.md").read_text()
+    assert "2 of 3 (21% to 94%)" in page
+    assert "broken failed: " in page
+    assert "broken.py, line 6" in page
+    assert "at least one stream" in mulligan("bench", "exam", "--streams", "").err

@@ -82,7 +82,7 @@ class Interact:
             outcome = Outcome()
             while not outcome.done and not outcome.halted:
                 seen = (*first, *(image for step in done for image in step.images))
-                tools = self._tools(world, done)
+                tools = await self._tools(world, done)
                 action = await self._line(episode, past, (beginning, seen), done, tools)
                 step = await world.step(action)
                 done.append(step)
@@ -91,13 +91,10 @@ class Interact:
                     outcome = replace(outcome, halted=f"{self._steps} steps were used up")
             return Attempt(done[-1].action, (Step(observation=beginning, images=first), *done), outcome)
 
-    def _tools(self, world: Environment, done: Sequence[Step]) -> Sequence[Tool]:
-        needed = self._calls or "tools" in self._prompt.slots
-        return (
-            world.offer([step.action for step in done if not step.refused])
-            if needed and isinstance(world, Offers)
-            else ()
-        )
+    async def _tools(self, world: Environment, done: Sequence[Step]) -> Sequence[Tool]:
+        if isinstance(world, Offers) and (self._calls or "tools" in self._prompt.slots):
+            return await world.offer([step.action for step in done if not step.refused])
+        return ()
 
     async def _line(
         self,

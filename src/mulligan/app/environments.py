@@ -94,9 +94,9 @@ class JournaledEnvironment:
     def shown(self) -> tuple[Image, ...]:
         return self._shown
 
-    def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
+    async def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
         inner = self._live()
-        return tuple(inner.offer(actions)) if isinstance(inner, Offers) else ()
+        return tuple(await inner.offer(actions)) if isinstance(inner, Offers) else ()
 
     async def step(self, action: str) -> Step:
         answers = await self._answers(action)

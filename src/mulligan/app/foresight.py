@@ -227,8 +227,8 @@ class _CheckedEnvironment:
         self._steps = [Step(observation=text)]
         return text
 
-    def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
-        return self._inner.offer(actions)
+    async def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
+        return await self._inner.offer(actions)
 
     async def step(self, action: str) -> Step:
         declared = await self._inner.critical(action)

@@ -83,7 +83,7 @@ ROLES = {
     "retrieval": Role("retrieval strategy", "rank", folder="bank/recall/retrieval"),
     "deduplication": Role("deduplication strategy", "near", folder="bank/upkeep/deduplication"),
     "merging": Role("merging strategy", "group", folder="bank/upkeep/merging"),
-    "environments": Role("environment", "step", ("reset", "step", "close"), "bench/*/environments"),
+    "environments": Role("environment", "step", ("reset", "offer", "step", "close"), "bench/*/environments"),
     "benchmarks": Role("benchmark", "score", ("score",), "bench/*"),
     "memories": Role("memory", "recall", ("learn", "recall", "close"), "bench/arms"),
     "transcripts": Role("format of transcripts", "read", folder="bank/learn/transcripts"),
@@ -317,6 +317,10 @@ class _Awaitable:
 
     def __init__(self, inner: Any, plain: Sequence[str]) -> None:
         self._inner, self._plain = inner, plain
+        # From Python 3.12 on, `isinstance` of a protocol does not ask `__getattr__`.
+        for name, _ in inspect.getmembers(self._inner.__class__, callable):
+            if not name.startswith("_"):
+                setattr(self, name, self.__getattr__(name))
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)

@@ -19,6 +19,7 @@ from mulligan.bank.exchange.audit import Decided, decided
 from mulligan.bank.learn.facts import has_reason, mark_contradictions
 from mulligan.bank.learn.groups import Groups, question_work
 from mulligan.bank.learn.learning import ACCOUNTS, Learning, key_of
+from mulligan.bank.learn.trajectory import account_text
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import LEASE, Ports, checked_forms, checked_threshold, moment, whole_number
@@ -29,7 +30,7 @@ from mulligan.bank.recall.choosing import (
     draws,
 )
 from mulligan.bank.recall.index import Indexes
-from mulligan.bank.recall.notebook import Shown, account_text
+from mulligan.bank.recall.notebook import Shown
 from mulligan.bank.recall.price import worth_showing
 from mulligan.bank.recall.prompt_text import fact_text, fitting
 from mulligan.bank.recall.query_pairs import QueryPairs

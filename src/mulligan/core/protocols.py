@@ -488,7 +488,7 @@ class Shows(Protocol):
 class Offers(Protocol):
     """The optional method of an environment whose actions are calls of tools."""
 
-    def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
+    async def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
         """What can be called after these actions. It depends on the actions and the settings alone."""
         ...
 

@@ -15,12 +15,14 @@ from typing import TypeAlias, cast
 from mulligan.bank.learn.transcripts._messages import recognised
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput
+from mulligan.core.lessons import Account
 from mulligan.core.records import Attempt, Episode, Feedback, Json, Step, Stop, Task, Trial
 from mulligan.text.formatting import check_text, fenced, labelled, result_text, task_text
 from mulligan.text.truncate import estimate, truncate, truncate_text
 
 TOKENS = 8000
 """What all of it may take in a question. A fifth of it at most is the task's."""
+_VERDICTS = {True: "passed", False: "failed", None: "not judged"}
 
 
 @dataclass(frozen=True)
@@ -273,3 +275,14 @@ def _step(item: Json, where: str) -> Step:
     if role == "assistant":
         return Step(action=f"{label}{content}")
     return Step(observation=f"The user: {content}" if role == "user" else f"{label}{content}")
+
+
+def account_text(account: Account) -> str:
+    lines = [line for line in account.text.splitlines() if line.strip(" `")]
+    return "\n".join((f"A task that {_VERDICTS[account.success]}:", *(f"> {line}".rstrip() for line in lines)))
+
+
+def episode_text(episode: Episode, tokens: int = 600) -> str:
+    """The account of an episode within about so many tokens: whether it passed, the task, and what was done."""
+    text = "\n\n".join(render([episode], tokens))
+    return account_text(Account(episode.id, "", 0.0, text, episode.solved if episode.judged else None))

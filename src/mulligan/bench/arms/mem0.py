@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mulligan.bank.recall.notebook import episode_text
+from mulligan.bank.learn.trajectory import episode_text
 from mulligan.bench.arms._installed import embedded_rows, package
 from mulligan.core.protocols import Embedder
 from mulligan.core.records import Episode, Task

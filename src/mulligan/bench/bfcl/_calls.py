@@ -5,24 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-MAX_CHARACTERS = 20_000
-_CONSTANTS = {"true": True, "false": False, "null": None}
-"""Names of JSON, for a model that writes its arguments in that form. Any other name is a text, as for BFCL."""
+from mulligan.text.call_lines import calls_in, literal
 
 
 def calls_of(action: str, functions: Collection[str]) -> tuple[str, ...] | None:
-    """The calls in an action such as `a(x=1)`, `a(x=1), b()` or `[a(x=1)]`, as Python; None for any other text.
+    """The calls in an action, as Python; None for any other text.
 
     A call of a function that is not in `functions` is reduced to its name, which fails when it is evaluated.
     """
-    if len(action) > MAX_CHARACTERS:
-        return None
-    try:
-        tree = ast.parse(action.strip(" \t`"), mode="eval").body
-        nodes = tree.elts if isinstance(tree, ast.List | ast.Tuple) else [tree]
-        return tuple(ast.unparse(_checked(node, functions)) for node in nodes) or None
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        return None
+    return calls_in(action, lambda node: ast.unparse(_checked(node, functions)))
 
 
 def _checked(node: ast.expr, functions: Collection[str]) -> ast.expr:
@@ -41,13 +32,4 @@ def _checked(node: ast.expr, functions: Collection[str]) -> ast.expr:
 
 
 def _argument(node: ast.expr, functions: Collection[str]) -> ast.expr:
-    if isinstance(node, ast.Call):
-        return _checked(node, functions)
-    node = _Texts().visit(node)
-    ast.literal_eval(node)
-    return node
-
-
-class _Texts(ast.NodeTransformer):
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Constant(_CONSTANTS.get(node.id, node.id))
+    return _checked(node, functions) if isinstance(node, ast.Call) else literal(node)

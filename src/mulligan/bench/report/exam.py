@@ -36,6 +36,7 @@ class MemoryFigures:
         stale: of the score after a change of all facts, with a memory that ended before it; below 0 it did harm.
         tokens: of the recalled text, a mean over the cases.
         errors: cases that ended with an error.
+        failure: what the first of them ended with; "" without any.
     """
 
     memory: str
@@ -45,6 +46,7 @@ class MemoryFigures:
     stale: Estimate | None
     tokens: float
     errors: int
+    failure: str
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def _figures(streams: Sequence[StreamReport], rows: Sequence[Row], memory: str) 
         difference([row for row in whole if row.phase > 1], f"{memory}-stale", NONE),
         fmean(row.recalled_tokens for row in own),
         sum(row.status == "error" for row in own),
+        next((row.error for row in own if row.error), ""),
     )
 
 
@@ -182,6 +185,7 @@ def exam_page(report: ExamReport) -> list[Block]:
     blocks += [
         Heading(2, "Memories"),
         _memories(report),
+        *(Line(f"{one.memory} failed: {one.failure}") for one in report.memories if one.failure),
         Line(_NOTE),
         Heading(2, "Gain in each stream"),
         _gains(report),

@@ -44,7 +44,7 @@ class Row:
     reward: as the benchmark counts it. score: as a share of the most, 0 to 1. tokens_in, tokens_out, calls: of the
     episodes; those of memory: of the bank's model. cost: of both, in US dollars. recalled: entries that were shown;
     recalled_tokens: of their text, estimated. world: a digest of the task and the settings of its environment and
-    evaluator, which is the same in all arms.
+    evaluator, which is the same in all arms. error: what the case ended with; "" for any other end.
     """
 
     arm: str
@@ -71,6 +71,7 @@ class Row:
     recalled_tokens: int
     episode: str
     world: str = ""
+    error: str = ""
 
     @property
     def tokens(self) -> int:
@@ -192,7 +193,7 @@ async def read_stream(store: Store, id: str) -> StreamReport:
         run,
         choice,
         rows,
-        [_figures(rows, name) for name in names],
+        [_figures(rows, name, choice.orders) for name in names],
         differences(rows, names),
         _recoveries(rows, names),
         "family" if FEW <= len(families) < len(cases) else "case",
@@ -237,6 +238,7 @@ def _row(leg: Leg, seed: int, result: CaseResult, episodes: Mapping[str, Episode
         tokens_of(recall.formatted_prompt) if recall and recall.formatted_prompt else 0,
         mark.episode if mark else "",
         world_of(episode) if episode else "",
+        result.text if result.status == "error" else "",
     )
 
 
@@ -254,7 +256,7 @@ def _mean(rows: Sequence[Row], of: Callable[[Row], float | None]) -> float | Non
     return fmean(values) if values else None
 
 
-def _figures(rows: Sequence[Row], arm: str) -> ArmFigures:
+def _figures(rows: Sequence[Row], arm: str, orders: int) -> ArmFigures:
     ours = [row for row in rows if row.arm == arm]
     last = max((row.position for row in ours), default=0)
     costs = [row.cost for row in ours]
@@ -265,7 +267,7 @@ def _figures(rows: Sequence[Row], arm: str) -> ArmFigures:
         _mean(ours, lambda row: row.score),
         _mean(ours, lambda row: row.reward),
         _mean(ours, lambda row: row.success),
-        _every(ours),
+        _every(ours, orders),
         gain_of(rows, arm) if arm != NONE else None,
         _mean(ours, lambda row: row.tokens),
         _mean(ours, lambda row: row.memory_tokens_in + row.memory_tokens_out),
@@ -280,8 +282,7 @@ def _figures(rows: Sequence[Row], arm: str) -> ArmFigures:
     )
 
 
-def _every(rows: Sequence[Row]) -> float | None:
-    orders = max((row.order for row in rows), default=0)
+def _every(rows: Sequence[Row], orders: int) -> float | None:
     cases = dict[str, list[bool]]()
     for row in rows:
         if row.success is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,10 @@ from typing import Any
 from mulligan.core.errors import InvalidInput, WorldError
 from mulligan.core.protocols import Job, Sandbox
 from mulligan.core.records import Json
+from mulligan.text.call_lines import calls_in, literal
 
 SECONDS = 60.0
 """The most that one request may take."""
-_MOST = 20_000
-"""The most characters of an action that is read as calls."""
-_CONSTANTS = {"true": True, "false": False, "null": None}
 
 
 @dataclass(frozen=True)
@@ -47,14 +45,14 @@ class StateBenchCheckout:
         """The tasks of a split, in its order. Raises `InvalidInput` that names the file."""
         manifest = self.folder / "splits" / "train_test.json"
         try:
-            ids = _read(manifest)["splits"][split]
+            ids = [str(id) for id in _read(manifest)["splits"][split]]
         except (KeyError, TypeError):
             raise InvalidInput(f"{manifest} has no split {split!r}.") from None
-        tasks = [_read(self.task_file(str(id))) for id in ids]
-        for task in tasks:
+        tasks = {self.task_file(id): _read(self.task_file(id)) for id in ids}
+        for file, task in tasks.items():
             if missing := [key for key in ("task_id", "opening_message", "user_simulator") if key not in task]:
-                raise InvalidInput(f"{self.task_file(str(task.get('task_id')))} has no {missing[0]}.")
-        return tasks
+                raise InvalidInput(f"{file} has no {missing[0]}.")
+        return list(tasks.values())
 
     def code(self) -> list[Path]:
         """The files of its code and prompts."""
@@ -83,33 +81,21 @@ class StateBenchCheckout:
             raise WorldError(f"STATE-Bench's code in {self.root} failed: {last}") from None
 
 
-def calls_of(action: str) -> list[Json] | None:
-    """The calls in an action such as `a(x=1)` or `a(x=1), b()`, each a name and its arguments; None for any other text,
-    which is said to the customer. Only literals pass, and nothing of an action is evaluated."""
-    if len(action) > _MOST:
-        return None
-    try:
-        tree = ast.parse(action.strip(" \t`"), mode="eval").body
-        nodes = tree.elts if isinstance(tree, ast.List | ast.Tuple) else [tree]
-        return [_call(node) for node in nodes] or None
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        return None
+def calls_of(action: str) -> tuple[Json, ...] | None:
+    """The calls in an action, each a name and its arguments (null if they are not named literals); None for any other
+    text, which is said to the customer."""
+    return calls_in(action, _call)
 
 
 def _call(node: ast.expr) -> Json:
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise ValueError
-    arguments: Mapping[str, Json] = {
-        str(keyword.arg): ast.literal_eval(_Constants().visit(keyword.value)) for keyword in node.keywords
-    }
-    return [node.func.id, dict(arguments)]
-
-
-class _Constants(ast.NodeTransformer):
-    """Names of JSON as the constants that they stand for."""
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return ast.Constant(_CONSTANTS[node.id]) if node.id in _CONSTANTS else node
+    try:
+        values = {each.arg: ast.literal_eval(literal(each.value)) for each in node.keywords}
+        arguments = None if node.args or None in values else json.loads(json.dumps(values, allow_nan=False))
+    except (ValueError, TypeError):
+        arguments = None
+    return [node.func.id, arguments]
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -60,13 +60,16 @@ class TaskRun:
                 self._answered(move.get("answers", []), last=turns >= self.domain.max_agent_turns)
         self.change = schemas.StateDiff.compute(before, world.get_full_snapshot())
 
-    def _called(self, world: Any, name: str, arguments: dict[str, Any]) -> Any:
+    def _called(self, world: Any, name: str, arguments: dict[str, Any] | None) -> Any:
         handler = world.tool_handlers.get(name)
         try:
-            result = handler(arguments) if handler else {"error": f"Unknown tool: {name}"}
+            if arguments is None:
+                result = {"error": f"The arguments of {name} must be named, and plain values."}
+            else:
+                result = handler(arguments) if handler else {"error": f"Unknown tool: {name}"}
         except Exception as error:
             result = {"error": f"{type(error).__name__}: {error}"}
-        self.calls.append({"name": name, "arguments": arguments, "result": result})
+        self.calls.append({"name": name, "arguments": arguments or {}, "result": result})
         return result
 
     def _answered(self, answers: list[Any], *, last: bool) -> None:

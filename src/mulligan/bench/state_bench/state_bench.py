@@ -80,7 +80,7 @@ class StateBench:
     async def score(self, case: Case, episode: Episode) -> Score:
         """1 if the records end as required (and where the judge was asked, it passed what was said), else 0."""
         attempt = episode.trials[-1].attempt
-        calls = [call for step in attempt.steps[1:] for call in calls_of(step.action) or ()]
+        calls = [call for step in attempt.steps[1:] if not step.refused for call in calls_of(step.action) or ()]
         moves: list[Json] = [{"calls": calls}]
         found = await self._checkout.run(self._sandbox, case.id, "score", moves)
         state = found["state"]

@@ -27,7 +27,7 @@ from mulligan.cli.main import run
 from mulligan.cli.options import format_option
 from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import emit, say
-from mulligan.core.errors import InvalidInput
+from mulligan.core.errors import InvalidInput, described
 from mulligan.core.protocols import TextMemory
 from mulligan.hooks.project import project_id
 from mulligan.text.pages import markdown, plain
@@ -122,8 +122,11 @@ def _replayed(memories: Sequence[str], *, all_projects: bool) -> dict[str, Exam]
     exams = {"hooks": asyncio.run(examine(old))}
     for arm in (read_arm(memory, config) for memory in memories):
         if arm.plugin:
-            with TemporaryDirectory(prefix=FOLDER) as folder:
-                exams[arm.name] = asyncio.run(examine(old, memory=partial(_made, arm, folder)))
+            try:
+                with TemporaryDirectory(prefix=FOLDER) as folder:
+                    exams[arm.name] = asyncio.run(examine(old, memory=partial(_made, arm, folder)))
+            except Exception as error:  # the memory's own: the other figures of the exam stand
+                say(f"The memory {arm.name} failed at your sessions: {described(error)}.")
     return exams
 
 

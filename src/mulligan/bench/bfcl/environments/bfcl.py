@@ -53,7 +53,7 @@ class BfclWorld:
         halted = f"more than {STEPS} steps in turn {turn + 1}" if len(steps) > STEPS else None
         return Step(action=action, observation="\n".join(results), outcome=Outcome(halted=halted))
 
-    def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
+    async def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
         """The functions after these actions: some tasks add functions in a later turn."""
         return self._dialogue.functions_in(len(self._dialogue.in_turns(actions)) - 1)
 

@@ -9,7 +9,7 @@ With a bank, `retrieve_learnings` is one of the tools, as in the benchmark's lea
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +46,16 @@ class StateBenchWorld:
         self._judge, self._sandbox, self._bank = judge, sandbox, bank
         self._moves: list[Json] = []
         self._answers: Sequence[Json] = ()
+        self._opening: Mapping[str, Any] = {}
 
     async def reset(self) -> str:
         self._moves = []
-        found = await self._run("opening", [])
-        offered = [*map(_tool, found["tools"]), *([RETRIEVE] if self._bank else [])]
-        tools = "\n".join(map(_tool_text, offered))
-        return f"{found['system']}\n\nTools:\n{tools}\n\nCustomer: {found['opening']}"
+        opening = await self._opened()
+        return f"{opening['system']}\n\nCustomer: {opening['opening']}"
+
+    async def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
+        """The domain's tools, which are always the same."""
+        return (*map(_tool, (await self._opened())["tools"]), *([RETRIEVE] if self._bank else []))
 
     async def question(self, action: str, answers: Sequence[Json]) -> Question | None:
         """What the customer is asked, then at the end the judge."""
@@ -84,21 +87,24 @@ class StateBenchWorld:
 
     async def _called(self, calls: Sequence[Json]) -> list[Json]:
         """What the calls return, in their order. What the bank is asked is no call of the domain's."""
-        asked = {
-            n: str(call[1].get("query", "")) for n, call in enumerate(calls) if self._bank and call[0] == RETRIEVE.name
-        }
+        asked: dict[int, Any] = {n: call[1] for n, call in enumerate(calls) if self._bank and call[0] == RETRIEVE.name}
         domains: list[Json] = [call for n, call in enumerate(calls) if n not in asked]
         results: list[Json] = []
         if domains:
             self._moves.append({"calls": domains})
             results = list((await self._run("step", self._moves))["results"])
-        for n, query in asked.items():
-            results.insert(n, {"learnings": await self._learnings(query)})
+        for n, arguments in asked.items():
+            query = arguments.get("query", "") if arguments else ""
+            results.insert(n, {"learnings": await self._learnings(str(query))})
         return results
 
     async def _learnings(self, query: str) -> list[Json]:
         found = await self._bank.recall(Task(query), top_k=TOP) if self._bank and query.strip() else None
         return [f"{one.title}\n{one.content}" for one in found.lessons] if found else []
+
+    async def _opened(self) -> Mapping[str, Any]:
+        self._opening = self._opening or await self._run("opening", [])
+        return self._opening
 
     async def _run(self, want: str, moves: Sequence[Json]) -> dict[str, Any]:
         return await self._checkout.run(self._sandbox, self._task, want, moves, judge=self._judge)
@@ -115,11 +121,3 @@ def _feedback(found: dict[str, Any]) -> Feedback:
 
 def _tool(schema: dict[str, Any]) -> Tool:
     return Tool(str(schema["name"]), str(schema.get("description", "")), schema.get("parameters") or {})
-
-
-def _tool_text(tool: Tool) -> str:
-    properties: dict[str, Any] = tool.parameters.get("properties", {})  # type: ignore[union-attr]
-    needed = tool.parameters.get("required", ())  # type: ignore[union-attr]
-    names = ", ".join(name if name in needed else f"{name}?" for name in properties)
-    lines = [f"- {tool.name}({names}): {' '.join(tool.description.split())}"]
-    return "\n".join([*lines, *(f"    {name}: {json.dumps(about)}" for name, about in properties.items())])

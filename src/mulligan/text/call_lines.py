@@ -1,0 +1,41 @@
+"""Reads calls such as `lend(title="Heat", days=7)` in a line of text. Nothing of the line is evaluated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+MAX_CHARACTERS = 20_000
+_CONSTANTS = {"true": True, "false": False, "null": None}
+"""Names of JSON, for a model that writes its arguments in that form. Any other name is a text."""
+
+
+def calls_in(line: str, read: Callable[[ast.expr], T]) -> tuple[T, ...] | None:
+    """The calls in a line such as `a(x=1)`, `a(x=1), b()` or `[a(x=1)]`, in Python's syntax; None for any other text.
+
+    Args:
+        read: reads one of them; raises `ValueError` for what is no call.
+    """
+    if len(line) > MAX_CHARACTERS:
+        return None
+    try:
+        tree = ast.parse(line.strip(" \t`"), mode="eval").body
+        nodes = tree.elts if isinstance(tree, ast.List | ast.Tuple) else [tree]
+        return tuple(map(read, nodes)) or None
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def literal(node: ast.expr) -> ast.expr:
+    """The expression with each name as a constant or a text. Raises `ValueError` for what is then no literal."""
+    node = _Texts().visit(node)
+    ast.literal_eval(node)
+    return node
+
+
+class _Texts(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(_CONSTANTS.get(node.id, node.id))
