@@ -97,3 +97,9 @@ async def test_a_small_reader_is_shown_one_fact_and_no_strategy_but_what_a_perso
     assert "Look first" not in [one.title for one in recall.lessons]
     receipt = await bank.receipt(recall.id)
     assert receipt.tokens > 0
+    assert (recall.filtered, recall.held is not None) == (receipt.filtered, True)
+    every = await bank.recall("Do e1.", top_k=9, threshold=0)
+    assert (len(every.lessons), every.filtered) == (5, 0), "who names a threshold sees what was held back"
+    priced_out = await bank.recall("Look before you leap.")
+    nearest = priced_out.held.title if priced_out.held else ""
+    assert nearest == "Look first", "what is not worth its price is no secret"
