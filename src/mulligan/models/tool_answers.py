@@ -1,4 +1,4 @@
-"""Tool calls for models that cannot make any: the tools are tool_text in words, and a call is answered as JSON.
+"""Tool calls for models that cannot make any: the tools are described in words, and a call is answered as JSON.
 
 `in_json` turns a question with tools into one with a schema, and `call_of` turns its answer into a call.
 """
@@ -33,7 +33,7 @@ _ANYTHING: Json = {"type": ["string", "number", "boolean", "null", "array", "obj
 
 
 def in_json(question: Question) -> Question:
-    """The question for a model without tools: they are tool_text, and the schema allows only a call.
+    """The question for a model without tools: they are described, and the schema allows only a call.
 
     Earlier calls are worded as the JSON that would have made them, results as the user's messages. A question
     without tools and calls is returned unchanged.
