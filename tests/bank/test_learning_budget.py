@@ -72,6 +72,16 @@ async def test_several_episodes_are_asked_about_at_once_as_far_as_the_tasks_toke
     assert 0 < found.learning_tokens <= 10_000
 
 
+async def test_tasks_whose_agent_counts_no_tokens_are_asked_about_too(
+    bank: Bank, model: mulligan.ScriptedModel
+) -> None:
+    for n in range(4):
+        await bank.learn(mended(f"e{n}", 0))
+    await bank.work()
+    assert len(model.questions) == 1
+    assert ((await bank.balance()).tasks, await bank.pending("extract")) == (4, ())
+
+
 async def test_what_waits_is_learned_where_a_person_asks(bank: Bank, model: mulligan.ScriptedModel) -> None:
     await bank.learn(mended("e1", 10))
     await bank.work(ask=True)
