@@ -140,6 +140,6 @@ def test_a_version_that_does_not_fit_is_named(bare: BareEnvironment, tmp_path: P
     assert ran.returncode == 2
     assert "It takes mcp" in ran.stderr
     assert (
-        "and 1.30.0 is installed here. In a new environment, or in this one if the others in it agree: pip install"
+        "and 1.30.0 is installed here. Use a new environment, or this one if its other packages allow it: pip install"
         in ran.stderr
     )

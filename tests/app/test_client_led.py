@@ -252,7 +252,7 @@ async def test_one_waits_for_the_other_and_not_for_ever(store: SqliteStore, monk
     await asyncio.wait_for(waiting, 10)
     await store.acquire(client.id, owner(), 30)
     monkeypatch.setattr("mulligan.app.client_led.WAIT", 0.1)
-    assert "is being driven by" in await client.refuses(reflect(1, "9"), LeaseLost)
+    assert "is in use by" in await client.refuses(reflect(1, "9"), LeaseLost)
 
 
 async def test_the_same_step_many_times_at_once_is_recorded_once(store: SqliteStore) -> None:

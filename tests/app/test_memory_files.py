@@ -148,7 +148,7 @@ BROKEN: list[tuple[str, str]] = [
     ("[]", "not a lesson file that Mulligan knows"),
     ('{"embeddings": {}}', "name the memories.json next to it"),
     ('{"episodes": []}', "an export of runs, not of lessons"),
-    ('{"agents": []}', "schema: the version of the records is missing"),
+    ('{"agents": []}', "schema: the record version is missing"),
     ('{"agents": [], "schema": 99}', "Upgrade Mulligan"),
     ('{"agents": [{"lessons": 1}], "schema": 1}', "agents.0.lessons: must be a list"),
     (json.dumps(export_of(lessons=[{**LESSON, "title": 3}])), "agents.0.lessons.0.title: must be a string, not int 3"),

@@ -131,8 +131,8 @@ def test_an_unknown_role_is_refused_with_the_nearest(project: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "says"),
     [
-        ("[models]\nlocal = 'openai:gpt'", ":2: 'local' is what models are called by"),
-        ("[models]\nopenai = 'openai:gpt'", ":2: 'openai' is what models are called by"),
+        ("[models]\nlocal = 'openai:gpt'", ":2: 'local' is reserved for the names of models"),
+        ("[models]\nopenai = 'openai:gpt'", ":2: 'openai' is reserved for the names of models"),
         ("[models]\n\n'My Role' = 'openai:gpt'", ":3: the role 'My Role' must be in lower case"),
         ("[models]\nthinker = 7", ":2: the role 'thinker' must be a model's name or a table, not 7"),
         ("[models.thinker]\nname = 'local'\ntemprature = 1", ":3: No setting of a model role is called 'temprature'"),

@@ -44,10 +44,10 @@ def test_every_plugin_is_one_documented_class_of_its_file(role: str, name: str) 
         assert "expects" in vars(cls) or "expects" in inspect.getsource(cls)
 
 
-@pytest.mark.parametrize(("role", "name"), SHIPPED)
-def test_every_setting_can_come_from_a_file_or_the_command_line(role: str, name: str) -> None:
-    for parameter in settings_of(find(role, name)).values():
-        assert parameter.annotation is not parameter.empty, f"{name}: {parameter.name} has no type"
+def test_every_setting_can_come_from_a_file_or_the_command_line() -> None:
+    settings = [(role, name, setting) for role, name in SHIPPED for setting in settings_of(find(role, name)).values()]
+    assert [f"{role} {name}: {one.name}" for role, name, one in settings if one.annotation is one.empty] == []
+    assert len(settings) > 50
 
 
 def test_a_file_of_the_users_is_found(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_broken_prompt_says_what_is_wrong(text: str, said: str) -> None:
 
 
 def test_a_placeholder_that_nobody_fills_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"\{\{tsk\}\} is not filled here; use past, task"):
+    with pytest.raises(InvalidInput, match=r"\{\{tsk\}\} is not available here; use past, task"):
         Prompt.parse("x", "[[user]]\n{{tsk}}").check("task", "past")
 
 

@@ -128,7 +128,7 @@ async def test_a_run_that_somebody_drives_stays_as_a_whole(store: Store) -> None
     await over(store, episode("a.1"), episode("a.2"))
     lease = await store.acquire("a.2", owner(), 30)
     (one,) = await mulligan.remove_runs(await mulligan.removable_runs("a", store=store), store=store)
-    assert "is being driven by" in one.stays
+    assert "is in use by" in one.stays
     assert await left(store) == ["a.1", "a.2"]
     await store.release(lease)
 

@@ -362,7 +362,7 @@ async def test_bad_input_is_refused_before_any_model_is_asked(tmp_path: Path, st
 async def test_roles_of_the_user_must_be_given_again(store: SqliteStore) -> None:
     model = broken_after(WRONG)
     episode = await mulligan.solve("Write double(x).", model=model, evaluator=Doubles(), store=store)
-    with pytest.raises(InvalidInput, match=r"evaluator of its own.*mulligan\.resume\(id, evaluator="):
+    with pytest.raises(InvalidInput, match=r"its own evaluator.*mulligan\.resume\(id, evaluator="):
         await mulligan.resume(episode.run, model=model, store=store)
 
 

@@ -205,11 +205,11 @@ async def test_refining_ends_when_an_attempt_passes() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"scale": "parallel"}, "A scale is parallel:K"),
+        ({"scale": "parallel"}, "A scale must be parallel:K"),
         ({"scale": "parallel:0"}, "from 1 to 64"),
         ({"scale": "parallel:65"}, "from 1 to 64"),
-        ({"scale": "tree:3"}, "A scale is parallel:K"),
-        ({"scale": "sequential:3:judge"}, "by the evaluator alone"),
+        ({"scale": "tree:3"}, "A scale must be parallel:K"),
+        ({"scale": "sequential:3:judge"}, "only the evaluator judges"),
         ({"scale": "parallel:3", "restarts": 2}, "parallel:3 and restarts cannot be combined"),
         ({"scale": "sequential:3", "restarts": 2}, "sequential:3 and restarts cannot be combined"),
         ({"scale": "sequential:3", "trials": 2}, "sequential:3 sets trials itself"),
@@ -272,7 +272,7 @@ def test_each_shipped_arm_can_be_read(name: str) -> None:
 
 def test_an_arm_with_a_scale_that_is_none_is_refused_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('scale = "parallel"\n')
-    with pytest.raises(InvalidInput, match=r"mine\.toml: A scale is"):
+    with pytest.raises(InvalidInput, match=r"mine\.toml: A scale must be"):
         read_arm(str(tmp_path / "mine.toml"), load())
 
 

@@ -101,6 +101,6 @@ async def test_what_was_known_then_is_given_as_it_was_said_then(tmp_path: Path) 
 async def test_a_success_that_is_not_an_answer_is_reported(tmp_path: Path) -> None:
     said: Any = "no"
     async with a_bank(tmp_path / "m.db", embedder="none") as bank:
-        with pytest.raises(InvalidInput, match="success is true, false or None"):
+        with pytest.raises(InvalidInput, match="success must be True, False or None"):
             await bank.learn(an_episode("e1", "Find it", "done"), success=said)
         assert await bank.pending() == ()

@@ -183,8 +183,8 @@ def step(**changed: Any) -> dict[str, Any]:
         ([step(step=True)], "q", None, "step must be a number"),
         ([step(metadata=[])], "q", None, "metadata must be an object"),
         ([step(metadata={"x": float("nan")})], "q", None, "nan"),
-        ([step()] * (STEPS + 1), "q", None, "at most 2,000 are taken"),
-        ([step(content="x" * CHARACTERS)], "q", None, "at most 2,000,000 are taken"),
+        ([step()] * (STEPS + 1), "q", None, "at most 2,000 are accepted"),
+        ([step(content="x" * CHARACTERS)], "q", None, "at most 2,000,000 are accepted"),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(trajectory: Any, query: Any, signal: Any, said: str) -> None:

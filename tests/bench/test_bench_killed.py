@@ -128,7 +128,7 @@ def test_two_processes_on_one_run(zygote: Forking, tmp_path: Path, monkeypatch: 
             check=False,
         )
         assert refused.returncode == 3
-        assert f"Benchmark run {run} is being driven by" in refused.stderr
+        assert f"Benchmark run {run} is in use by" in refused.stderr
         assert f":{pid}." in refused.stderr
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -171,7 +171,7 @@ async def test_a_second_process_refuses_and_says_who_drives_the_run(store: Sqlit
     begun = await ran(store, cases(tmp_path, "the provider is down"), model)
     model.asked.clear()
     async with leased(store.benches, begun.run.id) as lease:
-        with pytest.raises(LeaseLost, match=f"Benchmark run {begun.run.id} is being driven by {named(lease.owner)}"):
+        with pytest.raises(LeaseLost, match=f"Benchmark run {begun.run.id} is in use by {named(lease.owner)}"):
             await resume_benchmark(begun.run.id, model=model, store=store)
         await store.benches.renew(lease, 30)  # it is still the first one's
     assert model.asked == []
@@ -216,7 +216,7 @@ async def test_restarts_end_with_the_first_solved_and_samples_are_all_taken(stor
         ({"parallel": 0}, "parallel must be at least 1"),
         ({"memory": "online", "parallel": 2}, "one at a time"),
         ({"memory": "sometimes"}, "online or frozen"),
-        ({"restarts": 2, "samples": 2}, "give one of them"),
+        ({"restarts": 2, "samples": 2}, "pass only one"),
         ({"cases": ["c9"]}, "c9"),
         ({"strategy": "reflexio"}, "Did you mean 'reflexion'.*--method: reflexion, simple, "),
         ({"method": "reflexio"}, "Did you mean 'reflexion'"),

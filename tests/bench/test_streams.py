@@ -247,7 +247,7 @@ def test_a_case_names_its_kind_and_its_side_of_the_drift() -> None:
 
 @pytest.mark.parametrize("drift", [0, 37, "soon", "-1"])
 def test_a_drift_outside_of_the_stream_is_refused(drift: int | str) -> None:
-    with pytest.raises(InvalidInput, match="drift is the number of a task from 1 to 36"):
+    with pytest.raises(InvalidInput, match="drift must be a task number from 1 to 36"):
         loaded("game", drift=drift)
 
 

@@ -75,7 +75,7 @@ def test_its_episodes_are_shown_and_do_not_crowd_the_list(mulligan: Run, here: P
     assert mulligan("runs", "list") == (
         0,
         "",
-        "No run is recorded here yet. Those of benchmarks: mulligan bench runs\n",
+        "No runs recorded here yet. For benchmark runs: mulligan bench runs\n",
     )
     assert mulligan("runs", "show", f"{run}.1.1").out.startswith(f"Episode {run}.1.1: ")
     refused = mulligan("runs", "resume", f"{run}.1.1")

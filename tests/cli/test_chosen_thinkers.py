@@ -156,7 +156,7 @@ def test_a_strategy_that_reflects_needs_somebody_who_does(mulligan: Run, reposit
     assert (ended.status, ended.out) == (2, "")
     for way in ("--reflect-model", "--model", "--reflector self", "--strategy evidence"):
         assert way in ended.err
-    assert "No run is recorded" in mulligan("runs", "list").err
+    assert "No runs recorded" in mulligan("runs", "list").err
 
 
 def test_a_named_reflector_that_asks_a_model_needs_one(mulligan: Run, repository: Path) -> None:
@@ -171,7 +171,7 @@ def test_without_a_judge_and_a_model_nothing_is_tried(mulligan: Run, command: tu
     assert (ended.status, ended.out) == (2, "")
     for way in ("--check", "--tests", "--judge-model"):
         assert way in ended.err
-    assert "No run is recorded" in mulligan("runs", "list").err
+    assert "No runs recorded" in mulligan("runs", "list").err
 
 
 def test_a_rubric_for_a_coding_agent_needs_a_model_that_is_named(mulligan: Run) -> None:

@@ -40,7 +40,7 @@ def answering() -> Iterator[Callable[[object], str]]:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
         servers.append(server)
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return f"http://127.0.0.1:{server.server_port}/v1"
 
     yield start

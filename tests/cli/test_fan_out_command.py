@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_line(mulligan: Run, here
 def test_names_of_files_and_options_that_cannot_be(mulligan: Run, here: Path) -> None:
     (here / "tasks.txt").write_text("a")
     for arguments, why in (
-        (("tasks.txt",), "its name has to end in .jsonl or .toml"),
+        (("tasks.txt",), "its name must end in .jsonl or .toml"),
         (("none.jsonl",), "The file of tasks none.jsonl does not exist."),
         ((), "Name a file of tasks, or a run to resume"),
         (("--resume", "b1", "--seed", "1"), "No such option"),

@@ -130,7 +130,7 @@ def test_weights_that_are_not_here_cannot_be_removed(mulligan: Run, tmp_path: Pa
     ended = mulligan("models", "remove", "smollm2-135m", "--yes")
     assert (ended.status, ended.out) == (2, "")
     assert ended.err == (
-        "Error: The weights of smollm2-135m are not here, so there is nothing to remove. Available: none.\n"
+        "Error: The weights of smollm2-135m are not on this machine, so there is nothing to remove. Available: none.\n"
     )
 
 

@@ -156,7 +156,7 @@ def test_a_hostile_folder_redirects_nothing_and_retires_nothing(someone: Callabl
     assert sorted(outcomes(ended)) == ["left"] * 5 + ["received"] * 2
     for said in (
         "link.md is a link",
-        "pipe.md is a link or no file",
+        "pipe.md is a link or not a file",
         "id must be letters",
         "has the same id",
         "git left",

@@ -85,7 +85,7 @@ def test_nothing_recorded_and_nothing_found(mulligan: Run) -> None:
     assert mulligan("runs", "list") == (
         0,
         "",
-        "No run is recorded here yet. Those of benchmarks: mulligan bench runs\n",
+        "No runs recorded here yet. For benchmark runs: mulligan bench runs\n",
     )
     assert mulligan("runs", "list", "--json").out == "[]\n"
     for wanted in ("show", "resume", "export"):

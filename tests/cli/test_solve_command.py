@@ -74,7 +74,7 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
         (("solve", ""), "The task is empty"),
         (("solve", "x", "--tests", "no.py"), "no.py does not exist"),
         (("solve", "no/such/folder"), "The task folder no/such/folder does not exist"),
-        (("solve", "x", "--tests", "judge.py", "--check", "true"), "give one of them"),
+        (("solve", "x", "--tests", "judge.py", "--check", "true"), "pass only one"),
         (("solve", "x", "--evaluator", "exact_math:1"), "Did you mean 'exact_match'"),
         (("solve", "x", "--trials", "0"), "'trials' must be at least 1"),
         (("solve", "x", "--trials", "many"), "not a valid integer"),
@@ -124,7 +124,7 @@ def test_bad_input_is_2_before_anything_is_recorded(
     assert (ended.status, ended.out) == (2, "")
     assert said in ended.err
     assert "Traceback" not in ended.err
-    assert "No run is recorded" in mulligan("runs", "list").err
+    assert "No runs recorded" in mulligan("runs", "list").err
 
 
 def test_what_is_wrong_in_mulligan_toml_is_reported_with_the_file(mulligan: Run, here: Path) -> None:

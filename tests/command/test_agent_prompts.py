@@ -99,8 +99,8 @@ async def test_commands_that_cannot_work_are_refused(tmp_path: Path) -> None:
     for command, says in (
         ("", "is empty"),
         ("echo 'open", "cannot be read"),
-        ("no-such-agent -p", "'no-such-agent' is not found"),
-        ("/no/such/agent", "is not found"),
+        ("no-such-agent -p", "'no-such-agent' was not found"),
+        ("/no/such/agent", "was not found"),
     ):
         with pytest.raises(InvalidInput, match=says):
             Bench(tmp_path, folder, settings={"command": command or " "}).actor()

@@ -43,7 +43,7 @@ async def test_code_is_a_python_file() -> None:
 
 async def test_a_check_that_cannot_run_is_an_error_at_once_and_no_verdict_once_it_has_run(tmp_path: Path) -> None:
     sandbox = LocalSandbox(level="none")
-    with pytest.raises(InvalidInput, match="'no-such-command-here' is not found"):
+    with pytest.raises(InvalidInput, match="'no-such-command-here' was not found"):
         Command("no-such-command-here -q", sandbox=sandbox)
     (tmp_path / "script").write_text("echo not executable")
     for command in ("sh -c no-such-command-here", "./no-such-script", "./script", f"{tmp_path}"):
@@ -81,7 +81,7 @@ async def test_a_confined_check_has_the_users_files_that_it_names(
 
 
 def test_what_cannot_judge_is_refused_before_anything_is_tried(tmp_path: Path) -> None:
-    for check, seconds, said in (("no-such-tool {attempt}", 1, "'no-such-tool' is not found"), ("true", 0, "above 0")):
+    for check, seconds, said in (("no-such-tool {attempt}", 1, "'no-such-tool' was not found"), ("true", 0, "above 0")):
         with pytest.raises(InvalidInput, match=said):
             Command(check, sandbox=LocalSandbox(), seconds=seconds)
 
@@ -125,7 +125,7 @@ def test_bad_checks_are_refused() -> None:
     for check, expects, says in [
         ("", None, "is empty"),
         ("echo 'open", None, "cannot be read"),
-        ("grep x {attempt}", "workspace", "no {attempt}"),
+        ("grep x {attempt}", "workspace", "cannot use {attempt}"),
     ]:
         with pytest.raises(InvalidInput, match=says):
             Command(check, sandbox=LocalSandbox(level="none"), expects=expects)  # pyright: ignore[reportArgumentType]

@@ -127,7 +127,7 @@ def test_a_prompt_takes_the_listed_placeholders_and_no_other(prompt: str, tmp_pa
         pytest.skip("needs rustc")
     listed = " ".join(f"{{{{{slot}}}}}" for slot in sorted(table()[prompt]))
     built_with(tmp_path, prompt, f"[[user]]\n{listed}")
-    with pytest.raises(InvalidInput, match="is not filled here"):
+    with pytest.raises(InvalidInput, match="is not available here"):
         built_with(tmp_path, prompt, f"[[user]]\n{listed} {{{{another}}}}")
 
 

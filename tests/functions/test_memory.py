@@ -57,7 +57,7 @@ async def test_what_memory_cannot_take_is_refused_with_its_name() -> None:
         mulligan.memory("billing", modle="x")
     with pytest.raises(InvalidInput, match="agent_id must be a string, not 3"):
         mulligan.memory(3)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(InvalidInput, match="is a name, or an object with `ask`, not 3"):
+    with pytest.raises(InvalidInput, match="must be a name, or an object with `ask`, not 3"):
         async with mulligan.memory("billing", model=3):  # pyright: ignore[reportArgumentType]
             pass
     async with mulligan.memory("billing") as memory:

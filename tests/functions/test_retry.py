@@ -242,7 +242,7 @@ def test_what_is_no_verdict_ends_the_call(returned: object) -> None:
         calls.append(1)
         return "x"
 
-    with pytest.raises(InvalidInput, match=r"returned .*It returns a bool, a score"):
+    with pytest.raises(InvalidInput, match=r"returned .*Return a bool, a score"):
         act()
     assert len(calls) == 1
 

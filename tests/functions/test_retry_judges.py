@@ -35,7 +35,7 @@ def tried(judge: Any, answer: Callable[[int], str] = lambda number: f"answer {nu
 
 
 def test_a_command_that_is_not_there_is_an_error_before_the_first_try() -> None:
-    with pytest.raises(InvalidInput, match="'pytets' is not found"):
+    with pytest.raises(InvalidInput, match="'pytets' was not found"):
         tried("command:pytets -q", lambda number: pytest.fail("it was called"))
 
 

@@ -158,14 +158,14 @@ async def test_a_wait_is_asked_for_after_each_exception_and_not_after_the_last_t
 
 async def test_a_wait_that_the_time_does_not_allow_ends_the_call_at_once_and_names_the_limit() -> None:
     error = Refused(status_code=429, retry_after=3000)
-    with pytest.raises(NotSolved, match=r"over_budget: the next try has to wait 3e\+03 seconds, and .* are left"):
+    with pytest.raises(NotSolved, match=r"over_budget: the next try must wait 3e\+03 seconds, but only .* are left"):
         await flaky((1, 5000), [error], limits={"seconds": 60})("The total")
 
     @mulligan.retry(judge=in_euros, wait=(1, 5000), limits={"seconds": 60})
     def bill(task: str, notes: Notes) -> str:
         raise error
 
-    with pytest.raises(NotSolved, match="over_budget: the next try has to wait"):
+    with pytest.raises(NotSolved, match="over_budget: the next try must wait"):
         bill("The total")
 
 

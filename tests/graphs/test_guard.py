@@ -18,18 +18,23 @@ REFUSED = [query for fate, query in hostile(HERE / "hostile.txt") if fate == "re
 GIVEN = ("x", "n", "set", "names", "CREATE")
 
 
-@pytest.mark.parametrize("query", HARMLESS)
-def test_what_only_reads_goes_through(query: str) -> None:
-    assert read_only(query, GIVEN).replace(";", " ") == query.replace(";", " ")
+def test_what_only_reads_goes_through() -> None:
+    assert len(HARMLESS) > 20
+    changed = [query for query in HARMLESS if read_only(query, GIVEN).replace(";", " ") != query.replace(";", " ")]
+    assert changed == []
 
 
-@pytest.mark.parametrize("query", REFUSED)
-def test_what_does_not_is_refused(query: str) -> None:
-    with pytest.raises(QueryError) as caught:
+def test_what_does_not_is_refused() -> None:
+    assert len(REFUSED) > 20
+    assert [query for query in REFUSED if not refused_with_a_place(query)] == []
+
+
+def refused_with_a_place(query: str) -> bool:
+    try:
         read_only(query, GIVEN)
-    assert caught.value.kind in ("refused", "syntax")
-    assert caught.value.line is not None
-    assert caught.value.column is not None
+    except QueryError as error:
+        return error.kind in ("refused", "syntax") and error.line is not None and error.column is not None
+    return False
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_hooks_beside_the_plug_in_are_named(home: Path, name: str, file: str, te
     (home / file).write_text(text)
     alone = doctor(home, status=1)
     assert "has Mulligan's plug-in" in alone
-    assert "No hooks" not in alone
+    assert "No Mulligan hooks" not in alone
     hooks(home, "install", name, "--yes")
     said = doctor(home, status=1)
     assert "The plug-in has the same hooks, so each is run twice" in said

@@ -77,7 +77,7 @@ def test_a_file_is_given_back_byte_for_byte(home: Path, name: str, there: str | 
     assert everything(home) == after, "twice is once"
     hooks(home, "uninstall", "--yes")
     assert everything(home) == before
-    assert "No hooks" in hooks(home, "uninstall", "--yes")
+    assert "No Mulligan hooks" in hooks(home, "uninstall", "--yes")
 
 
 def test_what_others_wrote_stays_and_ours_is_for_each_event(home: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_plugin_of_the_same_name_that_is_not_ours_stays(home: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_text("export const Mine = async () => ({})\n")
     assert "is not Mulligan's plug-in" in hooks(home, "install", "opencode", "--yes", status=2)
-    assert "No hooks" in hooks(home, "uninstall", "--yes")
+    assert "No Mulligan hooks" in hooks(home, "uninstall", "--yes")
     assert file.read_text() == "export const Mine = async () => ({})\n"
 
 
@@ -293,7 +293,7 @@ def test_a_link_whose_file_is_gone_since_has_nothing_to_uninstall(home: Path) ->
     (home / ".claude" / "settings.json").symlink_to(home / "dotfiles.json")
     hooks(home, "install", "claude", "--yes")
     (home / "dotfiles.json").unlink()
-    assert "No hooks" in hooks(home, "uninstall", "--yes")
+    assert "No Mulligan hooks" in hooks(home, "uninstall", "--yes")
     assert (home / ".claude" / "settings.json").is_symlink()
     hooks(home, "install", "claude", "--yes")
     hooks(home, "uninstall", "--yes")

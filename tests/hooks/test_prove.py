@@ -241,7 +241,7 @@ def test_a_mistake_is_named_before_the_agent_is_called(here: Path, prove: Prove,
 def test_an_agent_that_cannot_be_started_or_a_missing_file_is_named(here: Path, prove: Prove) -> None:
     status, _, err = prove(tasks(here), "--agent", "command:no-such-agent -p", "--into", "into")
     assert status == 2
-    assert "'no-such-agent' is not found" in err
+    assert "'no-such-agent' was not found" in err
     status, _, err = prove("none.toml", *agent(here))
     assert status == 2
     assert "none.toml does not exist" in err
@@ -257,7 +257,7 @@ def test_an_agent_that_cannot_be_started_or_a_missing_file_is_named(here: Path, 
 def test_an_agent_without_hooks_ends_the_proof_at_its_first_run(here: Path, prove: Prove) -> None:
     status, _, err = prove(tasks(here, prompt="Be silent."), *agent(here), "--into", "into")
     assert status == 2
-    assert "called no hook" in err
+    assert "did not call Mulligan" in err
     assert (here / ".cache" / "asked").read_text().count("silent") == 1
 
 
@@ -322,7 +322,7 @@ def test_what_a_killed_proof_left_is_removed_at_the_next_start(here: Path, prove
     file.write_text(bank + Path(tasks(here)).read_text())
     status, _, err = prove(str(file), *agent(here), "--into", "into")
     assert status == 0, err
-    assert "Removed what 1 session of killed proofs had left" in err
+    assert "Removed leftovers of 1 session of killed proofs" in err
     assert not left.exists()
     listed = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True).stdout
     assert listed.count("\n") == 1

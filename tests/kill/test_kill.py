@@ -163,7 +163,7 @@ async def test_two_resumes_at_once(zygote: Forking, tmp_path: Path, monkeypatch:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("KILL_LOG", str(store.with_suffix(".log")))
     third: Any = NeverAsked()
-    with pytest.raises(LeaseLost, match=rf"driven by .*:{pid}\."):
+    with pytest.raises(LeaseLost, match=rf"in use by .*:{pid}\."):
         await mulligan.resume(episode.run, store=at, evaluator=third, bank=third)
     os.kill(pid, signal.SIGCONT)
     assert zygote.end() == {"exit": 0, "said": "solved"}

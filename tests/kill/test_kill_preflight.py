@@ -92,7 +92,7 @@ def test_one_that_is_asked_to_stop_leaves_nothing(tmp_path: Path, by: signal.Sig
         status, err = run.end(by)
         assert (status, err.splitlines()[-1]) == (3, "Interrupted before anything was started.")
         assert run.left == (0, 0, 0)
-        assert "No run is recorded" in mulligan("runs", "list").stderr
+        assert "No runs recorded" in mulligan("runs", "list").stderr
 
 
 def test_one_that_is_killed_can_be_resumed(tmp_path: Path) -> None:
@@ -119,4 +119,4 @@ def test_one_that_is_killed_can_be_removed(tmp_path: Path) -> None:
         assert run.left == (1, 1, 1)
         assert mulligan("runs", "rm", id, "--yes").returncode == 0
         assert run.left == (0, 0, 0)
-        assert "No run is recorded" in mulligan("runs", "list").stderr
+        assert "No runs recorded" in mulligan("runs", "list").stderr

@@ -87,7 +87,7 @@ _UNSURE = (
     "It may or may not be stored",
     "cannot be reached",
     "closed: open the store again",
-    "is being driven by",  # by a server that lives, and could not give its lease back: see `free`
+    "is in use by",  # by a server that lives, and could not give its lease back: see `free`
 )
 
 

@@ -253,7 +253,7 @@ def test_bad_input_is_refused_before_anything(
     ended = asking(None, "ask-graph", QUESTION, *(str(kg) if word == "KG" else word for word in more))
     assert (ended.status, ended.out) == (2, "")
     assert says in ended.err
-    assert "No run is recorded" in asking(None, "runs", "list").err
+    assert "No runs recorded" in asking(None, "runs", "list").err
 
 
 def test_without_langgraph_it_says_what_to_install(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,7 +215,7 @@ async def test_two_runs_of_one_thread_do_not_work_on_an_episode_at_once(tmp_path
         graph = a_graph(model, tool, store=store)
         first = asyncio.create_task(graph.ainvoke(asking(id="q"), on_thread()))
         await asyncio.wait_for(started.wait(), 10)
-        with pytest.raises(LeaseLost, match="is being driven by"):
+        with pytest.raises(LeaseLost, match="is in use by"):
             await graph.ainvoke(asking(id="q"), on_thread())
         go_on.set()
         assert (await first)["reflexion"]["solved"]

@@ -140,7 +140,7 @@ def test_prompts_of_the_user_take_the_place_of_ours(tmp_path: Any) -> None:
     a_graph(model, instructions="Be short.", prompts=tmp_path).invoke(asking())
     assert model.asked[0][0].text == "Mine. Be short."
     (tmp_path / "reflexion_graph.draft.md").write_text("[[system]]\n{{question}}\n")
-    with pytest.raises(InvalidInput, match=r"question.*is not filled here"):
+    with pytest.raises(InvalidInput, match=r"question.*is not available here"):
         a_graph(model, prompts=tmp_path)
 
 

@@ -107,7 +107,7 @@ def test_fields_of_the_schemas_go_to_the_parameters_of_their_names(way: str) -> 
 def test_a_tool_that_wants_what_no_field_holds_is_refused() -> None:
     with pytest.raises(InvalidInput, match="wants start, stop"):
         a_graph(chat(9), lambda start, stop: "")  # pyright: ignore
-    with pytest.raises(InvalidInput, match="tool is a function"):
+    with pytest.raises(InvalidInput, match="tool must be a function"):
         a_graph(chat(9), 5)
 
 

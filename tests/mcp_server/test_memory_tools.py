@@ -202,7 +202,7 @@ async def test_another_agent_is_told_nothing() -> None:
                 given = {**TASK, "task_id": asked["task_id"], "agent_id": other}
                 known = TOOLS[tool].input_schema["properties"]
                 said = await told(service, tool, "a", **{name: given[name] for name in given if name in known})
-                assert "answers 'a' only" in said["message"]
+                assert "serves only 'a'" in said["message"]
         found = await told(service, "retrieve_memory", "a", query="secret recipe")
         assert (found["memories"], found["filtered_count"]) == ([], 0)
         assert await service.bank("a").pending() == await service.bank("a").list() == ()

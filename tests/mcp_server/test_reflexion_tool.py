@@ -215,7 +215,7 @@ async def test_an_unknown_episode_and_another_agents_look_the_same() -> None:
             assert len(text) < 500
         assert not (await told(service, None, evaluate(1, "9", episodeId=id))).error
         assert not (await told(service, None, evaluate(1, "9", episodeId=id), "mine")).error
-        assert "answers 'mine' only" in (await told(service, link, act(1, agentId="other"), "mine")).text
+        assert "serves only 'mine'" in (await told(service, link, act(1, agentId="other"), "mine")).text
 
 
 async def test_agents_of_one_connection_do_not_mix_and_a_name_holds() -> None:

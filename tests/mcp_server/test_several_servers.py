@@ -144,7 +144,7 @@ async def test_the_walls_hold_at_both(address: str, mode: str) -> None:
                 assert len((await good(hers, "retrieve_memory", query=QUERY))["memories"]) == 1
                 assert (await good(his, "retrieve_memory", query=QUERY))["memories"] == []
                 said = await refused(his, "retrieve_memory", query=QUERY, agent_id="ann")
-                assert "answers 'ben' only" in said["message"]
+                assert "serves only 'ben'" in said["message"]
 
 
 @pytest.fixture

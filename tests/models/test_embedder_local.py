@@ -58,7 +58,7 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.Mon
 async def test_nothing_is_pulled_unless_it_may_be() -> None:
     embedder = LocalEmbedder()
     assert not embedder.here
-    with pytest.raises(InvalidInput, match=r"not here\. Run: mulligan models pull minilm-l6-v2"):
+    with pytest.raises(InvalidInput, match=r"not on this machine\. Run: mulligan models pull minilm-l6-v2"):
         await embedder.embed(["hello"])
     assert not weights.folder().exists()
 

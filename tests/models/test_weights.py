@@ -315,7 +315,7 @@ def test_a_hub_is_asked_first_only_when_one_is_named(
         said.add(line.partition(" (")[0])
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
             port = server.server_port if hub != "down" else 1

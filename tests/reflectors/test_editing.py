@@ -114,7 +114,7 @@ async def test_where_the_editor_fails_the_question_is_put_again(
 
 
 async def test_where_nobody_answers_the_episode_pauses(ends: tuple[int, int]) -> None:
-    with pytest.raises(MulliganError, match="nobody decided"):
+    with pytest.raises(MulliganError, match="no decision"):
         await decided(ends, "\x04")
 
 
@@ -151,7 +151,7 @@ async def test_a_resumed_episode_asks_only_for_what_was_not_answered() -> None:
     async def decide(episode: Episode, reflection: Reflection) -> Choice:
         asked.append(len(episode.trials))
         if asked == [1, 2]:
-            raise MulliganError("nobody decided about the lesson")
+            raise MulliganError("no decision was made about the lesson")
         return Choice("taken", by="Ann")
 
     model = script()

@@ -54,7 +54,7 @@ async def test_a_lease_of_another_machine_is_taken_when_it_has_stood_still_whate
         neighbour.setattr("mulligan.store.sqlite.leases.time.time", lambda: now + off)
         theirs = await store.acquire("e", ELSEWHERE, 30)
     for _ in range(3):  # as long as it is renewed, it is theirs
-        with pytest.raises(LeaseLost, match="driven by another-machine/1:17"):
+        with pytest.raises(LeaseLost, match="in use by another-machine/1:17"):
             await store.acquire("e", owner(), 30)
         clock.now += 29
         with monkeypatch.context() as neighbour:

@@ -48,7 +48,7 @@ async def test_a_merge_of_what_is_not_active_changes_nothing(store: LessonStore,
     else:
         await store.change("a", replace(one, state=state), "retired")
     before = await store.list("a", ALL)
-    with pytest.raises(StoreError, match=f"Lesson 1 is {state} by now"):
+    with pytest.raises(StoreError, match=f"Lesson 1 is {state} now"):
         await store.merge("a", entry("m"), ["2", "1"])
     with pytest.raises(NotFound, match="no lesson 'nobody'"):
         await store.merge("a", entry("m"), ["2", "nobody"])

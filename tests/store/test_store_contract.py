@@ -82,7 +82,7 @@ async def test_a_benchmark_run_with_its_results_and_its_lease(store: Store) -> N
     with pytest.raises(NotFound):
         await benches.settle("none", later)
     mine = await benches.acquire("b1", "me", 60)
-    with pytest.raises(LeaseLost, match="Benchmark run b1 is being driven by me"):
+    with pytest.raises(LeaseLost, match="Benchmark run b1 is in use by me"):
         await benches.acquire("b1", "you", 60)
     await benches.renew(mine, 60)
     await benches.release(mine)
@@ -282,7 +282,7 @@ def test_one_store_serves_one_event_loop_after_another(opened: Open) -> None:
 
 async def test_a_fresh_lease_keeps_others_out(store: Store) -> None:
     await started(store, "e")
-    with pytest.raises(LeaseLost, match=r"driven by me\. Let it finish"):
+    with pytest.raises(LeaseLost, match=r"in use by me\. Let it finish"):
         await store.acquire("e", "you", 60)
 
 

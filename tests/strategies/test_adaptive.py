@@ -247,7 +247,7 @@ def test_stats_show_what_was_learned_and_forget_forgets_it(tmp_path: Path, monke
     def run(*words: str) -> str:
         return CliRunner().invoke(cli, [*words], catch_exceptions=False).output
 
-    assert "Nothing is counted yet" in run("strategies", "stats")
+    assert "No counts yet" in run("strategies", "stats")
     task = ["solve", "drink", "--kind", "Drinks", "--evaluator", "contains:water", "--strategy", EXAMPLE, "-q"]
     run(*task, "--model", f"scripted:{script}")
     (over_all, of_kind) = json.loads(run("strategies", "stats", "--json"))

@@ -97,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
 def fence_reader() -> Generator[Server]:
     """The server, which runs until the end of the block."""
     server = Server()
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         yield server

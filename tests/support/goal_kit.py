@@ -110,6 +110,7 @@ def until(seen: Any, seconds: float = 60.0) -> Any:
     end = time.monotonic() + seconds
     while not (found := seen()):
         assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)  # what is waited for needs the core
     return found
 
 

@@ -67,7 +67,7 @@ def pages() -> Iterator[ThreadingHTTPServer]:
         let_go: ClassVar[threading.Event] = threading.Event()
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield server
         Handler.let_go.set()

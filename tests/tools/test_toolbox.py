@@ -228,7 +228,7 @@ async def test_servers_run_beside_the_configuration_and_end_with_the_move(tmp_pa
         assert "the moon is too far away" in (failed := await call(box, "ex_fail", "mcp:ex")).text
         assert failed.failed
         assert (await call(box, "ex_gone", "mcp:ex")) == ToolResult(
-            "mcp:ex offers no tool 'ex_gone' any more", failed=True
+            "mcp:ex no longer offers a tool 'ex_gone'", failed=True
         )
         pid = int((await call(box, "ex_process", "mcp:ex")).text)
     with pytest.raises(ProcessLookupError):

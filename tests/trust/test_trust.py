@@ -183,7 +183,7 @@ def test_a_person_is_shown_what_would_run_and_asked(project: Path, answer: str, 
     status, out, shown = on_terminal([sys.executable, "-m", "mulligan", "trust"], 200, answers=[answer])
     for part in ("memory.retrieval", "./plugins/mine.py", "OPENAI_BASE_URL", "one: evaluate", "make test"):
         assert part in shown
-    assert "Never taken from .env: LD_PRELOAD" in shown
+    assert "Never read from .env: LD_PRELOAD" in shown
     assert ("hush" in shown, "\x1b[31m" in shown, out) == (False, False, "")
     assert ((status == 0), is_trusted()) == (then, then)
     os.environ.pop("OPENAI_BASE_URL", None)

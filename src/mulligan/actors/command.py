@@ -188,7 +188,7 @@ def agent_job(
     if longest := max((len(part.encode()) for part in filled if len(part.encode()) > ARGUMENT), default=0):
         raise InvalidInput(
             f"The prompt makes a command-line argument of {longest} bytes, too long for a command line. "
-            "Use {prompt_file}, or leave both out to have it on standard input."
+            "Use {prompt_file}, or leave both out to pass it on standard input."
         )
     placed = any(_SLOT.search(part) for part in argv)
     return Job(
@@ -225,8 +225,8 @@ def split_command(command: str) -> tuple[str, ...]:
     # A relative path with a folder in it starts in the workspace, which is not there yet.
     if (os.path.isabs(parts[0]) or os.sep not in parts[0]) and shutil.which(parts[0]) is None:
         raise InvalidInput(
-            f"The agent's command {parts[0]!r} is not found: install it, or give its whole path. It is run without a "
-            "shell, so aliases are not seen."
+            f"The agent's command {parts[0]!r} was not found: install it, or give its full path. It runs without a "
+            "shell, so aliases do not work."
         )
     return parts
 

@@ -232,7 +232,7 @@ async def erase_again(config: Config, notes: Sequence[Path] = ()) -> tuple[int, 
             raise InvalidInput(f"There is no file {file}.")
     own = erasures_file(config.store)
     if not notes and not (own and own.is_file()):
-        raise InvalidInput(f"Nothing was erased on this machine: there is no {own}. Name the files of others.")
+        raise InvalidInput(f"Nothing was erased on this machine: there is no {own}. Name the files of other machines.")
     erased = _noted(config, notes)
     async with open_store(config.store) as store:
         return await _erase(store, erased)

@@ -195,7 +195,7 @@ class _Build:
             return fitted(FOLDERS[kind], own() if isinstance(own, type) else own)
         if spec.name.startswith(OBJECT):
             raise InvalidInput(
-                f"This episode was started from Python with a {kind} of its own ({spec.name[7:]}): resume it "
+                f"This episode was started from Python with its own {kind} ({spec.name[7:]}): resume it "
                 f"there, with mulligan.resume(id, {kind}=...)."
             )
         if file := file_of(spec.name):
@@ -223,7 +223,7 @@ class _Build:
             return reflector
         model = self._model("condenser", self._recipe.strategy, self._recipe.reflect_model)
         if model is None:
-            raise InvalidInput("Condensing lessons needs a model, and there is none here.")
+            raise InvalidInput("Condensing lessons needs a model, but none is set.")
         return Condensing(reflector, model=model, prompts=self.prompts, budget=budget)
 
     def made_lookout(self) -> Lookout | None:

@@ -173,7 +173,7 @@ def read_project(start: Path | None = None) -> tuple[Config, Contents | None]:
     dotenv = root / ".env"
     for name in (file, dotenv):
         if name.is_file() and name.stat().st_size > _LARGEST:
-            raise InvalidInput(f"{name} is larger than {_LARGEST >> 20} MB, so it is something else.")
+            raise InvalidInput(f"{name} is larger than {_LARGEST >> 20} MB, which is too large for a settings file.")
     text = read_text(file)
     values = parse(file, text)
     config = Config(root, values, text, file.name)

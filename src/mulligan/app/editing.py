@@ -146,7 +146,7 @@ class AtTerminal:
             try:
                 reply = (await self._terminal.ask(question)).strip()
             except EOFError:
-                raise MulliganError("nobody decided about the lesson") from None
+                raise MulliganError("no decision was made about the lesson") from None
             word = reply.lower().rstrip(".!")
             if word in _TAKEN or (not word and reflection.text and not reflection.withheld):
                 if reflection.text:

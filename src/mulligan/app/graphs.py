@@ -48,7 +48,7 @@ def open_graph(
     user, password = user or given.get("user"), password or given.get("password")
     database = database or given.get("database") or given.get("db_name")
     if sum(key in given for key in ("path", "uri", "host")) > 1:
-        raise InvalidInput("A graph's connection is a path, a uri, or a host with its port: one of them.")
+        raise InvalidInput("A graph's connection must be only one of a path, a uri, or a host with its port.")
     if "memory" in given:
         more["memory"] = _megabytes(given["memory"])
     if "path" in given or "uri" in given:
@@ -68,7 +68,7 @@ def _procedures(config: Config) -> Sequence[str]:
 def _megabytes(given: Any) -> int:
     text = str(given)
     if not text.isdecimal() or not int(text):
-        raise InvalidInput(f"memory is a whole number of MB that one query may take, not {given!r}.")
+        raise InvalidInput(f"memory must be a whole number of MB for one query, not {given!r}.")
     return int(text)
 
 
@@ -78,7 +78,7 @@ def _address(where: Mapping[str, Any], given: Mapping[str, Any]) -> str:
         raise InvalidInput("No graph is given. Give a path, a uri, or a host and port.")
     host, port = str(given.get("host", "localhost")), str(given.get("port", "7687"))
     if not port.isdigit() or not 0 < int(port) < 65536:
-        raise InvalidInput(f"The port of a graph's server is a number from 1 to 65535, not {port!r}.")
+        raise InvalidInput(f"The port of a graph's server must be a number from 1 to 65535, not {port!r}.")
     if "://" in host:
         return f"{host.rstrip('/')}:{port}"
     return f"bolt://[{host}]:{port}" if ":" in host else f"bolt://{host}:{port}"

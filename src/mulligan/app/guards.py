@@ -113,7 +113,7 @@ async def guardable(bank: Bank, id: str) -> tuple[Lesson, str]:
         )
     lesson = await confirmable(bank, id)
     if not (pattern := pattern_of(lesson)):
-        raise InvalidInput(f"Lesson {lesson.id} names no command: edit it, and put the command into backticks.")
+        raise InvalidInput(f"Lesson {lesson.id} does not name a command: edit it, and put the command into backticks.")
     if one_line(mask(pattern), MAX_PATTERN) != pattern:
         raise InvalidInput(
             f"The command that lesson {lesson.id} names cannot be shown as it is, so it cannot become a guard: edit "

@@ -45,7 +45,7 @@ class SolveRequest:
 
     def __post_init__(self) -> None:
         if self.tests is not None and self.expected is not None:
-            raise InvalidInput("tests and expected cannot both judge: give one of them.")
+            raise InvalidInput("tests and expected cannot both judge: pass only one.")
         if self.trials is not None and not 1 <= self.trials <= MOST_TRIALS:
             raise InvalidInput(f"trials must be from 1 to {MOST_TRIALS}, not {self.trials}.")
 

@@ -132,7 +132,7 @@ class _Sync:
         if len(gone) == len(self._last) > 1:
             raise InvalidInput(
                 f"All {len(gone)} files of the last sync are gone from {self._folder}. Is another branch checked out? "
-                "Nothing was changed. If they are to go, retire them: mulligan memory retire ID"
+                "Nothing was changed. If you meant to remove them, retire them: mulligan memory retire ID"
             )
 
     def _read(self, name: str, id: str, last: _LessonFile | None) -> None:
@@ -151,7 +151,9 @@ class _Sync:
             id, seen = lesson.id, hashlib.sha256(raw).hexdigest()
             file = _LessonFile(name, seen, digest(file_text(lesson)), lesson)
         if id in self._files:
-            raise InvalidInput(f"{self._folder / name}: {self._files[id].name} has the same id: take it out of one.")
+            raise InvalidInput(
+                f"{self._folder / name}: {self._files[id].name} has the same id: remove it from one of them."
+            )
         self._files[id] = file
 
     @property
@@ -225,7 +227,7 @@ class _Sync:
         text = file_text(lesson)
         name = file.name if file else self._new_name(lesson)
         if (again := lesson_in(self._folder / name, text)) is None or file_text(again) != text:
-            raise InvalidInput(f"Lesson {id} has something that a Markdown file cannot hold: edit it, and sync again.")
+            raise InvalidInput(f"Lesson {id} has text that Markdown cannot represent: edit it, and sync again.")
         with open(os.open(self._folder / PART, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as part:
             part.write(text.encode())
         os.replace(self._folder / PART, self._folder / name)
@@ -255,11 +257,11 @@ class _Sync:
 def _bytes(file: Path) -> bytes:
     """The content of a file that is no link. Raises `InvalidInput`, `OSError`."""
     if not stat.S_ISREG(os.lstat(file).st_mode):
-        raise InvalidInput(f"{file} is a link or no file, and is not read.")
+        raise InvalidInput(f"{file} is a link or not a file, so it was skipped.")
     with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb") as opened:
         content = opened.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise InvalidInput(f"{file} has more than {LARGEST:,} bytes, and is not read.")
+        raise InvalidInput(f"{file} has more than {LARGEST:,} bytes, so it was skipped.")
     return content
 
 
@@ -274,7 +276,9 @@ def _state(path: Path, folder: Path) -> Generator[dict[str, _LessonFile]]:
                 kept: Mapping[str, Mapping[str, str]] = json.loads(path.read_text(encoding="utf-8"))["lessons"]
                 files = {id: _LessonFile(one["name"], one["raw"], one["said"]) for id, one in kept.items()}
             except (ValueError, KeyError, TypeError) as error:
-                raise InvalidInput(f"{path} is damaged ({error}). Remove it: the next sync compares anew.") from error
+                raise InvalidInput(
+                    f"{path} is damaged ({error}). Remove it: the next sync compares everything again."
+                ) from error
         try:
             yield files
         finally:

@@ -128,7 +128,7 @@ def role_names(config: Config) -> list[str]:
 def check_role_name(name: str, where: str) -> None:
     """Raises `InvalidInput` for a name that models have, or that no environment variable could stand for."""
     if name in _TAKEN:
-        raise InvalidInput(f"{where}: {name!r} is what models are called by, so no role can have that name.")
+        raise InvalidInput(f"{where}: {name!r} is reserved for the names of models, so a role cannot use it.")
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{where}: the role {name!r} must be in lower case, such as my-role or my_role.")
 
@@ -336,9 +336,9 @@ class Models:
                 raise InvalidInput(f"model must be the name of a model or a list of names, not {given!r:.200}.")
             return SEPARATOR.join(given)
         if not isinstance(given, Model):
-            raise InvalidInput(f"A model is a name, or an object with `ask`, not {given!r}.")
+            raise InvalidInput(f"A model must be a name, or an object with `ask`, not {given!r}.")
         if self._given.setdefault(given.name, given) is not given:
-            raise InvalidInput(f"Two models are called {given.name!r} here: give each a name of its own.")
+            raise InvalidInput(f"Two models are called {given.name!r} here: give each its own name.")
         return given.name
 
     def open(self, name: str, *, calls: Mapping[str, Json] | None = None, key: str | None = None) -> Model:

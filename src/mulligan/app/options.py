@@ -205,7 +205,7 @@ class Options:
                 continue
             _check(it, value)
             if it.same_as and getattr(self, it.same_as) is not None:
-                raise _invalid(f"{it.same_as} and {it.name} mean the same: give only {it.same_as}.")
+                raise _invalid(f"{it.same_as} and {it.name} mean the same: pass only {it.same_as}.")
             if it.same_as or it.into:
                 name, *keys = (it.same_as or it.into).split(".")
                 put = value if it.same_as else _with(getattr(self, name), keys, _plain(it, value))
@@ -333,12 +333,12 @@ class Budget(Options):
 
 @options
 class Roles(Options):
-    """Who reflects and judges, and what the next try is shown: the options of a loop whose roles are named.
+    """Who reflects and judges, and what the next try sees: the options of a loop whose roles are named.
 
     Attributes:
         tries: Maximum number of tries, including the first (default: 4).
         trials: The same as tries.
-        strategy: What the next try is shown (default: evidence_and_reflexion).
+        strategy: What the next try sees (default: evidence_and_reflexion).
         reflect_model: The model that reflects (default: the one of model).
         judge_model: The model that judges (default: the one of model).
         settings: Any other setting, by role, such as strategy.window=2.
@@ -411,7 +411,7 @@ class Beginning(Options):
         kind: The kind of task, in your own words; lessons of this kind are recalled first.
         workspace: The folder to work on, in a separate copy unless the mode is in_place.
         mode: How the workspace is separated from your files: worktree (default), copy or in_place.
-        edit_reflections: Ask at the terminal about each lesson before the next try is shown it.
+        edit_reflections: Ask at the terminal about each lesson before the next try sees it.
         bank: The agent whose bank is recalled from and learns (default on the command line: the unnamed agent); in
             Python also a bank, which is only recalled from.
         forms: Which parts of the bank a task is shown: lessons (default), notebook, history, or several.
@@ -438,8 +438,8 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
         restarts: Maximum number of independent episodes; stops at the first solved one.
         protect: Files or a folder of the workspace, judged as they were before the first try. Repeatable.
         fresh: Each try starts from your files, not from the last try's.
-        window: How many lessons the next try is shown (default: 1; with reflexion: 3).
-        lesson_tokens: Maximum tokens of all lessons that the next try is shown.
+        window: How many lessons the next try sees (default: 1; with reflexion: 3).
+        lesson_tokens: Maximum tokens of all lessons that the next try sees.
         overflow: If there are too many lessons: show the newest (default), the most useful, or a condensed one.
         temperatures: The temperature of each try; the last one applies to all later tries.
         examples: Worked examples for the actor, instead of the built-in ones.

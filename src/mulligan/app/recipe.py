@@ -82,7 +82,7 @@ class Recipe:
         if (scale := scale_of(self.scale)) is None:
             return
         if self.restarts > 1:
-            raise InvalidInput(f"{self.scale} and restarts cannot be combined: give one of them.")
+            raise InvalidInput(f"{self.scale} and restarts cannot be combined: pass only one.")
         if self.expansion is not None:
             raise InvalidInput(
                 f"{self.scale} makes sequences of tries, and this method searches a tree: use another method."

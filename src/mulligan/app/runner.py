@@ -210,7 +210,7 @@ class Runner:
             if await self._deliver_missed(over[-1]):
                 return max(over, key=worth)
             raise InvalidInput(
-                f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume. To try on from its first "
+                f"Run {run[0].run} is over ({_ends(run)}): there is nothing to resume. To continue from its first "
                 "episode, as a new run: fork=True with a higher limit, such as tries=N."
             )
         for episode in paused[:1] if fork else paused:
@@ -234,8 +234,8 @@ class Runner:
             plan = self._plan(composition)
             if isinstance(end := due(advance(episode, Forked(plan)), self.recipe.limits), Stop):
                 raise InvalidInput(
-                    f"A fork of episode {episode.id} would have nothing to do ({end.reason}: {end.detail}). Where a "
-                    "limit ended it, raise that one: tries=N, for example."
+                    f"A fork of episode {episode.id} would have nothing to do ({end.reason}: {end.detail}). If a "
+                    "limit ended it, raise that limit: tries=N, for example."
                 )
             ready = replace(ready, episode=await ledger.fork(episode, plan, composition.head, composition.texts))
         return await self._drive(ready)

@@ -163,7 +163,7 @@ def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | Non
             raise UnknownName("limit", name, ("tries", *Limits.__dataclass_fields__))
     if "tries" in values:
         if "trials" in values:
-            raise InvalidInput("The limits tries and trials mean the same: give only tries.")
+            raise InvalidInput("The limits tries and trials mean the same: pass only tries.")
         values["trials"] = values.pop("tries")
     if tries is not None:
         values["trials"] = tries
@@ -195,5 +195,5 @@ def of_bank(bank: Bank | str | None) -> dict[str, Any]:
 def with_memory_settings(recipe: Recipe, values: Mapping[str, Json]) -> Recipe:
     """The recipe with these settings for the bank that is opened for it. Raises `InvalidInput` where none is opened."""
     if values and recipe.bank is None:
-        raise InvalidInput("Settings of a bank need a bank: give one with bank=.")
+        raise InvalidInput("Bank settings need a bank: pass one with bank=.")
     return replace(recipe, memory={**(recipe.memory or {}), **values} or None)

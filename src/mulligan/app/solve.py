@@ -189,7 +189,7 @@ def _judge(options: SolveOptions, of_task: Spec | None, objects: dict[str, Any])
     """The one evaluator that was named, or that the task's folder names."""
     named = [name for name in ("tests", "check", "judge") if getattr(options, name) is not None]
     if len(named) > 1:
-        raise InvalidInput(f"{' and '.join(named)} cannot both judge: give one of them.")
+        raise InvalidInput(f"{' and '.join(named)} cannot both judge: pass only one.")
     if options.tests is not None:
         return tests_spec(options.tests)
     if options.check is not None:
@@ -226,7 +226,7 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
         role = "evaluator" if word == "judge" else word
         if role == "workspace":
             if recipe.workspace is None:
-                raise InvalidInput("Settings of a workspace need a workspace: give its folder (workspace=DIR).")
+                raise InvalidInput("Workspace settings need a workspace: pass its folder (workspace=DIR).")
             recipe = replace(recipe, workspace={**recipe.workspace, **values})
             continue
         if role == "memory":
@@ -234,7 +234,7 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
             continue
         if role not in roles:
             known = ", ".join((*roles, "workspace", "memory"))
-            raise InvalidInput(f"settings are given by role, and {role!r} is none of {known}.")
+            raise InvalidInput(f"settings are keyed by role, and {role!r} is not one of {known}.")
         if role == "reflector" and values and not _reflects(recipe.strategy):
             those = [name for name in names("strategies") if find("strategies", name).reflects]
             raise InvalidInput(

@@ -137,8 +137,8 @@ def _configured() -> Any:
         found = tuple(entry_points(group="opentelemetry_traces_exporter", name=name))
         if not found:
             raise InvalidInput(
-                f"{VARIABLE}: the exporter {name!r} of spans is not installed. OTEL_TRACES_EXPORTER names it: otlp if "
-                f"it is not set, console to look at spans, none. For OTLP:  pip install {package}"
+                f"{VARIABLE}: the span exporter {name!r} is not installed. OTEL_TRACES_EXPORTER selects it: otlp "
+                f"(the default), console (prints the spans) or none. For OTLP:  pip install {package}"
             )
         exporters.append(found[0].load()())
     if not exporters:

@@ -117,7 +117,7 @@ def _server(source: str, servers: Mapping[str, Json], root: str) -> Spec:
         there = f"; there is {', '.join(sorted(servers))}" if servers else ""
         raise InvalidInput(f"{source!r} names no MCP server: write mcp:SERVER{there}.")
     if name not in servers:
-        raise UnknownName("MCP server", name, servers, "A server is named in mulligan.toml, by a table [mcp.NAME].")
+        raise UnknownName("MCP server", name, servers, "Define a server in mulligan.toml, in a table [mcp.NAME].")
     table: Json = servers[name]
     if not isinstance(table, dict):
         raise InvalidInput(f"[mcp.{name}] in mulligan.toml must be a table with a command or a url, not {table!r}.")
@@ -148,7 +148,7 @@ class EpisodeToolbox:
             raise _wrong(source, error) from error
         for tool in tools:
             if not _NAME.fullmatch(tool.name):
-                raise ToolError(f"{source} offers a tool that is called {tool.name!r}, which no model could call")
+                raise ToolError(f"{source} offers a tool named {tool.name!r}, which no model could call")
         self._offered[source] = {tool.name: tool for tool in tools}
         return tools
 
@@ -158,7 +158,7 @@ class EpisodeToolbox:
                 await self.offer(source)
             known = self._offered[source].get(tool)
             if known is None:
-                raise ToolError(f"{source} offers no tool {tool!r} any more")
+                raise ToolError(f"{source} no longer offers a tool {tool!r}")
             if wrong := await asyncio.to_thread(misfit, arguments, known.parameters):
                 raise ToolError(f"the arguments of {tool} do not fit: {wrong}")
         except ToolError as error:

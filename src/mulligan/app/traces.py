@@ -32,6 +32,7 @@ from mulligan.core.errors import MulliganError, StoreError
 from mulligan.core.home import home
 from mulligan.core.protocols import Evaluator, Learned, Model
 from mulligan.core.records import Episode
+from mulligan.core.write_ahead import keep_log
 
 FILE = "traces.db"
 _SETTLED = 3600.0
@@ -264,11 +265,11 @@ class Seen:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)
             self._db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode = WAL")
+            keep_log(self._db)
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute("CREATE TABLE IF NOT EXISTS learned (key INTEGER PRIMARY KEY)")
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"What was learned from traces cannot be noted in {path}: {error}.") from error
+            raise StoreError(f"What was learned from traces cannot be recorded in {path}: {error}.") from error
 
     def close(self) -> None:
         self._db.close()
@@ -289,7 +290,7 @@ class Seen:
             with self._db:  # commits, or rolls back
                 self._db.executemany("INSERT OR IGNORE INTO learned VALUES (?)", [(key,) for key in keys])
         except sqlite3.Error as error:
-            raise StoreError(f"What was learned from traces cannot be noted in {home() / FILE}: {error}.") from error
+            raise StoreError(f"What was learned from traces cannot be recorded in {home() / FILE}: {error}.") from error
 
 
 def _evaluator(judge: str | Evaluator | None, model: str | Model | None, config: Config) -> Evaluator | None:

@@ -279,7 +279,7 @@ async def learn_from(
         raise InvalidInput(
             "No model was named. Name it with model=, MULLIGAN_MODEL, or as model in [memory] of "
             "mulligan.toml. Without one, only facts are learned: from commands that failed and were overcome, and, "
-            "with success=, from failed asserts in what tools gave back."
+            "with success=, from failed asserts in tool output."
         )
     return await bank.learn(replace(episode, recall=await bank.recalled(recall)) if recall else episode)
 

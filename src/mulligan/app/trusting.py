@@ -33,7 +33,7 @@ class Asked:
 
     @property
     def open(self) -> bool:
-        """Whether there is anything that waits for trust."""
+        """Whether there is anything that needs your trust."""
         return self.bank is not None or any(not part.trusted for part in self.parts)
 
     @property
@@ -51,7 +51,7 @@ class Asked:
             if self.bank is not None:
                 note_bank(self.bank)
         except OSError as error:
-            raise InvalidInput(f"The trust cannot be recorded: {error}. Is MULLIGAN_HOME writable?") from error
+            raise InvalidInput(f"Trust could not be recorded: {error}. Is MULLIGAN_HOME writable?") from error
 
     def revoke(self) -> bool:
         """Trust it no longer; whether it was trusted."""

@@ -56,7 +56,7 @@ def protected(judge: Evaluator, workspace: GitWorkspace | None) -> Evaluator:
         return judge
     if judge.expects != "workspace":
         raise InvalidInput(
-            f"protect puts files back for a check of the workspace, and the judge looks at {judge.expects} alone. "
+            f"protect restores files for a check of the workspace, but this judge looks only at {judge.expects}. "
             "Judge with a command, or leave protect out."
         )
     return _ProtectedEvaluator(judge, workspace)

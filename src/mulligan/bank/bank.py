@@ -283,7 +283,7 @@ class Bank:
             borrow: Hand out the question even if the bank has a model.
         """
         if success not in (True, False, None):
-            raise InvalidInput(f"success is true, false or None, not {success!r}.")
+            raise InvalidInput(f"success must be True, False or None, not {success!r}.")
         several = [episodes] if isinstance(episodes, Episode) else list(episodes)
         learned = await self._learning.learn(several, success, background=background, borrow=borrow)
         self.wake()
@@ -520,11 +520,11 @@ class Bank:
         """
         if not 0 < similarity <= 1 or least < 2:
             raise InvalidInput(
-                "Related lessons: similarity is above 0 and at most 1, and a group has 2 lessons or more."
+                "Related lessons: similarity must be above 0 and at most 1, and a group must have 2 lessons or more."
             )
         if self._ports.vectors.embedder is None:
             raise InvalidInput(
-                f"Related lessons are found by their vectors, and none can be made: {self._ports.vectors.why_not}."
+                f"Finding related lessons needs vectors, which could not be computed: {self._ports.vectors.why_not}."
             )
         return await self._upkeep.related(self._ports.writes, similarity, least)
 
@@ -612,7 +612,7 @@ class Bank:
     async def reembed(self, on_embedded: OnEmbedded | None = None) -> int:
         """Makes the missing vectors of the current embedder; how many pieces of work were done."""
         if self._ports.vectors.embedder is None:
-            raise InvalidInput(f"No vectors can be made: {self._ports.vectors.why_not}.")
+            raise InvalidInput(f"No vectors could be computed: {self._ports.vectors.why_not}.")
         await self._queue.enqueue("embed", self._ports.writes, {})
         self._upkeep.on_embedded = on_embedded
         try:

@@ -49,7 +49,7 @@ def since(read: Lesson, fields: Mapping[str, Any]) -> Callable[[Lesson], Mapping
         if others := [name for name in fields if getattr(now, name) not in (getattr(read, name), fields[name])]:
             raise LessonChanged(
                 f"Someone changed the {' and the '.join(others)} of lesson {now.id} since you began. Your change was "
-                "not saved: look at the lesson as it is now, and edit that."
+                "not saved: reload the lesson and edit its current version."
             )
         return fields
 

@@ -116,10 +116,10 @@ class Settings:
         checked_threshold(self.threshold)
         share: object = self.withhold
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 0.5:
-            raise InvalidInput(f"withhold is a share from 0 to 0.5, not {share!r}.")
+            raise InvalidInput(f"withhold must be a share from 0 to 0.5, not {share!r}.")
         share = self.learn_share
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise InvalidInput(f"learn_share is a share from 0 to 1, not {share!r}.")
+            raise InvalidInput(f"learn_share must be a share from 0 to 1, not {share!r}.")
         for name, words in _CHOICES.items():
             if getattr(self, name) not in words:
                 hint = " To ask no model, set learn_share = 0." if name == "extraction" else ""
@@ -180,14 +180,14 @@ def checked_threshold(value: object) -> None:
         return
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return
-    raise InvalidInput(f"A threshold is a relevance from 0 to 1, or {', '.join(PRESETS)}, not {value!r}.")
+    raise InvalidInput(f"A threshold must be a relevance from 0 to 1, or {', '.join(PRESETS)}, not {value!r}.")
 
 
 def moment(value: object) -> float:
     """The value. Raises `InvalidInput` unless it can be a time: a number of seconds since the epoch."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf"):
         return float(value)
-    raise InvalidInput(f"A time is in seconds since the epoch, not {value!r}.")
+    raise InvalidInput(f"A time must be in seconds since the epoch, not {value!r}.")
 
 
 T = TypeVar("T")

@@ -38,21 +38,23 @@ if TYPE_CHECKING:
     "form",
     type=click.Choice(["table", "json", "csv"]),
     default="table",
-    help="How to print the rows: as a table with the query (default), or alone as JSON or CSV.",
+    help="Format of the rows: a table with the query (default), or only the rows as JSON or CSV.",
 )
-@click.option("--json", "as_json", is_flag=True, help='A JSON object for each event; the last, "result", has the rows.')
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.option(
+    "--json", "as_json", is_flag=True, help='Print a JSON object for each event; the last, "result", has the rows.'
+)
+@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
 @click.pass_context
 def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given: Any) -> None:
     """Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.
 
-    The query and its rows go to stdout, progress to stderr. Queries only read. The password of a server is read from
-    MULLIGAN_GRAPH_PASSWORD. `mulligan graph sample` makes a graph to try.
+    The query and its rows go to stdout, progress to stderr. Queries are read-only. The password of a server is read
+    from MULLIGAN_GRAPH_PASSWORD. `mulligan graph sample` makes a graph to try.
 
     Ends with 0 when the rows answer the question, as far as rules and the model can tell; 1 when there are none; 2 for
     bad input; 3 when interrupted or stopped by an error (resume it); 4 when the answer could not be judged, or, with
     --until rows, when the model does not call it good; 5 when the best rows may be wrong; 6 when the question names
-    what is not in the graph.
+    something that the graph does not have.
     """
     from mulligan.langgraph import ask_graph as library
 

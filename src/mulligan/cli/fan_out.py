@@ -36,13 +36,15 @@ OF_BENCHMARKS = (
 @click.argument("tasks", required=False)
 @click.option("--resume", metavar="RUN", help="Resume this run. Finished tasks are kept, and printed again.")
 @click.option(
-    "--judge", "-e", metavar="NAME[:ARG]", help="The judge of tasks that name none: model_judge, ./mine.py, …"
+    "--judge", "-e", metavar="NAME[:ARG]", help="The judge for tasks that do not name one: model_judge, ./mine.py, …"
 )
 @click.option("--evaluator", hidden=True, metavar="NAME[:ARG]", help="The same as --judge.")
-@click.option("--check", "-c", metavar="COMMAND", help="The same: status 0 passes; {attempt} is the attempt's file.")
+@click.option(
+    "--check", "-c", metavar="COMMAND", help="A check for such tasks: status 0 passes; {attempt} is the attempt's file."
+)
 @record_options(BenchOptions, roles=BENCH_ROLES, without=OF_BENCHMARKS)
 @on_option
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
 @click.pass_context
 def fan_out(
     ctx: click.Context, tasks: str | None, resume: str | None, on: str | None, quiet: bool, **given: Any
@@ -90,7 +92,7 @@ def _options(tasks: str, given: dict[str, Any]) -> dict[str, Any]:
     """The fields of `BenchOptions` for this file."""
     path = Path(tasks).expanduser()
     if path.suffix not in ENDINGS:
-        raise InvalidInput(f"{tasks} is not a file of tasks: its name has to end in {' or '.join(ENDINGS)}.")
+        raise InvalidInput(f"{tasks} is not a file of tasks: its name must end in {' or '.join(ENDINGS)}.")
     if not path.is_file():
         raise InvalidInput(f"The file of tasks {tasks} does not exist.")
     options = {**arguments(BenchOptions, given), "data": str(path.resolve())}
@@ -104,7 +106,7 @@ def _judge(given: dict[str, Any]) -> dict[str, Json] | None:
     """Who judges tasks that name no judge, as a task file would say it."""
     evaluator, check = given["judge"] or given["evaluator"], given["check"]
     if given["judge"] is not None and given["evaluator"] is not None:
-        raise click.UsageError("--judge and --evaluator mean the same: give one of them.")
+        raise click.UsageError("--judge and --evaluator mean the same: pass only one.")
     if evaluator is not None and check is not None:
         raise click.UsageError("Only one can judge: give --judge or --check.")
     if check is not None:

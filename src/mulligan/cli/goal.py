@@ -60,13 +60,13 @@ class GoalCommand(click.Command):
 )
 @click.option("--sandbox", metavar="LEVEL", default="auto", help="As for solve: auto (default) or none.")
 @click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
-@click.option("--tests", metavar="FILE", help="Judge by a file of tests instead of a command; a copy of it is run.")
+@click.option("--tests", metavar="FILE", help="Judge with a tests file instead of a command; a copy of it runs.")
 @click.option(
     "--judge",
     metavar="NAME:ARG",
-    help="model_judge:RUBRIC: a model judges what has changed, the weakest judge. RUBRIC: words, or a file.",
+    help="model_judge:RUBRIC: a model judges the changes (the weakest judge). RUBRIC is text or a file.",
 )
-@click.option("--judge-model", metavar="MODEL", help="The model that judges (default: the one that you have named).")
+@click.option("--judge-model", metavar="MODEL", help="The model that judges (default: the one you named).")
 @click.option("--maximise", metavar="COMMAND", help="A command whose last printed number is a score; needs --at-least.")
 @click.option("--at-least", type=float, metavar="X", help="The score to reach.")
 @click.option(
@@ -78,7 +78,7 @@ def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json:
     """Set the goal of this folder: from now on, an agent's turn here ends only when CHECK passes.
 
     The hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code run the check when the agent is about to end a turn.
-    If it fails, the agent is shown the output and continues. Without CHECK, the state of the goal is printed.
+    If it fails, the agent sees the output and continues. Without CHECK, the state of the goal is printed.
 
     `mulligan goal --run "claude -p" "Make the failing tests pass"` starts an agent without a terminal under the goal,
     and restarts it with the output of the check until it passes or all tries are used. `mulligan goal check` runs the
@@ -108,7 +108,7 @@ def goals_in_use() -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(f"The record of goals in {home_path()} cannot be used: {error}.") from error
+        raise StoreError(f"The goals file in {home_path()} cannot be used: {error}.") from error
 
 
 def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
@@ -180,8 +180,8 @@ def _judge(given: dict[str, Any]) -> tuple[str, str]:
     rubric = spec.settings.get("rubric")
     if spec.name != "model_judge" or not isinstance(rubric, str) or not rubric.strip():
         raise InvalidInput(
-            f"--judge of a goal is model_judge:RUBRIC, what must hold or a file with it, not {given['judge']!r}. "
-            "Everything else judges as a command: mulligan goal COMMAND."
+            f"A goal's --judge must be model_judge:RUBRIC, where RUBRIC is text or a file, not {given['judge']!r}. "
+            "Any other judge is a command: mulligan goal COMMAND."
         )
     config = load()
     config.refuse_held("judge_model")

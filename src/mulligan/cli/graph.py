@@ -36,9 +36,9 @@ def graph() -> None:
 
 server_options = together(
     click.option(
-        "--user", metavar="NAME", help="The user at a server; the password is read from MULLIGAN_GRAPH_PASSWORD."
+        "--user", metavar="NAME", help="The user name for a server; the password is read from MULLIGAN_GRAPH_PASSWORD."
     ),
-    click.option("--database", metavar="NAME", help="The database of a server (default: the server's)."),
+    click.option("--database", metavar="NAME", help="The database on a server (default: the server's own default)."),
 )
 
 
@@ -89,10 +89,12 @@ def schema(where: str, as_json: bool, user: str | None, database: str | None) ->
 @graph.command()
 @click.argument("where")
 @click.argument("query")
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter, as JSON or as a text.")
+@click.option(
+    "--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter; its value is JSON or plain text."
+)
 @click.option("--seconds", type=float, metavar="S", help="Stop the query after S seconds (default: 10).")
-@click.option("--rows", type=int, metavar="N", help="At most N rows (default: 1000).")
-@click.option("--json", "as_json", is_flag=True, help="JSON for a program: one row on each line.")
+@click.option("--rows", type=int, metavar="N", help="Return at most N rows (default: 1000).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one row per line.")
 @server_options
 def query(
     where: str,

@@ -47,7 +47,7 @@ from mulligan.text.secrets import mask
     "--format", "form", metavar="NAME", help="The format of FILE, such as openai or ./mine.py (default: detected)."
 )
 @click.option(
-    "--model", "-m", metavar="MODEL", help="The model that learns (default: that of [memory], else MULLIGAN_MODEL)."
+    "--model", "-m", metavar="MODEL", help="The model that learns (default: the one in [memory], else MULLIGAN_MODEL)."
 )
 @click.option(
     "--judge",
@@ -62,13 +62,13 @@ from mulligan.text.secrets import mask
     multiple=True,
     help="For traces: the evaluation that decides (default: all with a label that says pass or fail).",
 )
-@click.option("--by-agent", is_flag=True, help="For traces: each agent's lessons go to the bank of that name.")
+@click.option("--by-agent", is_flag=True, help="For traces: put each agent's lessons into the bank with its name.")
 @click.option("--recall", metavar="ID", help="The recall that the outcome belongs to.")
 @click.option("--dry-run", is_flag=True, help="Print the parsed turns. Calls no model and stores nothing.")
 @click.option(
     "--since",
     metavar="TIME",
-    help="Instead of FILE: this machine's sessions of coding agents in this time, such as 30d, 12h, 4w.",
+    help="Instead of FILE: this machine's recent coding-agent sessions, such as 30d, 12h, 4w.",
 )
 @click.option(
     "--agent",
@@ -112,7 +112,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
         ctx.exit(_from_git(given["dry_run"]))
     if files and (wrong := _given(ctx, _FOR_TRANSCRIPTS if all(traced) else _FOR_TRACES)):
         goes = "a transcript, and these are traces" if all(traced) else "traces, and this is a transcript"
-        raise InvalidInput(f"Leave out {', '.join(wrong)}: such options go with {goes}.")
+        raise InvalidInput(f"Leave out {', '.join(wrong)}: such options need {goes}.")
     if since is not None:
         _mine(seconds_of(since) / 86400, given["agents"] or AGENTS, everywhere=given["all_projects"])
     elif all(traced):
@@ -180,8 +180,8 @@ def _from_git(dry_run: bool) -> int:
         for id in new:
             emit(f"{id}  {one_line((await bank.get(id)).title, 100)}")
         say(
-            f"{count(len(new), 'candidate')} learned. They come from sessions of others, so none is shown before you "
-            "keep it: mulligan memory review"
+            f"{count(len(new), 'candidate')} learned. They come from other people's sessions, so none is shown until "
+            "you keep it: mulligan memory review"
         )
         return UNFINISHED if failed else SOLVED
 

@@ -180,7 +180,9 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
 
 @memory.command()
 @click.option("--project", type=click.Path(exists=True, file_okay=False, path_type=Path), help=_PROJECT)
-@click.option("--as-of", metavar="TIME", help="The facts of that time, such as 2026-01-31 or 2026-01-31T12:00Z.")
+@click.option(
+    "--as-of", metavar="TIME", help="Show the facts as of this time, such as 2026-01-31 or 2026-01-31T12:00Z."
+)
 @_json
 @agent_options
 def notebook(project: Path | None, as_of: str | None, as_json: bool) -> None:
@@ -196,7 +198,7 @@ def notebook(project: Path | None, as_of: str | None, as_json: bool) -> None:
         elif entries:
             emit(memory_words.notebook_page(entries, bank.project))
         else:
-            say(f"Nothing is known yet of the project {bank.project or '(without a name)'}.")
+            say(f"No facts about the project {bank.project or '(without a name)'} yet.")
 
     with_bank(reading(), work, project=project and project_here(load(), project).id)
 
@@ -319,7 +321,7 @@ async def outcome(bank: Bank, recall: str, ended: str) -> None:
     """Report how the task of RECALL ended, without learning from it. The first outcome counts."""
     counted = await bank.outcome_of(recall, ended == "success")
     if counted != (ended == "success"):
-        say(f"It was told before that it ended as a {'success' if counted else 'failure'}, and that counts.")
+        say(f"It was reported before as a {'success' if counted else 'failure'}, and the first report counts.")
     for sentence in await bank.retired_for_harm():
         say(one_line(f"From now on {sentence}.", 400))
 
@@ -345,7 +347,7 @@ async def stats(banks: Sequence[Bank], as_json: bool) -> None:
         for line in memory_words.agreements(every, worth):
             say(line)
     else:
-        say("There is no lesson here yet.")
+        say("No lessons here yet.")
 
 
 @memory.command()
@@ -363,7 +365,7 @@ async def pending(banks: Sequence[Bank], as_json: bool) -> None:
 
 
 _model = click.option(
-    "--model", "-m", metavar="MODEL", help="The model to ask (default: that of [memory], else MULLIGAN_MODEL)."
+    "--model", "-m", metavar="MODEL", help="The model to ask (default: the one in [memory], else MULLIGAN_MODEL)."
 )
 
 
@@ -394,14 +396,14 @@ async def add(bank: Bank, source: Sequence[str], failure: bool, **given: Any) ->
         if lesson.support == 1 and lesson.created < begun - 0.001:
             say(f"{lesson.id} nearly says the same, so this one was not kept (near_duplicates = skip).")
         if lesson.support > 1:
-            say(f"{lesson.id} says the same already; it stands for {lesson.support} now.")
+            say(f"{lesson.id} already says the same; it now stands for {lesson.support}.")
         if lesson.state == "retired":
             say(
                 f"{lesson.id} is retired, so it is not recalled. To bring it back: "
                 f"{memory_command(bank.agent_id, 'restore', lesson.id)}"
             )
         elif lesson.superseded_by:
-            say(f"{lesson.id} was merged into {lesson.superseded_by}, which stands in its place.")
+            say(f"{lesson.id} was merged into {lesson.superseded_by}, which replaces it.")
         elif lesson.flags:
             how = "recalled, with a mark" if lesson.state == "active" else lesson.state
             say(f"{lesson.id} is flagged ({', '.join(lesson.flags)}) and {how}.")
@@ -444,7 +446,7 @@ async def edit(bank: Bank, id: str, file: str | None, **given: Any) -> None:
 
 @memory.command()
 @click.argument("id")
-@click.option("--why", default="", metavar="TEXT", help="The reason, for its history.")
+@click.option("--why", default="", metavar="TEXT", help="The reason, kept in the lesson's history.")
 @for_bank(writing, of="id")
 async def retire(bank: Bank, id: str, why: str) -> None:
     """Stop recalling the lesson ID. `restore` undoes this."""
@@ -473,12 +475,12 @@ def say_changed(lesson: Lesson, done: str) -> None:
 
 @memory.command()
 @click.argument("ids", nargs=-1)
-@click.option("--answer", metavar="FILE", help="The merged lesson as JSON, written by you; - is standard input.")
+@click.option("--answer", metavar="FILE", help="Your own merged lesson as JSON; - is standard input.")
 @click.option(
     "--related", is_flag=True, help="Only list groups of related lessons, each with the command that merges it."
 )
 @click.option(
-    "--similarity", type=float, metavar="T", help="With --related: the least similarity of each pair (default: 0.6)."
+    "--similarity", type=float, metavar="T", help="With --related: the minimum similarity of each pair (default: 0.6)."
 )
 @_model
 @for_bank(writing, of="ids")
@@ -491,7 +493,7 @@ async def merge(bank: Bank, ids: Sequence[str], answer: str | None, related: boo
     give the answer with --answer FILE.
     """
     if related == bool(ids) or (similarity is not None and not related) or (related and answer):
-        raise click.UsageError("Name the lessons to merge, or give --related (with --similarity T) alone.")
+        raise click.UsageError("Name the lessons to merge, or use only --related (with --similarity T).")
     if related:
         groups = await (bank.related() if similarity is None else bank.related(similarity=similarity))
         for group in groups:
@@ -563,7 +565,7 @@ async def unmerge(bank: Bank, id: str) -> None:
 async def purge(bank: Bank, ids: Sequence[str], everything: bool, yes: bool) -> None:
     """Delete the lessons IDS and their history. This cannot be undone."""
     if bool(ids) == everything:
-        raise InvalidInput("Name the lessons to remove, or give --all for all of this agent, but not both.")
+        raise InvalidInput("Name the lessons to remove, or use --all for all lessons of this agent, but not both.")
     whose = f"the agent {bank.agent_id!r}" if bank.agent_id else "the unnamed agent"
     what = f"all lessons of {whose}" if everything else " ".join(ids)
     if not yes and not click.confirm(f"Remove {what} for good?", err=True):

@@ -95,7 +95,7 @@ def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], every
         waiting += _proposed(kept, agent)
         if not waiting:
             listed = f" {count(len(kept), 'lesson')} kept: {memory_command(bank.agent_id, 'list')}" if kept else ""
-            say(f"There is no candidate here.{listed}")
+            say(f"No candidates here.{listed}")
         elif sys.stdin.isatty() and sys.stdout.isatty():
             await _ask(bank, waiting)
         else:
@@ -127,7 +127,7 @@ async def rate(bank: Bank, id: str, by: str | None, comment: str, **given: Any) 
 
 
 @memory.command()
-@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes since then.")
+@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes since this time.")
 @click.option("--by", metavar="TEXT", help="Only changes by names that contain this, such as mcp.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @for_banks
@@ -141,7 +141,7 @@ async def audit(banks: Sequence[Bank], since: datetime | None, by: str | None, a
     elif found:
         emit(audit_rows(found, banks=len(banks) > 1 or banks[0].agent_id is None))
     else:
-        say("Nobody changed a lesson here.")
+        say("No lesson was changed here.")
 
 
 def _page(lesson: Lesson, trial: Trial | None = None) -> str:
@@ -171,7 +171,7 @@ async def _guard(bank: Bank, id: str) -> None:
         await set_guard(bank, journal, lesson, pattern)
     say(f"{lesson.id} guards {pattern}: calls are refused. {memory_command(bank.agent_id, 'undo', id)}")
     if is_path(words_of(pattern)):
-        say("`mulligan hooks install` lets hooks see edits of it, too.")
+        say("`mulligan hooks install` also lets hooks see edits of it.")
 
 
 async def _everywhere(bank: Bank, id: str) -> None:
@@ -189,7 +189,7 @@ async def _everywhere(bank: Bank, id: str) -> None:
                 journal.guard({copy.id: pattern})
     await bank.retire(lesson.id, f"kept for all projects, as {copy.id}")
     back = memory_command(bank.agent_id, "restore", lesson.id), memory_command(USER, "retire", copy.id)
-    say(f"{lesson.id} kept for all your projects, as {copy.id}. To take that back: {' && '.join(back)}")
+    say(f"{lesson.id} kept for all your projects, as {copy.id}. To undo that: {' && '.join(back)}")
 
 
 async def _drop(bank: Bank, id: str) -> None:

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @memory.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--ours", multiple=True, metavar="ID", help="Of a conflict, keep what the bank says. Repeatable.")
-@click.option("--theirs", multiple=True, metavar="ID", help="Of a conflict, keep what the file says. Repeatable.")
+@click.option("--ours", multiple=True, metavar="ID", help="In a conflict, keep the bank's version. Repeatable.")
+@click.option("--theirs", multiple=True, metavar="ID", help="In a conflict, keep the file's version. Repeatable.")
 @for_bank(writing)
 async def sync(bank: Bank, folder: Path, ours: Sequence[str], theirs: Sequence[str]) -> None:
-    """Synchronise the bank with the Markdown files in DIR, one a lesson, which git can share.
+    """Synchronise the bank with the Markdown files in DIR, one for each lesson, which git can share.
 
-    What changed on one side since the last sync is taken to the other. What changed on both is a conflict, and stays as
-    it is; the command then ends with 1. What arrives is quarantined, a file that is gone retires its lesson, and
-    secrets are masked. Commit, push and pull DIR yourself.
+    A change on one side since the last sync is copied to the other. A change on both sides is a conflict, and both
+    stay as they are; the command then ends with 1. Arriving lessons are quarantined, a missing file retires its
+    lesson, and secrets are masked. Commit, push and pull DIR yourself.
     """
     from mulligan.app.memory_sync import sync as sync_folder  # with numpy, which the help of the group needs not
 

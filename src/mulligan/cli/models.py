@@ -49,7 +49,7 @@ def list_models(as_json: bool) -> None:
 
 @models.command()
 @click.argument("name")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
 def pull(name: str, quiet: bool) -> None:
     """Download the weights called NAME. An interrupted pull resumes where it stopped."""
     try:
@@ -72,7 +72,9 @@ def remove(name: str, yes: bool) -> None:
     path = path_of(name, ALL)
     if not path.exists() and not partial_folder(name).exists():
         here = ", ".join(installed(ALL)) or "none"
-        raise InvalidInput(f"The weights of {name} are not here, so there is nothing to remove. Available: {here}.")
+        raise InvalidInput(
+            f"The weights of {name} are not on this machine, so there is nothing to remove. Available: {here}."
+        )
     if not yes and not click.confirm(f"Remove {path}?", err=True):
         say("Nothing was removed.")
         return

@@ -79,7 +79,7 @@ def export_options(json_is: str) -> Callable[[F], F]:
             type=click.Choice(["json", "md"]),
             default="json",
             show_default=True,
-            help=f"{json_is}, md is for reading.",
+            help=f"{json_is}; md is for reading.",
         ),
         click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout."),
     )
@@ -91,7 +91,7 @@ memory_flag = click.option(
 on_option = click.option(
     "--on",
     metavar="PLACE",
-    help="Work on the cases there: ray (a Ray on this machine, started for the run), ray://HOST:10001 or "
+    help="Where to run the cases: ray (a Ray on this machine, started for the run), ray://HOST:10001 or "
     "ray:HOST:6379 (a cluster). Default: in this process.",
 )
 rating_options = together(
@@ -99,7 +99,7 @@ rating_options = together(
     click.option("--good", is_flag=True, help="The same as a score of 1."),
     click.option("--bad", is_flag=True, help="The same as a score of 0."),
     click.option("--comment", default="", metavar="TEXT", help="Why."),
-    click.option("--by", metavar="NAME", help="Who says so (default: the user of this machine)."),
+    click.option("--by", metavar="NAME", help="Who rates it (default: the user of this machine)."),
 )
 
 
@@ -114,7 +114,7 @@ def score_of(given: Mapping[str, Any]) -> float:
 
 _EVENTS = 'Print a JSON object for each event on stdout; the last, "result", has the result.'
 progress_options = together(
-    click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors."),
+    click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr."),
     click.option("--json", "as_json", is_flag=True, help=_EVENTS),
     click.option("--trace", is_flag=True, help="Also print each model call and tool call."),
 )

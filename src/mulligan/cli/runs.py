@@ -78,9 +78,9 @@ def list_runs(limit: int, as_json: bool) -> None:
     elif found:
         emit(table.rows(found, running))
         if table.cut(found):
-            say("Long tasks and names of models are cut here. Whole: mulligan runs show RUN --full")
+            say("Long tasks and model names are shortened. In full: mulligan runs show RUN --full")
     else:
-        say("No run is recorded here yet. Those of benchmarks: mulligan bench runs")
+        say("No runs recorded here yet. For benchmark runs: mulligan bench runs")
 
 
 @runs.command()
@@ -91,7 +91,7 @@ def list_runs(limit: int, as_json: bool) -> None:
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     """Show the episodes of RUN, try by try. The beginning of an id is enough."""
     if html is not None and as_json:
-        raise click.UsageError("--html and --json are two formats: give one of them.")
+        raise click.UsageError("--html and --json are two formats: pass only one.")
 
     async def look(store: Store) -> Sequence[tuple[Episode, RunContext]]:
         episodes = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
@@ -120,7 +120,7 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     for sentence in filter(None, said.values()):
         emit(f"\nanswer: {words.folded(sentence)}")
     if stories[0] != stories[1]:
-        say(f"Long texts are cut here. Whole: mulligan runs show {run} --full")
+        say(f"Long texts are shortened. In full: mulligan runs show {run} --full")
 
 
 @runs.command()
@@ -190,7 +190,7 @@ def reflect(run: str, trial: int | None, by: str | None, **given: Any) -> None:
             return
         decision = "edited" if reflection else "written"
     elif ways == ["text"] and not text.strip():
-        raise click.UsageError("The lesson is empty: --veto shows none.")
+        raise click.UsageError("The lesson is empty: to show none, use --veto.")
     of = with_store(lambda store: revise(store, run, trial, decision, text.strip(), person() if by is None else by))
     say(f"The lesson of try {of.number} was {decision}.")
 
@@ -234,7 +234,7 @@ def ratings(runs: tuple[str, ...], as_json: bool) -> None:
         for rating in episode.ratings:
             emit(f"{episode.id}  {words.rating(rating)}")
     if not found:
-        say("Nobody has rated a run here yet. To rate one: mulligan runs rate RUN SCORE")
+        say("No ratings here yet. To rate a run: mulligan runs rate RUN SCORE")
     for what, beside in (("lessons", "their quality"), ("results", "their judges")):
         if pairs[what]:
             say(words.agreed(f"People's scores of {what} and {beside}", agreed[what], len(pairs[what])))

@@ -45,7 +45,9 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 )
 @click.option("--embedder", metavar="NAME", help="The embedder that finds lessons: local, PROVIDER:MODEL, none.")
 @click.option("--preset", type=click.Choice(["paper"]), help="Manage lessons as in the ReasoningBank paper.")
-@click.option("--memory-depth", type=int, default=3, metavar="N", help="Reflections that reflexion-thinking shows.")
+@click.option(
+    "--memory-depth", type=int, default=3, metavar="N", help="Number of reflections that reflexion-thinking shows."
+)
 @click.option(
     "--allow-origin",
     multiple=True,
@@ -57,13 +59,13 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     "proxies",
     multiple=True,
     metavar="ADDRESS",
-    help="Believe this reverse proxy's X-Forwarded-For and X-Forwarded-Host. Repeatable.",
+    help="Trust this reverse proxy's X-Forwarded-For and X-Forwarded-Host. Repeatable.",
 )
 @click.option(
     "--issuer", metavar="URL", help="Accept access tokens of this OAuth identity provider, over sse and http."
 )
 @click.option("--jwks", metavar="FILE", help="The provider's public keys, for --issuer.")
-@click.option("--resource", metavar="URL", help="The URL by which callers know this server, for --issuer.")
+@click.option("--resource", metavar="URL", help="The URL that callers use for this server, for --issuer.")
 @click.option(
     "--scope",
     "scopes",
@@ -74,14 +76,16 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 @click.option(
     "--rate", type=float, default=200.0, metavar="N", help="Requests per second from each caller; 0: no limit."
 )
-@click.option("--concurrency", type=int, default=64, metavar="N", help="Requests served at once, over sse and http.")
+@click.option(
+    "--concurrency", type=int, default=64, metavar="N", help="Maximum concurrent requests, over sse and http."
+)
 @click.option(
     "--sessions/--no-sessions",
     default=None,
     help="Keep sessions for older clients over http (default: yes, unless other servers may use the store).",
 )
 @click.option(
-    "--drain", type=float, default=10.0, metavar="S", help="Seconds to finish running calls when the server stops."
+    "--drain", type=float, default=10.0, metavar="S", help="Seconds for running calls to finish when the server stops."
 )
 @click.option(
     "--quota",
@@ -96,7 +100,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     default="warning",
     help="Lowest level logged to standard error.",
 )
-@click.option("--log-json", is_flag=True, help="One JSON object for each line of the log.")
+@click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 @click.option(
     "--print-config",
     type=click.Choice((*CLIENTS, "registry")),
@@ -165,7 +169,7 @@ def _bank_of_project(agent_id: str | None) -> str:
     from mulligan.hooks.recall import store_file
 
     if agent_id is not None:
-        raise InvalidInput("Give either --bank or --project: a project's bank has an id of its own.")
+        raise InvalidInput("Give either --bank or --project: a project's bank has its own id.")
     folder = os.environ.get("CLAUDE_PROJECT_DIR") or os.environ.get("GEMINI_CWD") or os.getcwd()
     given, file = os.environ.get("MULLIGAN_STORE", ""), store_file()
     if given and given.removeprefix("sqlite:///") != file:
@@ -185,7 +189,7 @@ def _serving(service: Service, tokens: Sequence[Token], given: Mapping[str, Any]
         say(line)
     if given["transport"] == "stdio":
         if sys.stdin is not None and sys.stdin.isatty():
-            say("Serving MCP over this terminal; Ctrl-C ends it. A client starts it by itself: --print-config says how")
+            say("Serving MCP over this terminal; Ctrl-C ends it. Clients start it themselves: --print-config says how")
         from mulligan.mcp_server.stdio import serve_stdio
 
         return serve_stdio(service, given["which"])

@@ -20,13 +20,13 @@ from mulligan.cli.terminal import standard_input
 def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool, **given: Any) -> None:
     """Try TASK, judge, reflect, and try again.
 
-    The next try is shown what the judge found and the newest lesson. --strategy evidence makes no lessons;
+    The next try sees what the judge found and the newest lesson. --strategy evidence makes no lessons;
     `mulligan docs strategies` compares the strategies.
 
     TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best
     attempt goes to stdout, progress to stderr. Without --tests, --check or --judge, the named model judges.
 
-    A command-line agent is shown what the check printed. It gets lessons only if a reflector or a model is named.
+    A command-line agent sees what the check printed. It gets lessons only if a reflector or a model is named.
 
     Ends with 0 when solved, 1 when not solved, 2 for bad input, 3 when interrupted, over budget or stopped by an error
     (resume it), 4 when it could not be judged.

@@ -97,7 +97,7 @@ def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> No
 @store.command()
 @click.option("--from", "source", metavar="ADDRESS", required=True, help="The store to copy.")
 @click.option(
-    "--to", "target", metavar="ADDRESS", required=True, help="An empty store, or that of an interrupted copy."
+    "--to", "target", metavar="ADDRESS", required=True, help="An empty store, or the target of an interrupted copy."
 )
 def migrate(source: str, target: str) -> None:
     """Copy a whole store to another of any kind, and compare each row. An interrupted copy continues where it stopped.

@@ -17,7 +17,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.worth import interval
 
-_model = click.option("--model", "-m", metavar="MODEL", help="Only this model, by its id in stats.")
+_model = click.option("--model", "-m", metavar="MODEL", help="Only this model, by the id that stats shows.")
 _kind = click.option("--kind", metavar="KIND", help="Only this kind of task.")
 
 
@@ -41,7 +41,7 @@ def stats(model: str | None, kind: str | None, as_json: bool) -> None:
     elif rows:
         emit(_table(rows))
     else:
-        say("Nothing is counted yet: run tasks with a strategy that learns, such as examples/thompson_strategy.py.")
+        say("No counts yet: run tasks with a strategy that learns, such as examples/thompson_strategy.py.")
 
 
 @strategies.command()

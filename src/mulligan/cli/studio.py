@@ -19,7 +19,7 @@ from mulligan.core.extras import require
     "--host",
     default="127.0.0.1",
     metavar="HOST",
-    help="Address to bind to. Other than 127.0.0.1, it needs MULLIGAN_TOKEN.",
+    help="Address to bind to. Any other than 127.0.0.1 needs MULLIGAN_TOKEN.",
 )
 @click.option("--port", type=int, default=8642, metavar="PORT", help="Port to bind to (default: 8642; 0: a free one).")
 @click.option(
@@ -35,14 +35,14 @@ from mulligan.core.extras import require
     "origins",
     multiple=True,
     metavar="URL",
-    help="Another address of the studio in a browser, such as that of a proxy in front of it. Repeatable.",
+    help="Another address that browsers use for the studio, such as a proxy's. Repeatable.",
 )
 @click.option(
     "--trusted-proxy",
     "proxies",
     multiple=True,
     metavar="ADDRESS",
-    help="Believe this reverse proxy's X-Forwarded-Host. Repeatable.",
+    help="Trust this reverse proxy's X-Forwarded-Host. Repeatable.",
 )
 def studio(opens: bool, agent_id: str | None, **given: Any) -> None:
     """Show runs, banks, coding agents and benchmarks in a browser, live.

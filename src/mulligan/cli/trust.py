@@ -33,7 +33,7 @@ def trust(folder: str, prints: bool, revoke: bool) -> None:
     if prints:
         emit(found.hashes)
     elif not found.open:
-        say(f"Nothing in {found.folder} waits for trust.")
+        say(f"Nothing in {found.folder} needs your trust.")
     elif not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         raise InvalidInput(
             f"Only a person at a terminal can trust a project: run mulligan trust there. In CI and containers, "
@@ -57,7 +57,7 @@ def _show(found: Asked) -> None:
         say(f"{one_line(str(found.folder), 300)} would run or redirect:")
         say(columns(lines, heading=False, inset=2))
     if found.ignored:
-        say(one_line(f"Never taken from .env: {', '.join(found.ignored)}", 300))
+        say(one_line(f"Never read from .env: {', '.join(found.ignored)}", 300))
 
 
 def _where(found: Asked, at: Path, name: str) -> str:

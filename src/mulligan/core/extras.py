@@ -39,7 +39,7 @@ def require(need: str, module: str, extra: str, *, distribution: str = "") -> No
     if missing:
         raise MissingExtra(need, extra)
     if unfit := _unfit(distribution or module):
-        raise MissingExtra(f"{need}. {unfit}. In a new environment, or in this one if the others in it agree", extra)
+        raise MissingExtra(f"{need}. {unfit}. Use a new environment, or this one if its other packages allow it", extra)
 
 
 @cache

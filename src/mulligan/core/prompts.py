@@ -38,7 +38,7 @@ class Prompt:
             raise InvalidInput(f"Prompt {name}: a line [[system]] or [[user]] must come before {line[:40]!r}.")
         parts = tuple(zip(pieces[1::2], (p.strip("\n") for p in pieces[2::2]), strict=True))
         if not parts:
-            raise InvalidInput(f"Prompt {name} holds no message: begin one with a line [[user]].")
+            raise InvalidInput(f"Prompt {name} contains no message: begin one with a line [[user]].")
         for role, _ in parts:
             if role not in _ROLES:
                 raise InvalidInput(f"Prompt {name}: [[{role}]] is none of {', '.join(_ROLES)}.")
@@ -52,7 +52,7 @@ class Prompt:
         """Itself; raises `InvalidInput` when the file has a placeholder that nobody fills."""
         for slot in sorted(self.slots - set(allowed)):
             raise InvalidInput(
-                f"Prompt {self.name}: {{{{{slot}}}}} is not filled here; use {', '.join(sorted(allowed))}."
+                f"Prompt {self.name}: {{{{{slot}}}}} is not available here; use {', '.join(sorted(allowed))}."
             )
         return self
 

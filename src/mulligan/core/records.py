@@ -117,7 +117,9 @@ def checked_kind(kind: str) -> str:
     """The name of a kind of task, with single spaces. Raises `InvalidInput` for one that is too long."""
     named = " ".join(kind.split())
     if len(named) > MOST_KIND:
-        raise InvalidInput(f"A kind of task is named in {MOST_KIND} characters at most, not {len(named)}: {named:.40}…")
+        raise InvalidInput(
+            f"The name of a kind of task may have at most {MOST_KIND} characters, not {len(named)}: {named:.40}…"
+        )
     return named
 
 
@@ -331,7 +333,9 @@ class Feedback:
     def __post_init__(self) -> None:
         _keep(self, "text")
         if self.score is not None and not math.isfinite(self.score):
-            raise InvalidInput(f"A score is a number or None, and {self.source or 'an evaluator'} gave {self.score}.")
+            raise InvalidInput(
+                f"A score must be a number or None, but {self.source or 'an evaluator'} returned {self.score}."
+            )
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Rating:
     def given(cls, score: float, by: str, at: float, comment: str = "", trial: int | None = None) -> Rating:
         """The rating. Raises `InvalidInput` for a score that is not from 0 to 1."""
         if not 0 <= score <= 1:
-            raise InvalidInput(f"A person's score is from 0 to 1, where higher is better, not {score:g}.")
+            raise InvalidInput(f"A person's score must be from 0 to 1 (higher is better), not {score:g}.")
         return cls(float(score), by, at, comment, trial)
 
 

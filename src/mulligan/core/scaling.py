@@ -45,9 +45,9 @@ class Scale:
         found = _TEXT.fullmatch(text.strip())
         if found is None or found[1] not in get_args(Kind) or not 1 <= int(found[2]) <= MOST:
             kinds = ", ".join(f"{kind}:K" for kind in get_args(Kind))
-            raise InvalidInput(f"A scale is {kinds}, with K from 1 to {MOST} (parallel:5), not {text!r}.")
+            raise InvalidInput(f"A scale must be {kinds}, with K from 1 to {MOST} (parallel:5), not {text!r}.")
         if found[3] and found[1] == "sequential":
-            raise InvalidInput(f"{text!r}: with sequential the last attempts are judged by the evaluator alone.")
+            raise InvalidInput(f"{text!r}: with sequential, only the evaluator judges the last attempts.")
         return cls(cast(Kind, found[1]), int(found[2]), found[3] is not None)
 
     @property

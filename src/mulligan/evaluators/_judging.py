@@ -42,7 +42,7 @@ def check_judge(judge: Callable[..., Any], parameters: Sequence[str], of: str) -
     """Raises `InvalidInput` for a judge that cannot be called with the answer and arguments of this function."""
     names, by_name, open_ended = _parameters(judge)
     if not names and ANSWER not in by_name and not open_ended:
-        raise InvalidInput(f"The judge {judge_name(judge)} takes no argument: its last argument has to be the answer.")
+        raise InvalidInput(f"The judge {judge_name(judge)} takes no argument: its last argument must be the answer.")
     known = (*parameters, "task")
     unknown = [name for name in names[:-1] if name not in known]
     unknown += [name for name in by_name if name not in known and not (name == ANSWER and not names)]
@@ -74,8 +74,8 @@ def feedback_of(verdict: Any, judge: Callable[..., Any], answer: Any, threshold:
     score = _plain_number(score)
     if not isinstance(why, str) or not (score is None or isinstance(score, (bool, int, float))) or score != score:
         raise InvalidInput(
-            f"The judge {judge_name(judge)} returned {verdict!r}. It returns a bool, a score, (score, 'why'), a "
-            "Feedback, or None if all is well; or it raises."
+            f"The judge {judge_name(judge)} returned {verdict!r}. Return a bool, a score, (score, 'why'), a "
+            "Feedback, or None if all is well; or raise."
         )
     if score is None:
         passed = verdict is None or None

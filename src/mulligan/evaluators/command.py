@@ -117,7 +117,7 @@ class Command:
             raise InvalidInput("The check is empty: write check='pytest -q', for example.")
         self.expects: Literal["text", "code", "workspace"] = expects or ("text" if _ATTEMPT in check else "workspace")
         if self.expects == "workspace" and _ATTEMPT in check:
-            raise InvalidInput("A check of a workspace has no {attempt}: it runs in the folder that was changed.")
+            raise InvalidInput("A check of a workspace cannot use {attempt}: it runs in the changed folder.")
         if seconds <= 0:
             raise InvalidInput(f"The check's seconds must be above 0, not {seconds}.")
         self._copied, self._readable = dict[str, str](), tuple[str, ...]()
@@ -284,7 +284,7 @@ def _found(command: str) -> str:
     if shutil.which(path) is None:
         near = os.path.isfile(command) and os.sep not in command
         what = f"It is a file here: write ./{command}." if near else "Install it, or write its path."
-        raise InvalidInput(f"The check's command {command!r} is not found here, or is not executable. {what}")
+        raise InvalidInput(f"The check's command {command!r} was not found, or is not executable. {what}")
     return path
 
 

@@ -39,9 +39,9 @@ _MEMORY = 4096
 def check(language: str, layout: str, seconds: float) -> None:
     """Raises `InvalidInput` for what cannot work, `SandboxError` where Rust cannot be judged here."""
     if language not in ("py", "rs"):
-        raise InvalidInput(f"language is py or rs, not {language!r}.")
+        raise InvalidInput(f"language must be py or rs, not {language!r}.")
     if layout not in ("ours", "reference"):
-        raise InvalidInput(f"layout is ours or reference, not {layout!r}.")
+        raise InvalidInput(f"layout must be ours or reference, not {layout!r}.")
     if seconds <= 0:
         raise InvalidInput(f"seconds must be above 0, not {seconds}.")
     if language == "rs":
@@ -168,7 +168,7 @@ class GivenTests:
     ) -> None:
         check(language, layout, seconds)
         if isinstance(tests, str) or not tests:
-            raise InvalidInput("given_tests takes a list of tests, and none are given.")
+            raise InvalidInput("given_tests takes a list of tests, but none are given.")
         for number, test in enumerate(tests, 1):
             if not test.strip() or (language == "py" and parsed(test) is None):
                 raise InvalidInput(f"given_tests, test {number} cannot be read: {test[:80]!r}.")

@@ -68,7 +68,7 @@ class InternalTests:
         if tests < 1:
             raise InvalidInput(f"tests must be at least 1, not {tests}.")
         if reading not in ("ours", "reference"):
-            raise InvalidInput(f"reading is ours or reference, not {reading!r}.")
+            raise InvalidInput(f"reading must be ours or reference, not {reading!r}.")
         self._model, self._sandbox = model, sandbox
         prompt = prompts.get(f"internal_tests.{PROMPTS[language]}").check("task", "function", "most")
         self._prompt = prompt.with_examples(prompts.get(f"internal_tests.{PROMPTS[language]}.examples"))

@@ -35,7 +35,7 @@ class Regex:
 
     def __init__(self, *, pattern: str, flags: str = "", sandbox: Sandbox, seconds: float = 5.0) -> None:
         if wrong := set(flags) - set("aimsx"):
-            raise InvalidInput(f"regex: flags are letters of aimsx, not {sorted(wrong)[0]!r}.")
+            raise InvalidInput(f"regex: flags must be letters from aimsx, not {sorted(wrong)[0]!r}.")
         if seconds <= 0:
             raise InvalidInput(f"regex: seconds must be above 0, not {seconds}.")
         try:

@@ -64,9 +64,9 @@ class RustTests:
         if seconds <= 0:
             raise InvalidInput(f"seconds must be above 0, not {seconds}.")
         if memory < 16:
-            raise InvalidInput(f"memory is in MB, 16 or more, not {memory}.")
+            raise InvalidInput(f"memory must be 16 MB or more, not {memory}.")
         if layout not in ("ours", "reference"):
-            raise InvalidInput(f"layout is ours or reference, not {layout!r}.")
+            raise InvalidInput(f"layout must be ours or reference, not {layout!r}.")
         self._program = read(tests)
         self._sandbox, self._seconds, self._memory = sandbox, seconds, memory
         self._layout: Literal["ours", "reference"] = layout

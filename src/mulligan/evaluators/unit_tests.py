@@ -64,7 +64,7 @@ class UnitTests:
         tests_run: Literal["apart", "beside"] = "apart",
     ) -> None:
         if tests_run not in ("apart", "beside"):
-            raise InvalidInput(f"tests_run is apart or beside, not {tests_run!r}.")
+            raise InvalidInput(f"tests_run must be apart or beside, not {tests_run!r}.")
         for what, value in (("seconds", seconds), ("longest", longest)):
             if value is not None and value <= 0:
                 raise InvalidInput(f"{what} must be above 0, not {value}.")

@@ -235,7 +235,7 @@ class Call:
         seconds = seconds_to_wait(self._manner.options.wait, len(episode.trials), error)
         left = None if self._seconds is None else max(self._seconds - episode.seconds, 0.0)
         if left is not None and seconds >= left > 0:
-            raise OverBudget(f"the next try has to wait {seconds:.3g} seconds, and {left:.3g} are left")
+            raise OverBudget(f"the next try must wait {seconds:.3g} seconds, but only {left:.3g} are left")
         if seconds:
             log.info("%s waits %.3g seconds before its next try", self._manner.name, seconds)
             await pause(seconds)

@@ -271,7 +271,7 @@ def _where_notes_go(
         return None, None
     raise InvalidInput(
         f"{name} has no parameter {notes!r} for what failed so far: add one (notes: mulligan.Notes), name one whose "
-        "text gets the notes appended (notes='prompt'), or say notes=None if the function is to be shown nothing."
+        "text gets the notes appended (notes='prompt'), or pass notes=None to show the function nothing."
     )
 
 

@@ -72,7 +72,9 @@ class Database:
             raise
 
     def _make(self) -> None:
-        self._db.execute("PRAGMA journal_mode = WAL")
+        from mulligan.core.write_ahead import keep_log  # once
+
+        keep_log(self._db)
 
         def make() -> None:
             if not self._db.execute("PRAGMA user_version").fetchone()[0]:  # another process may have been faster

@@ -74,8 +74,8 @@ def person_only(what: str, folder: str) -> None:
         with Goals() as goals:
             goals.note("", "agent", f"refused in {folder}: {what} ({mark})")
         raise InvalidInput(
-            f"Only a person can {what}, and this is the session of a coding agent: {mark}. Run it in a terminal of "
-            "your own, or write /mulligan-goal in a prompt. This was recorded."
+            f"Only a person can {what}, and this is the session of a coding agent: {mark}. Run it in your own "
+            "terminal, or write /mulligan-goal in a prompt. This was recorded."
         )
 
 
@@ -158,7 +158,7 @@ def set_goal(
     there = goals.goal(id) or there
     if ended and there.first and there.first["passed"] is None:
         end(goals, there, CLEARED, "mulligan")
-        raise InvalidInput(f"The check cannot judge here, so there is no goal.\n{there.first['text']}")
+        raise InvalidInput(f"The check cannot judge here, so no goal was set.\n{there.first['text']}")
     return there
 
 
@@ -169,9 +169,7 @@ def _check_one_judge(wish: Wish) -> None:
     if not judges:
         raise InvalidInput('Give a command, such as `mulligan goal "pytest -q"`, or --tests FILE.')
     if wish.rubric and (wish.protect or wish.at_least is not None):
-        raise InvalidInput(
-            "--protect and --at-least are for checks that run. A model is shown what has changed, whichever file it is."
-        )
+        raise InvalidInput("--protect and --at-least are for checks that run. A model sees the changes in all files.")
 
 
 def _check(wish: Wish, id: str, place: Place) -> str:
@@ -203,7 +201,7 @@ def _rubric(wish: Wish, place: Place) -> str:
     with suppress(OSError):  # a long text is no name of a file
         text = file.read_text(encoding="utf-8") if file.is_file() else text
     if not text.strip():
-        raise InvalidInput(f"The rubric {wish.rubric!r} is empty: it says what must hold.")
+        raise InvalidInput(f"The rubric {wish.rubric!r} is empty: write what must hold.")
     return text
 
 

@@ -64,7 +64,7 @@ def main() -> None:
         try:
             given = sys.stdin.buffer.read(_MOST + 1)
             if more:
-                raise ValueError(f"an agent and an event are expected, and nothing else: {' '.join(more)}")
+                raise ValueError(f"expected only an agent and an event: {' '.join(more)}")
             if len(given) > _MOST:
                 raise ValueError(f"the payload has more than {_MOST >> 20} MB, so it was not read")
             if text := respond(name, event, given, _STARTED):

@@ -68,12 +68,12 @@ def settings_file(of: CodingAgent, scope: Scope, folder: Path) -> Path:
         return (Path(of.folder()) if scope == "user" else folder) / name
     if scope == "local" and settings.project:
         raise InvalidInput(
-            f"{of.title} has no settings of a project that stay on this machine. Give --shared to write "
-            f"{settings.project}, which everybody who has the repository gets"
-            + (", or --user for all projects of yours." if settings.user else ".")
+            f"{of.title} has no project settings that stay on this machine. Use --shared to write "
+            f"{settings.project}, which everyone with the repository gets"
+            + (", or --user for all your projects." if settings.user else ".")
         )
     other = "--user" if scope != "user" else "--project --shared"
-    raise InvalidInput(f"{of.title} reads no hooks from settings of a {scope}: give {other}.")
+    raise InvalidInput(f"{of.title} does not read hooks from {scope} settings: use {other}.")
 
 
 def installation(of: CodingAgent, scope: Scope, folder: Path) -> Change:

@@ -45,7 +45,6 @@ _GUARDS = "guards"
 """The setting that keeps the guards: here, and not in the bank, as an import may bring a lesson, and never a guard."""
 EVERYWHERE = ""
 """In place of a folder."""
-
 _LOG = 200
 """Pages of the file's log after which a commit empties it; what opens the file next reads all of them."""
 
@@ -168,15 +167,18 @@ class Journal:
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             self._hide()
             if version < _VERSION:
-                self._make()
+                self._make(wait)
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute(f"PRAGMA wal_autocheckpoint = {_LOG}")
         except BaseException:
             self._db.close()
             raise
 
-    def _make(self) -> None:
-        self._db.execute("PRAGMA journal_mode = WAL")
+    def _make(self, wait: float) -> None:
+        from mulligan.core.write_ahead import keep_log  # once
+        from mulligan.hooks.swallowed import make_room
+
+        keep_log(self._db, wait)
 
         def make() -> None:
             there = self._db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
@@ -187,8 +189,6 @@ class Journal:
                 self._db.execute("INSERT INTO settings VALUES (?, '{}')", (_GUARDS,))
             if there < _VERSION:
                 self._db.execute(f"PRAGMA user_version = {_VERSION}")
-
-        from mulligan.hooks.swallowed import make_room  # once
 
         self._write(make)
         make_room(os.path.dirname(self.path))

@@ -51,8 +51,8 @@ class Conversation:
         chat = made if isinstance(made, BaseChatModel) else getattr(made, "chat", None)
         if chat is None:
             raise InvalidInput(
-                "The conversation factory returned nothing with a chat model as `.chat`. Return a GptConversation with "
-                "its key set, or a LangChain chat model."
+                "The conversation factory returned no object with a chat model as `.chat`. Return a GptConversation "
+                "with its key set, or a LangChain chat model."
             )
         self._made = made
         self.chat: Any = journalled(chat) if isinstance(chat, BaseChatModel) else chat

@@ -63,8 +63,8 @@ class GraphOptions(Followed):
     """The options of `ask_graph`.
 
     Attributes:
-        user: The user at a server; the password is read from MULLIGAN_GRAPH_PASSWORD.
-        database: The database of a server (default: the server's).
+        user: The user name for a server; the password is read from MULLIGAN_GRAPH_PASSWORD.
+        database: The database on a server (default: the server's own default).
         model: local, PROVIDER:NAME, scripted:FILE; else MULLIGAN_MODEL's.
         max_steps: Maximum number of drafts and revisions (default: 30).
         good_score: The score, out of 10, from which rows are good enough (default: 7).

@@ -296,7 +296,7 @@ def _inputs(tool: Any, draft: type[BaseModel], revise: type[BaseModel]) -> Mappi
         found = [p for p in found if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         names, needed = [p.name for p in found], {p.name for p in found if p.default is p.empty}
     else:
-        raise InvalidInput(f"tool is a function, a LangChain tool, a runnable or a graph database, not {tool!r}.")
+        raise InvalidInput(f"tool must be a function, a LangChain tool, a runnable or a graph database, not {tool!r}.")
     fields = {"answer", *(draft.model_fields.keys() & revise.model_fields.keys())}
     inputs = {name: name for name in names if name in fields}
     lacking = sorted(needed - fields)

@@ -175,8 +175,8 @@ def _record(episode: Episode, story: str) -> str:
     """Raises `InvalidInput` for one that is too long, because half a record is not valid JSON."""
     if (size := len(record_text(episode))) > MAX_EPISODE:
         raise InvalidInput(
-            f"This episode's record has {size:,} characters, and a resource gives {MAX_EPISODE:,} at most: read "
-            f"{story}, which is cut, or export it whole: mulligan runs export {episode.id}"
+            f"This episode's record has {size:,} characters, but a resource returns at most {MAX_EPISODE:,}: read "
+            f"{story}, which is shortened, or export it whole: mulligan runs export {episode.id}"
         )
     return json.dumps(mask_json(to_json(episode)), ensure_ascii=False, indent=2)
 

@@ -31,7 +31,9 @@ class Fallback:
     def of(cls, names: Sequence[str], opens: Callable[[str], Model], key: str | None) -> Fallback:
         """Raises `InvalidInput` for a key, which would go to several providers, and what `opens` raises."""
         if key is not None:
-            raise InvalidInput(f"One key cannot be for several models ({SEPARATOR.join(names)}): set their variables.")
+            raise InvalidInput(
+                f"One key cannot be used for several models ({SEPARATOR.join(names)}): set their variables."
+            )
         return cls([opens(name) for name in names])
 
     @property

@@ -104,7 +104,7 @@ class ProviderClient(Generic[SdkT]):
                 "attempt %d of %d failed (%s), next in %.1f s", attempt, settings.attempts, got.message, seconds
             )
             await self._sleep(seconds)
-        raise AssertionError("attempts is at least 1")
+        raise AssertionError("attempts must be at least 1")
 
     async def _attempt(self, request: Callable[[], Awaitable[T]]) -> T | Failure:
         """One attempt. A failure is returned as text, so that no exception carries a header or a key further."""

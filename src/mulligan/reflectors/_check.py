@@ -28,7 +28,7 @@ OPINION: Json = object_schema(score={"type": "integer", "minimum": 0, "maximum":
 def least_quality(given: float) -> float:
     """The threshold as it was given. Raises `InvalidInput` for one that no score can be compared with."""
     if not 0 <= given <= 1:
-        raise InvalidInput(f"The least quality of a reflection is from 0 (asks for none) to 1, not {given!r}.")
+        raise InvalidInput(f"The minimum quality of a reflection must be from 0 (none required) to 1, not {given!r}.")
     return given
 
 

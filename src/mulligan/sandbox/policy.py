@@ -84,7 +84,7 @@ def _check(job: Job) -> None:
         raise InvalidInput("A job needs at least a program to run: Job.argv is empty.")
     for text in (*job.argv, *job.env, *job.env.values(), *job.files, job.cwd or ""):
         if "\0" in text:
-            raise InvalidInput(f"A job's arguments, environment and paths cannot hold a zero byte: {text[:80]!r}.")
+            raise InvalidInput(f"A job's arguments, environment and paths cannot contain a zero byte: {text[:80]!r}.")
     for name in job.files:
         if os.path.isabs(name) or ".." in Path(name).parts or not Path(name).parts:
             raise InvalidInput(f"Job.files takes paths inside the scratch folder; {name!r} leads elsewhere.")

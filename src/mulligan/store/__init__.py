@@ -61,7 +61,7 @@ def parse_address(address: str | Path) -> tuple[str, str]:
     known = sorted(folder.parent.name for folder in _HERE.glob("*/__init__.py"))
     if scheme not in known:
         raise InvalidInput(
-            f"{address!r} is not an address of a store: there is no kind {scheme!r}. "
+            f"{address!r} is not the address of a store: there is no kind {scheme!r}. "
             f"Available: {', '.join(known)}. A file with a colon in its name: ./{address}"
         )
     return scheme, rest

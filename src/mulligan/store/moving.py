@@ -154,5 +154,5 @@ async def _compare(here: Engine, there: Engine, table: str) -> int:
             raise StoreError(f"The row of {table} with {which} differs after copying. Did something write meanwhile?")
         compared += len(rows)
     if await anext(theirs, none):
-        raise StoreError(f"The copy has rows of {table} that the source has not. Did something write meanwhile?")
+        raise StoreError(f"The copy has rows of {table} that the source does not have. Did something write meanwhile?")
     return compared

@@ -72,7 +72,7 @@ class Studio:
     def chosen_bank(self, name: str) -> Bank:
         """A bank by its name ("": the default bank). Raises `NotFound` for another agent's than that of this studio."""
         if self.agent_id is not None and name != self.agent_id:
-            raise NotFound(f"This studio serves the bank {self.agent_id!r} alone.")
+            raise NotFound(f"This studio serves only the bank {self.agent_id!r}.")
         return self.service.bank(name)
 
     async def bank_of(self, lesson: str) -> Bank:

@@ -43,7 +43,7 @@ def renamed(given: Mapping[str, T], known: Collection[str], of: str) -> dict[str
         if argument is None:
             raise UnknownName(f"argument of {of}", name[:_LONGEST], known)
         if argument in found and found[argument] != value:
-            raise InvalidInput(f"{meant[argument]!r} and {name!r} are the same argument: give {argument!r} alone.")
+            raise InvalidInput(f"{meant[argument]!r} and {name!r} are the same argument: pass only {argument!r}.")
         found[argument], meant[argument] = value, name
     return found
 

@@ -316,7 +316,7 @@ def _scaled(image: Image, found: Format) -> Image:
     for data in _smaller(picture, "JPEG" if opaque else "PNG"):
         if len(data) <= BYTES:
             return Image("image/jpeg" if opaque else "image/png", _stripped(data)[1])
-    raise InvalidInput(f"An image ({found}) stays above {BYTES:,} bytes. Give a smaller one.")
+    raise InvalidInput(f"An image ({found}) is still larger than {BYTES:,} bytes. Give a smaller one.")
 
 
 def _smaller(picture: Picture, kind: str) -> Iterator[bytes]:

@@ -47,7 +47,7 @@ class RunCommand(OneTool):
         given: Mapping[str, Any] = arguments
         command: str = given["command"]
         if "\0" in command or not _encodes(command):
-            raise ToolError("the command contains characters that a command cannot have")
+            raise ToolError("the command contains characters that are not allowed in a command")
         job = Job(
             ("sh", "-c", command),
             cwd=self._folder,

@@ -152,5 +152,5 @@ def _keys_in(file: Path) -> Mapping[str | None, Any]:
     except (ValueError, TypeError, LookupError, AttributeError):
         raise InvalidInput(f"--jwks {file} is not a set of public keys (JWKS, RFC 7517).") from None
     if not keys:
-        raise InvalidInput(f"--jwks {file} holds no public key that signs: RSA, EC or OKP.")
+        raise InvalidInput(f"--jwks {file} contains no public signing key (RSA, EC or OKP).")
     return keys

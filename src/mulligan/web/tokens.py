@@ -84,8 +84,8 @@ def _parse(word: str, number: int, served: str | None) -> Token:
     secret = _checked(secret, f"{VARIABLE}: {name}")
     if served is not None and agent_id and agent_id != served:
         raise InvalidInput(
-            f"{VARIABLE}: {name} is bound to the agent {agent_id!r}, but --bank serves {served!r} alone: leave one "
-            "of the two out."
+            f"{VARIABLE}: {name} is bound to the agent {agent_id!r}, but --bank serves only {served!r}: leave one "
+            "of them out."
         )
     return Token(name, secret, agent_id or served)
 
@@ -95,7 +95,7 @@ def _checked(secret: str, what: str) -> str:
         raise InvalidInput(f"{what} has characters other than letters, digits and -._~+/ (= at its end).")
     if len(secret) < MIN_LENGTH:
         raise InvalidInput(
-            f"{what} is shorter than {MIN_LENGTH} characters, and could be guessed: make one by "
+            f"{what} is shorter than {MIN_LENGTH} characters, and could be guessed: make one with "
             "  python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     return secret

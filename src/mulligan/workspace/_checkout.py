@@ -164,7 +164,7 @@ class GitCheckout:
         os.makedirs(self.root, exist_ok=True)
         if os.path.realpath(self.root) != self.root:
             raise WorkspaceError(
-                f"{self.root} is no longer the folder that was created. Nothing more will be done there."
+                f"{self.root} is no longer the folder that Mulligan created, so Mulligan leaves it alone."
             )
 
     def _show(self, state: str) -> None:

@@ -265,7 +265,7 @@ def _included(
     file: str, git: str, before: Sequence[tuple[str, str | None]], depth: int
 ) -> Iterator[tuple[str, str | None]]:
     if depth > _DEEPEST:
-        raise ValueError(f"{file} is included too deep")
+        raise ValueError(f"{file} is included too deeply")
     here = list(_parsed(_text(file)))
     for key, value in here:
         yield key, value

@@ -59,7 +59,7 @@ class GitWorkspace:
         protect: Sequence[str] = (),
     ) -> None:
         if mode not in ("worktree", "copy", "in_place"):
-            raise InvalidInput(f"The workspace's mode is worktree, copy or in_place, not {mode!r}.")
+            raise InvalidInput(f"The workspace's mode must be worktree, copy or in_place, not {mode!r}.")
         for name in link:
             if os.path.isabs(name) or ".." in Path(name).parts or not name.strip("/."):
                 raise InvalidInput(f"link takes paths inside the workspace, such as .venv, not {name!r}.")
@@ -73,7 +73,7 @@ class GitWorkspace:
         self._max_file = max_file
         self._watch = watch
         if protect and mode == "in_place":
-            raise InvalidInput("protect changes files for the time of a check: use mode worktree or copy.")
+            raise InvalidInput("protect changes files during a check: use mode worktree or copy.")
         self.protect = tuple(protect)
         self._places: dict[str, GitCheckout] = {}
         self._locks: dict[str, int] = {}

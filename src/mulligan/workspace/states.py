@@ -103,4 +103,4 @@ def _repository(folder: str) -> Repository:
     """Raises `InvalidInput` where the folder is in no repository. Git is not started to find it."""
     if found := repository(folder, environment()):
         return found
-    raise InvalidInput(f"{folder} is in no repository that git reads.")
+    raise InvalidInput(f"{folder} is not in a repository that git can read.")

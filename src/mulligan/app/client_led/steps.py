@@ -46,7 +46,7 @@ class ClientStep:
 
     def __post_init__(self) -> None:
         if self.kind not in STEP_NAMES:
-            raise InvalidInput(f"A step is one of {', '.join(STEP_NAMES)}, not {self.kind!r}.")
+            raise InvalidInput(f"A step must be one of {', '.join(STEP_NAMES)}, not {self.kind!r}.")
         if not 1 <= self.trial <= self.trials <= MOST_TRIALS:
             raise InvalidInput(
                 f"Trial {self.trial} of {self.trials} is out of range: trials are numbered from 1 to at most "

@@ -40,7 +40,7 @@ def archives_from_json(data: Mapping[str, Json], path: Path | str = "The export"
     """Raises `InvalidInput` that names the way to what is wrong."""
     schema = data.get("schema")
     if isinstance(schema, bool) or not isinstance(schema, int):
-        raise InvalidInput(f"{path}: schema: the version of the records is missing: not an export of Mulligan.")
+        raise InvalidInput(f"{path}: schema: the record version is missing, so this is not a Mulligan export.")
     try:
         archives = from_json(_Export, dict(data), schema).agents
     except InvalidInput as error:

@@ -109,7 +109,7 @@ class Groups:
         if not task.prompt.strip():
             raise InvalidInput("The task is empty: describe what the trajectories try to do.")
         if len(task.prompt) > CHARACTERS:
-            raise InvalidInput(f"The task has {len(task.prompt):,} characters; at most {CHARACTERS:,} are taken.")
+            raise InvalidInput(f"The task has {len(task.prompt):,} characters; at most {CHARACTERS:,} are accepted.")
         writes, there = self._ports.writes, 0
         for work in await self._queue.pending(writes, MOST_OPEN, kind=GROUP):
             there += not await self._expire(work)
@@ -273,8 +273,8 @@ class Groups:
                 raise NotFound("It is not a group of this project.")
         except NotFound:
             raise NotFound(
-                f"There is no group {id[:80]!r} here: pass the id that opening it gave, as the same agent and in the "
-                "same project."
+                f"There is no group {id[:80]!r} here: pass the id that opening it returned, as the same agent and in "
+                "the same project."
             ) from None
         if await self._expire(work):
             raise InvalidInput(

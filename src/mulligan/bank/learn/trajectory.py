@@ -224,11 +224,11 @@ def episode_of(trajectory: Json, query: str, success_signal: bool | None = None)
         raise InvalidInput("The trajectory must be a list of at least one step: there is nothing to learn from here.")
     items = cast(list[Json], trajectory)
     if len(items) > STEPS:
-        raise InvalidInput(f"The trajectory has {len(items):,} steps; at most {STEPS:,} are taken. Leave some out.")
+        raise InvalidInput(f"The trajectory has {len(items):,} steps; at most {STEPS:,} are accepted. Leave some out.")
     steps = tuple(_step(item, f"Step {number} of the trajectory") for number, item in enumerate(items, 1))
     size = len(query) + sum(len(item["content"]) for item in items)  # a step itself keeps less of a long text
     if size > CHARACTERS:
-        raise InvalidInput(f"The trajectory has {size:,} characters; at most {CHARACTERS:,} are taken. Shorten it.")
+        raise InvalidInput(f"The trajectory has {size:,} characters; at most {CHARACTERS:,} are accepted. Shorten it.")
     output = next((item["content"] for item in reversed(items) if item["role"] == "assistant"), "")
     judged = None if success_signal is None else Feedback(success_signal, source="caller")
     named = hashlib.sha256(json_text([items, query, success_signal], canonical=True).encode()).hexdigest()

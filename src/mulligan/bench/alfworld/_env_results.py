@@ -104,9 +104,7 @@ async def env_results(prefix: str, store: Store, config: Config) -> Sequence[Seq
     played = dict[str, Episode]()
     for result in await store.benches.results(run.id):
         if result.case not in targets:
-            raise InvalidInput(
-                f"Run {run.id} used other data: its game {result.case!r} is not in the data that is here."
-            )
+            raise InvalidInput(f"Run {run.id} used other data: its game {result.case!r} is not in the present data.")
         if result.episodes:
             played[targets[result.case]["env"]] = await store.load(result.episodes[-1].episode)
     most = max((len(episode.trials) for episode in played.values()), default=0)

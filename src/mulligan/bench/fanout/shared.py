@@ -191,7 +191,7 @@ class _Shared:
                 self._found = None
                 if not left:
                     raise
-        raise AssertionError("TRIES is at least 1")
+        raise AssertionError("TRIES must be at least 1")
 
     def tell(self, tell: Callable[[Any], object]) -> None:
         """Call it without waiting."""

@@ -124,7 +124,7 @@ class Opener:
         choice = choice_of(run.options)
         if (choice.strategy or "").startswith(OBJECT) and "strategy" not in self.objects:
             raise InvalidInput(
-                f"Run {run.id} was started from Python with a strategy of its own ({choice.strategy}): resume it "
+                f"Run {run.id} was started from Python with its own strategy ({choice.strategy}): resume it "
                 "there, with mulligan.resume_benchmark(id, strategy=…)."
             )
         plan = self.plan(choice if parallel is None else choice.changed(parallel=parallel))

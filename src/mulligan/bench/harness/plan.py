@@ -45,7 +45,7 @@ class CaseOptions(Course, Roles, Budget):
 
     Attributes:
         method: One of the benchmark's sets of roles; `mulligan bench list` lists them.
-        strategy: What the next try is shown, overriding the method: as in solve, or ./mine.py.
+        strategy: What the next try sees, overriding the method: as in solve, or ./mine.py.
         model: PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.
         reflect_model: The model that reflects (default: --model).
         judge_model: The model that judges or writes tests (default: --model).
@@ -83,12 +83,12 @@ class CaseOptions(Course, Roles, Budget):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.restarts > 1 and self.samples is not None:
-            raise InvalidInput("restarts stop at the first solved episode and samples do not: give one of them.")
+            raise InvalidInput("restarts stop at the first solved episode and samples do not: pass only one.")
         if scale_of(self.scale) is not None and (self.restarts > 1 or self.samples is not None):
             other = "samples" if self.samples is not None else "restarts"
-            raise InvalidInput(f"scale and {other} both make several episodes of a case: give one of them.")
+            raise InvalidInput(f"scale and {other} both make several episodes of a case: pass only one.")
         if self.memory not in (None, "online", "frozen"):
-            raise InvalidInput(f"memory is online or frozen, not {self.memory!r}.")
+            raise InvalidInput(f"memory must be online or frozen, not {self.memory!r}.")
         if self.agent_id and self.memory is None:
             raise InvalidInput("agent_id names a bank, but memory is not set: set memory to online or frozen.")
         if self.memory == "online" and self.parallel > 1:
@@ -356,7 +356,7 @@ def chosen_cases(cases: Sequence[Case], choice: BenchOptions) -> Sequence[Case]:
     if choice.shuffle:
         random.Random(choice.seed).shuffle(ordered)
     if not ordered:
-        raise InvalidInput("There is no case to run.")
+        raise InvalidInput("There are no cases to run.")
     return ordered[: choice.limit]
 
 

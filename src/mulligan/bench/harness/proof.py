@@ -156,7 +156,7 @@ def read_proof(file: Path) -> tuple[tuple[ProofTask, ...], Literal["", "worktree
     top.only(TOP)
     mode = top.text("mode") if "mode" in top.values else ""
     if mode not in ("", "worktree", "copy"):
-        raise top.wrong("mode", f"mode is worktree or copy, not {mode!r}.")
+        raise top.wrong("mode", f"mode must be worktree or copy, not {mode!r}.")
     if not tables:
         raise InvalidInput(
             f"{file} has no task: start one with [[task]], then name, prompt and check; or let "
@@ -203,7 +203,7 @@ def _startable(table: Table, key: str, line: str) -> None:
     except ValueError as error:
         raise table.wrong(key, f"The {key} {line!r} cannot be read: {error}.") from error
     if os.sep not in program and shutil.which(program) is None:
-        raise table.wrong(key, f"The {key} {line!r} starts {program!r}, which is not found on the PATH.")
+        raise table.wrong(key, f"The {key} {line!r} starts {program!r}, which is not on the PATH.")
 
 
 class _Banks:
@@ -314,8 +314,8 @@ class Proof:
             row = await self._run(run)
             if not (hooked := hooked or row.hooked):
                 raise InvalidInput(
-                    f"The agent called no hook of Mulligan's, so no lesson reaches it. {row.halted or 'It ended well'};"
-                    f" what it said: {self._output(run)}. Check with `mulligan hooks doctor` that the hooks are "
+                    f"The agent did not call Mulligan's hooks, so it gets no lessons. {row.halted or 'It ended well'}; "
+                    f"its output: {self._output(run)}. Check with `mulligan hooks doctor` that the hooks are "
                     f"installed for all projects of this user, then: mulligan bench prove --resume {self.into}"
                 )
             on_row(run, row)

@@ -85,7 +85,7 @@ class StreamChoice:
         names = [arm.name for arm in self.arms]
         for name in names:
             if names.count(name) > 1:
-                raise InvalidInput(f"The arm {name!r} appears twice: give each a name of its own.")
+                raise InvalidInput(f"The arm {name!r} appears twice: give each its own name.")
         if NONE not in names:
             raise InvalidInput(f"Gain is measured against an arm without memory: add {NONE!r} to the arms.")
 

@@ -41,7 +41,7 @@ async def write_summary(finished: Finished, store: Store, folder: Path) -> Seque
     over = [result for result in finished.results if result.status != "error" and result.episodes]
     episodes = {result.case: await store.load(result.episodes[0].episode) for result in over}
     if not episodes:
-        raise InvalidInput(f"No case of {finished.run.id} ran to its end, so there is nothing to write.")
+        raise InvalidInput(f"No case of {finished.run.id} finished, so there is nothing to write.")
     parts = benchmark.summary(episodes)
     _write(parts, folder)
     lines = [f"{folder}: {', '.join(f'{name}.json' for name in parts)}"]

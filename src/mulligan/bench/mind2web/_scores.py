@@ -101,5 +101,5 @@ def _read(file: Path, changed: int) -> Mapping[str, Mapping[str, int]]:
     except Exception as error:  # a damaged pickle may raise anything
         raise InvalidInput(
             f"The candidate scores {file} cannot be used: {described(error)}. Mind2Web's scores_all_data.pkl is a "
-            'table whose "ranks" give a rank to each candidate of each step.'
+            'table whose "ranks" rank each candidate of each step.'
         ) from error

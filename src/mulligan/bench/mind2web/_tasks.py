@@ -121,7 +121,7 @@ def _step(row: Any, task: str, ranks: Mapping[str, Mapping[str, int]], where: st
     operation, page = row.get("operation"), _text(row, "cleaned_html", where)
     kind = _text(operation, "op", f'{where}, "operation"')
     if kind not in ("CLICK", "TYPE", "SELECT"):
-        raise InvalidInput(f"{where}: the operation is CLICK, TYPE or SELECT, not {kind!r}.")
+        raise InvalidInput(f"{where}: the operation must be CLICK, TYPE or SELECT, not {kind!r}.")
     try:
         read_page(page)
     except ValueError as error:

@@ -159,7 +159,7 @@ def _lines(file: Path, text: str) -> Iterator[Table]:
         value = {"prompt": value} if isinstance(value, str) else value
         if not isinstance(value, dict):
             raise InvalidInput(
-                f'{file}:{number}: A task is an object such as {{"prompt": "…"}}, or a text: the prompt.'
+                f'{file}:{number}: A task is an object such as {{"prompt": "…"}}, or a string: the prompt.'
             )
         yield Table(file, "a task", cast(dict[str, Any], value), {(): number})
 
@@ -287,7 +287,7 @@ class _Reader:
         if key is None:
             for given in (self._table, self._default):
                 if "settings" in given.values:
-                    raise given.wrong("settings", "settings need an evaluator, and none is named with them.")
+                    raise given.wrong("settings", "settings need an evaluator, but none is named.")
             return None
         spec = self._spec(table, key, kept=True)
         return spec if table is self._table else spec.with_settings(**self._settings(self._table, True))
@@ -366,7 +366,7 @@ class _Reader:
             self._files.append(path)
             return f"{path}{colon}{inner}"
         if colon and "." not in name:
-            raise table.wrong("evaluator", f"Write what {name} needs as settings = {{ … }}, not behind a colon.")
+            raise table.wrong("evaluator", f"Write what {name} needs as settings = {{ … }}, not after a colon.")
         return f"{name}{colon}{inner}"
 
     def _settings(self, table: Table, kept: bool) -> dict[str, Json]:

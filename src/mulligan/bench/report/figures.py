@@ -375,7 +375,7 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
     firsts, seconds = _verdict_of_each(a), _verdict_of_each(b)
     shared = [case for case in firsts if case in seconds]
     if not shared:
-        raise InvalidInput(f"{who}: they share no case that has ended in both.")
+        raise InvalidInput(f"{who}: they share no case that finished in both.")
     known = [(x, y) for case in shared if (x := firsts[case]) is not None and (y := seconds[case]) is not None]
     if not known:
         raise InvalidInput(f"{who}: of {len(shared)} shared cases none has a verdict in both.")

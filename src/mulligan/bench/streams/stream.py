@@ -208,5 +208,5 @@ def _drift(given: int | str, tasks: int) -> int:
         return tasks // 2 if given == "middle" else tasks
     number = int(given) if str(given).isdecimal() else 0
     if not 1 <= number <= tasks:
-        raise InvalidInput(f"drift is the number of a task from 1 to {tasks}, middle or none, not {given!r}.")
+        raise InvalidInput(f"drift must be a task number from 1 to {tasks}, middle or none, not {given!r}.")
     return number - 1

@@ -38,7 +38,7 @@ def listing(form: str) -> None:
 
 @click.command("fetch")
 @click.argument("name")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
 def fetch(name: str, quiet: bool) -> None:
     """Download the data of the benchmark NAME. An interrupted download continues where it stopped."""
     try:

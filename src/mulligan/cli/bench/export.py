@@ -22,7 +22,7 @@ from mulligan.store import open_store
     required=True,
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The folder to write env_results_trial_0.json, … into.",
+    help="Folder for env_results_trial_0.json, …",
 )
 @click.option(
     "--start", type=click.IntRange(min=0), default=0, metavar="N", help="The number of the first file (default: 0)."

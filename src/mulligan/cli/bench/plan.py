@@ -22,12 +22,12 @@ SAMPLES = (1, 2, 3, 5, 10)
     show_default=True,
     help="Number of arms; each is compared with the first.",
 )
-@click.option("--difference", type=float, metavar="D", help="The difference of two rates to show, such as 0.05.")
+@click.option("--difference", type=float, metavar="D", help="The difference between two rates to detect, such as 0.05.")
 @click.option(
-    "--cases", type=click.IntRange(2), metavar="N", help="Say which difference this number of cases can show."
+    "--cases", type=click.IntRange(2), metavar="N", help="Print the difference that this number of cases can detect."
 )
 @click.option("--rate", type=float, default=0.5, show_default=True, help="The rate of the first arm.")
-@click.option("--samples", type=click.IntRange(1), metavar="N", help="Episodes of each case in each arm.")
+@click.option("--samples", type=click.IntRange(1), metavar="N", help="Episodes per case and arm.")
 @click.option(
     "--correlation",
     type=float,
@@ -45,12 +45,12 @@ def command(
     correlation: float,
     form: str,
 ) -> None:
-    """Say how many cases and samples show a difference.
+    """Calculate how many cases and samples can show a difference.
 
     All arms use the same cases. Power 80 %, two-sided 5 %, divided among the comparisons with the first arm.
     """
     if (difference is None) == (cases is None):
-        raise click.UsageError("Give --difference to see how many cases show it, or --cases to see what they show.")
+        raise click.UsageError("Give --difference to see how many cases show it, or --cases to see what they can show.")
     if not 0 < rate < 1 or not 0 <= correlation < 1:
         raise InvalidInput("A rate must be between 0 and 1. A correlation may also be 0.")
     if difference is not None and not 0 < difference <= 1 - rate:

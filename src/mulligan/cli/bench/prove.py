@@ -26,15 +26,15 @@ from mulligan.sandbox.local import LocalSandbox
 from mulligan.text.pages import markdown, plain
 
 
-@click.command("prove", short_help="Compare a coding agent with this project's lessons and without.")
+@click.command("prove", short_help="Compare a coding agent with and without this project's lessons.")
 @click.argument("tasks", required=False, metavar="TASKS.toml")
 @click.option("--agent", metavar="COMMAND", help="The coding agent, as for solve: 'command:claude -p'.")
-@click.option("--repeats", type=int, default=1, show_default=True, metavar="N", help="Runs of each task in each arm.")
+@click.option("--repeats", type=int, default=1, show_default=True, metavar="N", help="Runs per task and arm.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the random order of the arms."
 )
 @click.option(
-    "--seconds", type=float, default=600, show_default=True, metavar="S", help="Time of a run, and of a check."
+    "--seconds", type=float, default=600, show_default=True, metavar="S", help="Time limit of each run and each check."
 )
 @click.option("--into", type=Path, metavar="DIR", help="Folder for rows and report (default: in Mulligan's home).")
 @click.option(
@@ -45,7 +45,7 @@ from mulligan.text.pages import markdown, plain
     "--draft",
     type=Path,
     metavar="FILE",
-    help="Write a draft of tasks from this project's lessons, for you to complete.",
+    help="Draft tasks from this project's lessons, for you to complete.",
 )
 @format_option("table", "md", "json")
 @click.pass_context
@@ -59,7 +59,7 @@ def command(
     form: str,
     **given: Any,
 ) -> None:
-    """Run a coding agent on the tasks of TASKS.toml with this project's lessons and without, and compare.
+    """Run a coding agent on the tasks of TASKS.toml with and without this project's lessons, and compare.
 
     Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. They are
     called in both arms, and nothing is learned; in one arm the bank is empty. The task's check judges. The report has
@@ -95,7 +95,7 @@ def _run(tasks: str | None, folder: Path | None, **given: Any) -> Proof | None:
     proofs = home() / "proofs"
     into = (folder or proofs / time.strftime("%Y%m%d-%H%M%S")).resolve()
     if killed := clear_killed({into, *(one.resolve() for one in proofs.glob("*"))}):
-        say(f"Removed what {count(killed, 'session')} of killed proofs had left.")
+        say(f"Removed leftovers of {count(killed, 'session')} of killed proofs.")
 
     shown = Counting()
 
@@ -114,7 +114,7 @@ def _run(tasks: str | None, folder: Path | None, **given: Any) -> Proof | None:
 
     try:
         with shown:
-            return run(work(), lambda: shown.say("Interrupting: the run that goes on is not kept."))
+            return run(work(), lambda: shown.say("Interrupting: the current run is not kept."))
     except asyncio.CancelledError:
         begun = (into / PLAN).exists()
         say(f"Interrupted. Go on with it: mulligan bench prove --resume {into}" if begun else "Nothing was begun.")
@@ -145,5 +145,5 @@ def _write(figures: ProofReport, folder: Path) -> None:
 
 def _draft(file: Path) -> None:
     written = draft_tasks(Path.cwd(), file)
-    say(f"Drafted {count(written, 'task')} in {file}: see what each says above it, and complete it. Then, for example:")
+    say(f"Drafted {count(written, 'task')} in {file}: read the comment above each, and complete it. Then, for example:")
     say(f"  mulligan bench prove {shlex.quote(str(file))} --agent 'command:claude -p'")

@@ -29,10 +29,10 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
     metavar="N",
     help="The max_iters of the log (default: 5, or the length of its longest episode).",
 )
-@click.option("--parallel", type=int, metavar="N", help="Episodes at once (default: one for each processor).")
+@click.option("--parallel", type=int, metavar="N", help="Episodes to run in parallel (default: one per processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
-@format_option("table", "json", "md", help="For a terminal, for programs, for pages.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@format_option("table", "json", "md", help="Output format (md is Markdown).")
+@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
 @click.pass_context
 def command(
     ctx: click.Context, file: str, trials: int | None, parallel: int | None, sandbox: str, form: str, quiet: bool

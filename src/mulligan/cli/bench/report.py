@@ -26,7 +26,7 @@ STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED
 
 @click.command("report")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@format_option("table", "json", "md", "html", help="For a terminal, for programs, for pages; html is a single file.")
+@format_option("table", "json", "md", "html", help="Output format (md is Markdown, html a single file).")
 @click.option("--full", is_flag=True, help="Print all tables, not only the result.")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
 @click.option("--plot", metavar="FILE", help="The learning curve, as .svg or .png. Needs the extra `plot`.")
@@ -34,7 +34,7 @@ STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED
     "--gallery", metavar="PATH", help="Write each case that was not solved to a .md or .html file, or to a folder."
 )
 @click.option("--all", "every", is_flag=True, help="Put all cases into the gallery, including solved ones.")
-@click.option("--show-targets", is_flag=True, help="Show hidden targets in the gallery, and the texts of the scores.")
+@click.option("--show-targets", is_flag=True, help="Show hidden targets in the gallery, and the texts of scores.")
 def command(
     runs: tuple[str, ...],
     form: str,

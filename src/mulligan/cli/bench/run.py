@@ -43,7 +43,7 @@ pages_options = together(
     "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
 )
 @click.option("--output-dir", metavar="DIR", help="Write the benchmark's own metrics, such as Mind2Web's.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -21,9 +21,7 @@ from mulligan.text.figures import when
 @click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number, newest first."
 )
-@click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", help="A JSON list for programs."
-)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="Print a JSON list.")
 def command(limit: int, form: str) -> None:
     """List the benchmark runs, newest first."""
 
@@ -37,7 +35,7 @@ def command(limit: int, form: str) -> None:
     if runs:
         emit(columns([HEADINGS, *(_cells(run) for run in runs)], shorten=(3, 2)))
     if not runs:
-        say("No benchmark run is recorded here yet. Start one with: mulligan bench run NAME")
+        say("No benchmark runs recorded here yet. Start one with: mulligan bench run NAME")
 
 
 HEADINGS = ("run", "when", "benchmark", "method", "result")

@@ -26,7 +26,7 @@ from mulligan.cli.terminal import emit, say
 )
 @format_option("table", "json")
 @click.option("--data", metavar="PATH", help="The benchmark's data: a file, or the folder that contains it.")
-@click.option("--parallel", type=int, metavar="N", help="Samples at once (default: one for each processor).")
+@click.option("--parallel", type=int, metavar="N", help="Samples to judge in parallel (default: one per processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
 @click.option(
     "--set",
@@ -36,7 +36,7 @@ from mulligan.cli.terminal import emit, say
     metavar="benchmark.KEY=VALUE",
     help="A setting of the benchmark, such as benchmark.seconds=20.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -46,7 +46,7 @@ OF_ARMS = (
     metavar="A,B,…",
     help=f"The memories to compare: {', '.join(shipped_arms())}, or ./mine.toml.",
 )
-@click.option("--orders", type=int, default=5, show_default=True, metavar="N", help="Orders of the cases.")
+@click.option("--orders", type=int, default=5, show_default=True, metavar="N", help="Number of orders of the cases.")
 @click.option(
     "--control",
     "controls",
@@ -58,7 +58,7 @@ OF_ARMS = (
 @record_options(BenchOptions, roles=BENCH_ROLES, without=OF_ARMS)
 @click.option("--into", metavar="DIR", help="Write cases.csv, curve.svg and report.md into this folder.")
 @format_option("table", "md", "json")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -105,7 +105,7 @@ def command(
         write(report, Path(into))
     _show(report, form)
     if errors := sum(arm.errors for arm in report.arms):
-        say(f"{errors} cases ended with an error and are in no mean; to try them again: {_resume(stream.id)}")
+        say(f"{errors} cases ended with an error and are excluded from the means; to retry them: {_resume(stream.id)}")
     elif into is None and not quiet:
         say(f"rows, curve and report as files: {_resume(stream.id)} --into DIR")
     ctx.exit(UNFINISHED if errors else SOLVED)
@@ -155,7 +155,7 @@ class Progress:
     def _begin(self, stream: BenchRun) -> None:
         self.stream = stream.id
         legs = count(len(stream.cases), "leg")
-        self._shown.say(f"stream {stream.id}: {legs}; if it is cut off: {_resume(stream.id)}")
+        self._shown.say(f"stream {stream.id}: {legs}; if it is interrupted: {_resume(stream.id)}")
 
     def _on_leg(self, leg: Leg, number: int, of: int, finished: Finished | None) -> None:
         self._leg, self._number, self._of = leg, number, of
@@ -182,4 +182,4 @@ class Progress:
             self._shown.at(step, done, total)
 
     def interrupting(self) -> None:
-        self._shown.say("stopping after what is under way is recorded; once more ends at once")
+        self._shown.say("stopping once the current steps are recorded; interrupt again to end at once")

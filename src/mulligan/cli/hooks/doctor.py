@@ -59,7 +59,7 @@ def command(agents: tuple[str, ...]) -> None:
         others = [str(other) for also, other, _ in found if also == name and other != path]
         twice = [
             f"The same hooks stand in {one}, so each is run twice, and a lesson is shown once: keep one of them. "
-            f"`mulligan hooks uninstall {name}` takes them out, with --user or --project only those."
+            f"`mulligan hooks uninstall {name}` removes them, with --user or --project only those."
             for one in others
         ]
         if plug_ins[name]:

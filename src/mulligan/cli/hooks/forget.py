@@ -25,13 +25,13 @@ WAIT = 120.0
 """Seconds to wait for a process that learns."""
 
 
-@click.command("forget", short_help="Remove the records of a session, and the lessons that it alone taught.")
+@click.command("forget", short_help="Remove the records of a session, and the lessons learned only from it.")
 @click.argument("session")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(session: str, yes: bool) -> None:
-    """Remove the records of SESSION, and the lessons that it alone taught. The beginning of its id is enough.
+    """Remove the records of SESSION, and the lessons learned only from it. The beginning of its id is enough.
 
-    It is not learned from again, unless you run `mulligan learn FILE --forgotten`. The agent's own
+    Mulligan does not learn from it again unless you run `mulligan learn FILE --forgotten`. The agent's own
     transcript stays. `mulligan hooks status --json` lists the ids.
     """
     with Journal() as journal:

@@ -59,7 +59,7 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         else:
             say(f"{one.title}: {change.path} has the hooks already.")
         if change.diff() and not one.tried:
-            say(f"{one.title} was not tried: these hooks follow its documentation.")
+            say(f"{one.title} was not tested: these hooks follow its documentation.")
     if new:
         if not yes and not _agrees(new, agents):
             raise click.Abort
@@ -71,7 +71,7 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
     if any(one.name == "codex" for one in found):
         _trust_codex(folder, yes=yes, trust=trust)
     if new:
-        say("`mulligan hooks doctor` tries the hooks; `mulligan hooks uninstall` takes them out.")
+        say("`mulligan hooks doctor` tests the hooks; `mulligan hooks uninstall` removes them.")
         if any(transcripts([one.name for one in found if one.readable], time.time() - _PAST * 86400)):
             say(f"To learn from this machine's past sessions: mulligan learn --since {_PAST}d --all-projects")
 
@@ -108,7 +108,7 @@ def chosen_scope(user: bool, project: bool, shared: bool) -> Scope:
     if user and project:
         raise InvalidInput("Give either --user or --project.")
     if shared and not project:
-        raise InvalidInput("--shared goes with --project.")
+        raise InvalidInput("--shared needs --project.")
     return "project" if shared else "local" if project else "user"
 
 
@@ -121,7 +121,7 @@ def _trust_codex(folder: Path, *, yes: bool, trust: bool) -> None:
         return
     if not waiting:
         return
-    say(f"Codex passes over {len(waiting)} of these hooks until you have trusted them: start codex, and type /hooks.")
+    say(f"Codex skips {len(waiting)} of these hooks until you have trusted them: start codex, and type /hooks.")
     if yes and not trust:
         return
     config = Path(agent("codex").folder()) / "config.toml"

@@ -23,7 +23,7 @@ def command(folder: Path) -> None:
     made = package(folder)
     for one in made:
         emit(str(one))
-    say('They need mulligan with an extra, in the PATH: uv tool install "mulligan[serve]"')
+    say('They need mulligan with an extra, on the PATH: uv tool install "mulligan[serve]"')
     say("\n".join(["To install one:", *(f"  {_installing(one)}" for one in made)]))
 
 

@@ -33,7 +33,7 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         if change.after != change.before
     ]
     if not changes:
-        say("No hooks of Mulligan's were found in settings.")
+        say("No Mulligan hooks were found in the settings.")
         for one in map(agent, agents or NAMES):
             if place := doctor.plug_in(one, Path.cwd()):
                 say(f"{one.title} has Mulligan's plug-in: {place}.")

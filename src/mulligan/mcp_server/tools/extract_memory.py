@@ -166,8 +166,8 @@ def _failure(message: str, task: str | None, background: bool, about: Mapping[st
 
 def _parse(arguments: Mapping[str, Json]) -> _Arguments:
     for name, kind, words in (
-        ("task_id", str, "the text that extract_memory gave"),
-        ("retrieval_id", str, "the text that retrieve_memory gave"),
+        ("task_id", str, "the text that extract_memory returned"),
+        ("retrieval_id", str, "the text that retrieve_memory returned"),
         ("success_signal", bool, "true, false, or left out where nobody knows"),
         ("async_mode", bool, "true or false"),
     ):

@@ -19,7 +19,7 @@ from mulligan.sessions.agents import NAMES, CodingAgent, agent
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     name = arguments.get("agent")
     if not isinstance(name, str) or name not in NAMES:
-        raise InvalidInput(f"agent is one of {', '.join(NAMES)}, not {name!r:.80}.")
+        raise InvalidInput(f"agent must be one of {', '.join(NAMES)}, not {name!r:.80}.")
     payload = {**arguments, "tool_input": arguments.get("tool_input") or {"command": arguments.get("command")}}
     payload |= {flag: arguments[flag] == "true" for flag in _FLAGS if isinstance(arguments.get(flag), str)}
     if is_off(os.environ):

@@ -32,7 +32,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         return Reply(_open_reply(bank, await bank.groups.open(task)))
     id = arguments.get("group_id")
     if not isinstance(id, str) or not id:
-        raise InvalidInput(f'group_id is missing: pass the one that action "open" gave, to {action} this group.')
+        raise InvalidInput(f'group_id is missing: pass the one that action "open" returned, to {action} this group.')
     if action == "submit":
         return Reply(_open_reply(bank, await bank.groups.submit(id, await _trajectory(bank, arguments))))
     closed = await bank.groups.close(id, best=_whole(arguments.get("best")))
@@ -48,9 +48,7 @@ async def _trajectory(bank: Bank, arguments: Mapping[str, Json]) -> Episode:
     """The submitted trajectory with its outcome, and the recall that it was given lessons by."""
     given, signal, score = (arguments.get(name) for name in ("trajectory", "success_signal", "score"))
     if given is None:
-        raise InvalidInput(
-            "trajectory is missing: the list of the steps that were taken, or a text that describes them."
-        )
+        raise InvalidInput("trajectory is missing: the list of steps taken, or a text that describes them.")
     if signal is not None and not isinstance(signal, bool):
         raise InvalidInput(f"success_signal must be true, false, or left out if unknown, not {signal!r:.80}.")
     if score is not None and (isinstance(score, bool) or not isinstance(score, int | float) or not _finite(score)):
@@ -66,7 +64,7 @@ async def _trajectory(bank: Bank, arguments: Mapping[str, Json]) -> Episode:
     if recall is None:
         return episode
     if not isinstance(recall, str):
-        raise InvalidInput("retrieval_id must be the text that retrieve_memory gave.")
+        raise InvalidInput("retrieval_id must be the text that retrieve_memory returned.")
     return replace(episode, recall=await bank.recalled(recall))
 
 

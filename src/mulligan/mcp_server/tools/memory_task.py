@@ -105,7 +105,8 @@ async def find_task(call: Call, task: str, agent: str | None) -> tuple[Bank, str
             raise NotFound("The work is not an extraction.")
     except NotFound:
         raise NotFound(
-            f"There is no task {task[:80]!r} here: pass the task_id that extract_memory gave, with the same agent_id."
+            f"There is no task {task[:80]!r} here: pass the task_id that extract_memory returned, with the same "
+            "agent_id."
         ) from None
     return call.service.bank(queued.agent_id), queued.id
 
@@ -179,7 +180,7 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     agent, task = call.agent(arguments.get("agent_id")), arguments.get("task_id")
     if not isinstance(task, str) or not task:
-        raise InvalidInput("task_id must be the one that extract_memory gave.")
+        raise InvalidInput("task_id must be the one that extract_memory returned.")
     bank, work = await find_task(call, task, agent)
     learned = await bank.outcome(work)
     answer = {**await extraction_reply(bank, learned), "async_mode": True}

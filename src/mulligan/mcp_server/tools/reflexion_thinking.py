@@ -77,7 +77,7 @@ def parse(arguments: Mapping[str, Json] | None) -> StepRequest:
     learn = bool(_boolean(arguments, "learn"))
     recall = arguments.get("retrievalId")
     if recall is not None and not isinstance(recall, str):
-        raise InvalidInput("Invalid 'retrievalId': must be the retrieval_id that retrieve_memory gave.")
+        raise InvalidInput("Invalid 'retrievalId': must be the retrieval_id that retrieve_memory returned.")
     return StepRequest(step, task if isinstance(task, str) else None, episode, reset, learn, recall)
 
 

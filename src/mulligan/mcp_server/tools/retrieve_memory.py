@@ -49,7 +49,7 @@ def query_of(given: Json) -> str:
     if not isinstance(given, str) or not given.strip():
         raise InvalidInput("query must be a string that describes the task.")
     if len(given) > MAX_QUERY:
-        raise InvalidInput(f"query has {len(given):,} characters; at most {MAX_QUERY:,} are taken. Shorten it.")
+        raise InvalidInput(f"query has {len(given):,} characters; at most {MAX_QUERY:,} are accepted. Shorten it.")
     return given
 
 

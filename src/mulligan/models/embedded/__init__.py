@@ -74,7 +74,9 @@ class EmbeddedModel:
         self._pull = pull
         self._warned = False
         if self._known and not pull and not path.is_file():
-            raise InvalidInput(f"The weights of {self._label} are not here. Run: mulligan models pull {self._label}")
+            raise InvalidInput(
+                f"The weights of {self._label} are not on this machine. Run: mulligan models pull {self._label}"
+            )
 
     async def ask(self, question: Question, sampling: Sampling = Sampling()) -> Answer:
         """Answers from the weights. `max_tokens` is 1024 if not set; cost is 0. With a schema only JSON that fits it

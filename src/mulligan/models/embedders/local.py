@@ -66,7 +66,9 @@ class LocalEmbedder:
         not here and may not be pulled, `ModelError` when they could not be pulled or loaded.
         """
         if not self._pull and not self.here:
-            raise InvalidInput(f"The weights of {MINILM.name} are not here. Run: mulligan models pull {MINILM.name}")
+            raise InvalidInput(
+                f"The weights of {MINILM.name} are not on this machine. Run: mulligan models pull {MINILM.name}"
+            )
         wanted = tuple(texts)
         return await _worker().run(lambda abandoned: self._embed(wanted, abandoned))
 

@@ -96,7 +96,7 @@ class ProviderEmbedder(ProviderClient["EmbeddingModel"]):
             )
         lengths: Any = np.linalg.norm(found, axis=1, keepdims=True)
         if not lengths.all():
-            raise ModelError(f"{self._where} gave a vector of length 0, which has no direction.")
+            raise ModelError(f"{self._where} returned a vector of length 0, which has no direction.")
         self.dim = int(found.shape[1])
         return found / lengths
 

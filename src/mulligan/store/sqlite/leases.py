@@ -39,7 +39,7 @@ def acquire(db: Connection, watch: Watch, id: str, owner: str, seconds: float, o
         if stood < seconds:
             local = is_local(holder)
             raise LeaseLost(
-                f"{of.word} {id} is being driven by {named(holder)}. Let it finish, or end that process first"
+                f"{of.word} {id} is in use by {named(holder)}. Let it finish, or end that process first"
                 + ("." if local else f": it can be taken over {seconds:g} s after it has stopped."),
                 None if local and until > time.time() else (holder, fence, until),
             )

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from mulligan.core.errors import StoreError
+from mulligan.core.write_ahead import keep_log
 
 T = TypeVar("T")
 
@@ -112,8 +113,7 @@ def migrate(
     """Bring the file up to date. Raises `StoreError` for one that is not ours, or that only newer programs may use."""
     if _version(db, path, migrations) >= len(migrations):
         return
-    mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-    if mode not in ("wal", "memory"):  # in memory, where there is no disk to write to
+    if keep_log(db) not in ("wal", "memory"):  # in memory, where there is no disk to write to
         raise StoreError(f"{path} is on a file system without shared memory: put the store on a local disk.")
     db.execute("BEGIN IMMEDIATE")
     with db:  # commits, or rolls back

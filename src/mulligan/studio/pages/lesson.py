@@ -116,7 +116,7 @@ async def plot(request: Request) -> Response:
     counted = {one.id: one.tally for one in await bank.worth(of=[found.id])}
     drawn = intervals(_bars(counted, found))
     if not drawn.bars:
-        raise NotFound(f"What lesson {found.id} is worth is not measured, so there is no chart of it.")
+        raise NotFound(f"The worth of lesson {found.id} has not been measured, so there is no chart.")
     svg = environment().get_template("intervals.svg").render(plot=drawn, title=f"What lesson {found.id} is worth")
     return Response(svg, media_type="image/svg+xml")
 
@@ -192,7 +192,8 @@ async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> str:
         read = next((one for one in reversed(past) if version_of(one) == form["version"]), None)
         if read is None:
             raise LessonChanged(
-                f"Lesson {before.id} has changed since this form was opened. Open it again, and edit that."
+                f"Lesson {before.id} has changed since this form was opened. Reload the page and edit the current "
+                "version."
             )
         before = read
     given = {name: text_of(form, name) for name in TEXTS if name in form}

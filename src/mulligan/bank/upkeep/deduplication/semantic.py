@@ -19,7 +19,7 @@ class Semantic:
 
     def __init__(self, threshold: float = 0.90, top_k_check: int = 5) -> None:
         if not -1 <= threshold <= 1 or top_k_check < 1:
-            raise InvalidInput("semantic: threshold is a cosine from -1 to 1, and top_k_check at least 1.")
+            raise InvalidInput("semantic: threshold must be a cosine from -1 to 1, and top_k_check at least 1.")
         self._threshold, self._most = threshold, top_k_check
 
     def near(self, new: Lesson, among: Candidates, similarities: Array) -> Sequence[int]:

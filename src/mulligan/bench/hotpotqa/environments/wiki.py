@@ -179,7 +179,7 @@ def page_of(given: Mapping[str, Any], where: str) -> Page:
     """The page of a JSON object. where: names the object in errors. Raises `InvalidInput`."""
     title, text, sentences = (given.get(name) for name in ("title", "text", "sentences"))
     if not isinstance(title, str) or not title.strip():
-        raise InvalidInput(f'{where} needs a "title" with some text.')
+        raise InvalidInput(f'{where} needs a "title" that is not empty.')
     if isinstance(sentences, list) and all(isinstance(one, str) for one in cast(list[Any], sentences)):
         paragraphs = [tuple(cast(list[str], sentences))]
     elif isinstance(text, str):
@@ -200,7 +200,7 @@ def read_documents(path: str) -> Docstore:
         raise InvalidInput(what.format(root))
     stats = [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
     if not len(store := _read(tuple(stats))):
-        raise InvalidInput(f"The documents {root} have no page.")
+        raise InvalidInput(f"The documents {root} have no pages.")
     return store
 
 

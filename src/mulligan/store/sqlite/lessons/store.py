@@ -367,7 +367,9 @@ def _merge(
     for parent in parents:
         there = rows.read(db, rows.number(db, agent, parent))
         if there.state != "active":
-            raise StoreError(f"Lesson {there.id} is {there.state} by now, so it is not merged: only active ones are.")
+            raise StoreError(
+                f"Lesson {there.id} is {there.state} now, so it cannot be merged: only active lessons can."
+            )
     rows.insert(db, agent, entry, text, {"parents": list(parents), **by})
     if entry.lesson.state == "active":
         _supersede(db, agent, parents, entry.lesson.id, "merged", by)
