@@ -173,7 +173,10 @@ class Study:
                 return await mulligan.solve(
                     Task(item.prompt),
                     evaluator="unit_tests",
-                    settings={"evaluator": {"tests": item.visible}, "actor": {"max_tokens": item.max_tokens}},
+                    settings={
+                        "evaluator": {"tests": item.visible},
+                        "actor": {"max_tokens": item.max_tokens, "redraw": False},
+                    },
                     strategy="none",
                     trials=1,
                     model=self.model,

@@ -4,7 +4,7 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from stored_runs import RUNS, restored
@@ -12,11 +12,13 @@ from stored_runs import RUNS, restored
 import mulligan
 from mulligan import Episode, ScriptedModel
 from mulligan.app.config import load
+from mulligan.app.recipe import Recipe
 from mulligan.bench.harness.running import resume_benchmark
 from mulligan.bench.report.figures import command_of
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput, JournalDiverged, UnknownName
 from mulligan.core.questions import Question, Sampling
+from mulligan.core.records import Spec
 from mulligan.store import open_store
 
 BAD, GOOD = "def add(a, b):\n    return a - b", "def add(a, b):\n    return a + b"
@@ -131,3 +133,11 @@ async def test_the_options_of_a_run_are_what_they_were() -> None:
     assert {name: after[name] for name in before if name not in ("limits",)} == {
         name: before[name] for name in before if name not in ("limits",)
     }
+
+
+def test_the_earlier_name_of_learning_by_rule_alone_is_understood() -> None:
+    roles = Recipe(Spec("a"), Spec("e"), Spec("r"), Spec("s")).to_json()
+    before = {**cast(dict[str, Any], roles), "memory": {"extraction": "none", "top_k": 2}}
+    recipe = Recipe.from_json(before)
+    assert recipe.memory == {"top_k": 2, "learn_share": 0}
+    assert Recipe.completed(before)["memory"] == recipe.memory, "a resume sees no change"

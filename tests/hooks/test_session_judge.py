@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from mulligan.app.guards import set_guard
 from mulligan.app.service import Service
 from mulligan.app.sessions import finish, project_bank
 from mulligan.core.errors import MulliganError
@@ -438,6 +439,11 @@ def test_a_person_admits_over_mcp_what_the_agent_may_not(project: Path) -> None:
     assert (lesson.confirmed, lesson.context["judged"]["by"]) == (True, "person")
 
 
+async def guarded(journal: Journal, project: Path, id: str, pattern: str) -> None:
+    async with project_bank(journal.bank_of(project_id(str(project)))) as bank:
+        await set_guard(bank, journal, await bank.get(id), pattern)
+
+
 def test_a_person_sets_over_mcp_the_guard_that_an_agent_proposes(project: Path) -> None:
     questions: list[str] = []
     with Journal() as journal:
@@ -456,6 +462,9 @@ def test_a_person_sets_over_mcp_the_guard_that_an_agent_proposes(project: Path) 
         assert not journal.guards()
         (proposed,) = [one for one in asyncio.run(lessons(project)) if one.id == pair["id"]]
         assert (proposed.confirmed, proposed.pinned) == (False, False), "who declines a guard decides nothing else"
+        with pytest.raises(MulliganError, match="was edited meanwhile"):
+            asyncio.run(guarded(journal, project, pair["id"], "pytest"))
+        assert not journal.guards(), "nobody was shown what it would stop"
         assert asked(person(questions, "accept", yes=True), pair["id"], "guard")[0].startswith("guarded")
         assert journal.guards() == {pair["id"]: "pytest tests"}
     assert all("`pytest tests`" in one and pair["title"] in one for one in questions)

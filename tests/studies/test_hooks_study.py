@@ -23,7 +23,7 @@ STUDY = Path(__file__).parents[2] / "studies" / "hooks"
 TASKS: list[dict[str, str]] = tomllib.loads((STUDY / "tasks.toml").read_text())["task"]
 REHEARSAL: list[dict[str, str]] = tomllib.loads((STUDY / "rehearsal.toml").read_text())["task"]
 BANK = "project:hooks-study"
-TAUGHT = {"migrations", "models", "packing", "rehearsal", "reports", "staging", "syncing"}
+TAUGHT = {"checks", "migrations", "models", "packing", "rehearsal", "reports", "staging", "syncing"}
 """Families of which the rules of today learn something: in the others the error does not name what made the difference."""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from mulligan.app.sessions import adopt_marks, transcripts
 from mulligan.bank.bank import Bank
 from mulligan.core.errors import InvalidInput, MulliganError
-from mulligan.core.records import Lesson
+from mulligan.core.records import Json, Lesson
 from mulligan.hooks.guards import proposal, stops
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.learning import confirm, confirmable, events_since, sessions_of
@@ -126,8 +126,18 @@ async def set_guard(bank: Bank, journal: Journal, lesson: Lesson, pattern: str) 
     """Keep a lesson, and refuse the calls that its guard stops. A person has seen the pattern.
 
     The mark is a change of its own, so that it can be undone alone.
+
+    Raises:
+        InvalidInput: The lesson was edited since, and its guard would stop something else.
     """
+
+    def marked(now: Lesson) -> dict[str, Json]:
+        if pattern_of(now) != pattern:
+            raise InvalidInput(f"Lesson {now.id} was edited meanwhile, so there is no guard: look at it again.")
+        return {"tags": [*(tag for tag in now.tags if tag != DENY), DENY]}
+
+    marked(await bank.get(lesson.id))
     await confirm(bank, lesson.id)
-    await bank.edit(lesson.id, lambda now: {"tags": [*(tag for tag in now.tags if tag != DENY), DENY]})
+    await bank.edit(lesson.id, marked)
     await adopt_marks(journal)
     journal.guard({lesson.id: pattern})

@@ -109,13 +109,13 @@ class Recipe:
         """
         optional: dict[str, Json] = {f.name: f.default for f in fields(Recipe) if f.default is not MISSING}
         limits: Any = settings.get("limits") or {}
-        return {**optional, **BEFORE, **settings, "limits": {**asdict(Limits()), **limits}}
+        return {**optional, **BEFORE, **_renamed(settings), "limits": {**asdict(Limits()), **limits}}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Recipe:
         """Reads what `to_json` wrote; keys that a newer version added say what was done before it."""
         known = {f.name for f in fields(cls)}
-        values = {key: value for key, value in {**BEFORE, **data}.items() if key in known}
+        values = {key: value for key, value in {**BEFORE, **_renamed(data)}.items() if key in known}
         for role in ("actor", "evaluator", "reflector", "strategy"):
             values[role] = Spec(**values[role])
         for role in ("environment", "foresight"):
@@ -123,6 +123,15 @@ class Recipe:
                 values[role] = Spec(**values[role])
         values["limits"] = Limits(**values["limits"])
         return cls(**values)
+
+
+def _renamed(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings with the current name of one that older records have: `extraction = "none"` is `learn_share = 0`."""
+    memory: Mapping[str, Json] = settings.get("memory") or {}
+    if memory.get("extraction") != "none":
+        return settings
+    kept = {name: value for name, value in memory.items() if name != "extraction"}
+    return {**settings, "memory": {**kept, "learn_share": 0}}
 
 
 def read_file(path: str, what: str) -> str:

@@ -218,7 +218,7 @@ def memory(episode: Episode, known: RunContext) -> Iterator[Block]:
         )
         told.append(
             Line(
-                f"Held back{' beside better ones, or' if beside else ''} below the relevance{least}: "
+                f"Held back{' beside better ones, for their price, or' if beside else ''} below the relevance{least}: "
                 f"{count(recall.filtered, 'lesson')}{nearest}.",
                 small=True,
             )

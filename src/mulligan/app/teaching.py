@@ -113,8 +113,8 @@ def _by_thinking(learned: Learned, agent_id: str | None) -> str:
         _count(learned.quarantined, f"quarantined ({memory_command(agent_id, 'list', '--quarantined')})"),
         _count(learned.retired, f"retired, so not recalled ({restore_command(agent_id, learned)})"),
     ]
-    nothing = learned.nothing_because and f"no strategy was learned: {learned.nothing_because}"
-    nothing = nothing if learned.facts else f"nothing to learn: {learned.nothing_because}"
+    what = "no strategy" if learned.facts else "no lesson"
+    nothing = learned.nothing_because and f"{what} was learned: {learned.nothing_because}"
     return ", ".join(part for part in parts if part) or nothing
 
 

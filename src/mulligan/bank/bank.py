@@ -172,7 +172,8 @@ class Bank:
                 break
             index.leave_out(set(wanted_ids).difference(lesson.id for lesson in lessons))
         known = {lesson.id: lesson for lesson in mark_contradictions(lessons) if has_reason(lesson, query)}
-        entries, found = await self._priced(chosen, known, task if as_of is None else None)
+        priced = as_of is None and threshold is None  # who names a threshold has named the price
+        chosen, entries, found = await self._priced(chosen, known, task if priced else None)
         kept = await self._accounts(task, as_of, most) if "history" in shown else ()
         accounts = fitting(kept, account_text, settings.history_tokens)
         id, now = f"r{secrets.token_hex(6)}", round(time.time(), 3)
@@ -208,9 +209,9 @@ class Bank:
 
     async def _priced(
         self, chosen: Chosen, known: Mapping[str, Lesson], task: Task | None
-    ) -> tuple[Sequence[Lesson], Sequence[Lesson]]:
+    ) -> tuple[Chosen, Sequence[Lesson], Sequence[Lesson]]:
         """The chosen facts for the notebook that fit into it, and the other chosen lessons, each with its relevance and
-        worth its price. task: None where nothing has a price."""
+        worth its price. Those that are not count as held back. task: None where nothing has a price."""
         settings = self._ports.settings
         entries = [replace(known[id], score=score) for id, score in chosen.noted.items() if id in known]
         found = [replace(known[id], score=score) for id, score in chosen.scores.items() if id in known]
@@ -221,8 +222,10 @@ class Bank:
             entries, found = price(entries), price(found)
         entries = fitting(entries, worded, settings.notebook_tokens)
         noted = {entry.id for entry in entries}
+        shown = noted.union(one.id for one in found)
+        dear = {id: score for id, score in chosen.scores.items() if id in known and id not in shown}
         found = [one for one in found if one.id not in noted]
-        return entries, found
+        return chosen.holding_back(dear), entries, found
 
     async def solved_like(self, task: Task, most: int = 5) -> Sequence[str]:
         """The ids of solved episodes of this project that the bank has an account of, where the words of their task fit

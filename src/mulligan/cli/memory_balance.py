@@ -70,7 +70,10 @@ async def show_balance(bank: Bank, days: float, as_json: bool) -> None:
 def verdict(balance: Balance) -> str:
     """In a sentence: whether the memory pays, and the setting that changes it."""
     if balance.net is None:
-        return f"Too few tasks to compare: {count(LEAST, 'task')} with and without a recall are needed."
+        return (
+            f"Too few tasks to compare: {count(LEAST, 'task')} with and {LEAST} without a recall are needed, of agents "
+            "whose tokens are counted."
+        )
     if balance.net.high < 0:
         lost = -balance.tokens.value if balance.tokens else 0.0
         change = "learn_share = 0" if balance.learning_tokens > lost else 'reader = "small"'

@@ -21,6 +21,7 @@ class LatePattern:
 
     def __init__(self, pattern: str, needs: Sequence[str] = (), flags: re.RegexFlag = re.NOFLAG) -> None:
         self.pattern, self._needs, self._flags = pattern, needs, flags
+        self._kept: re.Pattern[str] | None = None
 
     def search(self, text: str) -> re.Match[str] | None:
         return self._compiled().search(text) if self._may_match(text) else None
@@ -47,4 +48,6 @@ class LatePattern:
         return not self._needs
 
     def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self.pattern, self._flags)
+        if self._kept is None:  # kept here, because the cache of `re` is shared with the user's program
+            self._kept = re.compile(self.pattern, self._flags)
+        return self._kept

@@ -26,13 +26,15 @@ def import_parts(parts: Sequence[str], packages: Sequence[str]) -> None:
             _postpone(package)
         for part in parts:
             import_module(part)
+        for package in packages:
+            _bind(package)
     except Exception:
         for name in [name for name in sys.modules if name.partition(".")[0] == top]:
             del sys.modules[name]
 
 
 def _postpone(name: str) -> None:
-    parent, _, child = name.rpartition(".")
+    parent = name.rpartition(".")[0]
     outer = find_spec(parent) if parent else None
     spec = PathFinder.find_spec(name, outer and outer.submodule_search_locations)
     if spec is None or spec.loader is None:
@@ -40,17 +42,34 @@ def _postpone(name: str) -> None:
     module, loader = module_from_spec(spec), spec.loader
     lock, loaded = RLock(), False
 
-    def load(attribute: str) -> Any:
+    def load() -> None:
         nonlocal loaded
         with lock:
             if not loaded:
-                loaded = True
-                loader.exec_module(module)
+                loaded = True  # before it runs, because it may ask for itself
+                try:
+                    loader.exec_module(module)
+                except BaseException:
+                    loaded = False
+                    raise
+
+    def attribute_of(attribute: str) -> Any:
+        load()
         if attribute in vars(module):
             return vars(module)[attribute]
         raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
 
-    vars(module)["__getattr__"] = load
+    def names() -> list[str]:
+        load()
+        return list(vars(module))
+
+    vars(module).update(__getattr__=attribute_of, __dir__=names)
     sys.modules[name] = module
+    _bind(name)
+
+
+def _bind(name: str) -> None:
+    """Makes a package an attribute of its parent, if that is imported, as an ordinary import does."""
+    parent, _, child = name.rpartition(".")
     if parent in sys.modules:
-        setattr(sys.modules[parent], child, module)
+        vars(sys.modules[parent]).setdefault(child, sys.modules[name])

@@ -271,7 +271,8 @@ def variables_count(new: Sequence[str], failure: Failure, *, edited: bool) -> bo
         return True
     if not edited and failure.asks_for(*(each.partition("=")[0].rpartition("_")[2] for each in new)):
         return True
-    if edited or (not failure.is_of_environment and _any("rights").search(failure.lines)):
+    of_code = not failure.is_of_environment
+    if edited or (of_code and (_any("rights").search(failure.lines) or any(map(_any("leaves_out").search, new)))):
         return False
     return not all(_any("tells_more").match(each) for each in new)
 
@@ -279,6 +280,8 @@ def variables_count(new: Sequence[str], failure: Failure, *, edited: bool) -> bo
 def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failure, edited: bool) -> bool:
     failed, works = (tuple(word.removeprefix("./") or word for word in one) for one in (failed, works))
     names, program, other = failure.names, failed[0], works[0]
+    if _any("rights").search(failure.lines) and any(map(_any("identity").fullmatch, left_over(works, failed))):
+        return False
     wrapper = works[: -len(failed)] if len(works) > len(failed) and works[-len(failed) :] == failed else ()
     if works[:2] == ("git", "push"):  # its output proposes the long form
         works = tuple("--set-upstream" if word == "-u" else word for word in works)

@@ -21,6 +21,7 @@ class Cost:
 
     Attributes:
         task, learning: tokens that the tasks used, and the model that learned from them.
+        counted: whether the agent counted its tokens. Command-line agents do not.
         tries: how many tries the task took. None: not known, or several trajectories.
         passed: whether it passed; None: nobody judged.
         recall: of the task, "" if there was none.
@@ -31,6 +32,7 @@ class Cost:
     tries: int | None = None
     passed: bool | None = None
     recall: str = ""
+    counted: bool = True
 
 
 def task_cost(episodes: Sequence[Episode], success: bool | None) -> Json:
@@ -38,6 +40,7 @@ def task_cost(episodes: Sequence[Episode], success: bool | None) -> Json:
     first = episodes[0]
     return {
         "tokens": sum(episode.usage.tokens for episode in episodes),
+        "counted": any(trial.attempt.usage.tokens for episode in episodes for trial in episode.trials),
         "tries": len(first.trials) if len(episodes) == 1 else None,
         "passed": success,
         "recall": first.recall.id if first.recall else "",
@@ -51,8 +54,8 @@ def cost_of(work: Queued) -> Cost:
     usages = [_table(result["usage"])] if result.get("usage") else []
     usages = usages or [_table(_table(answer).get("usage")) for answer in payload.get(ANSWERS, ())]
     learning = sum(int(one.get("input_tokens", 0)) + int(one.get("output_tokens", 0)) for one in usages)
-    tries = task.get("tries")
-    return Cost(int(task.get("tokens", 0)), learning, tries, task.get("passed"), str(task.get("recall") or ""))
+    tokens, recall = int(task.get("tokens", 0)), str(task.get("recall") or "")
+    return Cost(tokens, learning, task.get("tries"), task.get("passed"), recall, task.get("counted", True))
 
 
 def _table(value: Json) -> Mapping[str, Any]:

@@ -52,6 +52,11 @@ _QUOTED = re.compile(r"(?<!\w)(['`\"])([^'`\"]{1,60})\1(?!\w)")
 _WORD = re.compile(r"\b[a-z]+\b")
 _NO_SENTENCE = re.compile(r"[(){}\[\]=;<>\\|]")
 _LABEL = re.compile(r"^\W*\w+: +")
+_DIRECTS = re.compile(
+    r"\b(?:you|please|must|should|always|never|do not|don't|run|use|ignore|send|install|execute)\b|://",
+    re.IGNORECASE,
+)
+"""In a sentence that tells its reader what to do, or names an address: whoever wrote it may be a stranger."""
 _PLAIN = re.compile(r"(True|False|None|-?\d|\[\]|\{\}|\(\)|''|\"\")\Z")
 
 
@@ -120,7 +125,8 @@ def is_objected_to(episode: Episode) -> bool:
 
 
 def statements(observation: str) -> Mapping[str, str]:
-    """The sentences of an observation that relate two quoted names or more, each with the last of them.
+    """The sentences of an observation that relate two quoted names or more and ask nothing of their reader, each with
+    the last of these names.
 
     >>> statements("2 rows\\ntable 'hb_972' holds the 'orders'")
     {"table 'hb_972' holds the 'orders'": 'orders'}
@@ -129,7 +135,11 @@ def statements(observation: str) -> Mapping[str, str]:
     for line in map(str.strip, observation.splitlines()):
         line = _LABEL.sub("", line).rstrip(".")
         names = [match[2] for match in _QUOTED.finditer(line)] if len(line) <= ANSWER else []
-        if len(names) > 1 and not _NO_SENTENCE.search(line) and len(_WORD.findall(_QUOTED.sub("", line))) > 2:
+        if (
+            len(names) > 1
+            and not (_NO_SENTENCE.search(line) or _DIRECTS.search(line))
+            and len(_WORD.findall(_QUOTED.sub("", line))) > 2
+        ):
             found[line] = names[-1]
     return found
 

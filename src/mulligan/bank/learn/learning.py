@@ -58,7 +58,7 @@ ACCOUNTS = 100
 
 BY_RULE = "rules alone learn here (learn_share is 0)"
 NO_REASON = "rules kept what it taught, or nothing shows what it teaches"
-LATER = "a model is asked later, about several tasks at once (at once: mulligan memory work)"
+LATER = "a model is asked later, about several tasks at once (at once: mulligan memory work -m MODEL)"
 """Why no model is asked now."""
 
 BATCH = 4
@@ -66,6 +66,8 @@ BATCH = 4
 BATCH_LIMIT = 8
 WAITING = 1000
 """Work that waits for a question about several, of which the oldest is looked at."""
+TASK_TOKENS = 25_000
+"""Tokens that a task is taken to have used at least if its agent counts none: `BATCH` of them pay for one question."""
 QUESTION = 1500
 """Tokens of such a question and its answer without the records, roughly."""
 LEARNING_DAYS = 30
@@ -400,7 +402,8 @@ class Learning:
         since = time.time() - LEARNING_DAYS * 24 * 3600
         costs = [cost_of(one) for one in await self._queue.accepted_since(self._ports.writes, since)]
         share = self._ports.settings.learn_share
-        return sum(share * one.task - one.learning for one in costs)
+        tasks = sum(one.task if one.counted else max(one.task, TASK_TOKENS) for one in costs)
+        return share * tasks - sum(one.learning for one in costs)
 
     async def extract_batch(self, work: Queued, claim: Claim) -> Learned:
         """Asks the bank's model one question about several episodes, and settles their work with it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mulligan.bank.ports import Form, Ports
 from mulligan.bank.recall.candidates import DIGITS, PRESETS, Ranking, rank_with_kind
@@ -31,6 +31,11 @@ class Chosen:
     held: Mapping[str, float] = field(default_factory=dict[str, float])
     filtered: int = 0
     threshold: float | None = None
+
+    def holding_back(self, scores: Mapping[str, float]) -> Chosen:
+        """With these lessons among those that are held back."""
+        held = sorted({**self.held, **scores}.items(), key=lambda item: -item[1])
+        return replace(self, held=dict(held[:1]), filtered=self.filtered + len(scores))
 
 
 def scores_of(among: Ranking, ranked: Ranked) -> dict[str, float]:

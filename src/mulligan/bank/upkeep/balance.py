@@ -70,10 +70,10 @@ async def balance(ports: Ports, days: float = DAYS) -> Balance:
     """The balance of this bank's agent over so many days."""
     works = await ports.memory.queue.accepted_since(ports.agent_id, time.time() - days * 24 * 3600)
     costs = [cost_of(work) for work in works]
-    shown, other, recalled = list[Cost](), list[Cost](), 0
+    shown, other, recalls, recalled = list[Cost](), list[Cost](), 0, 0
     for cost in costs:
         tokens, any_lesson = await _recall_of(ports, cost.recall)
-        recalled += tokens
+        recalls, recalled = recalls + any_lesson, recalled + tokens
         if cost.task and cost.tries and cost.passed is not None:
             (shown if any_lesson else other).append(cost)
     enough = min(len(shown), len(other)) >= LEAST
@@ -84,8 +84,8 @@ async def balance(ports: Ports, days: float = DAYS) -> Balance:
     worth = [one for one in await ports.memory.lessons.worth(ports.agent_id) if one.id and one.tally.known]
     return Balance(
         days,
-        sum(cost.task > 0 for cost in costs),
-        len(shown),
+        sum(cost.task > 0 or not cost.counted for cost in costs),
+        recalls,
         sum(cost.task for cost in costs),
         sum(cost.learning for cost in costs),
         recalled,

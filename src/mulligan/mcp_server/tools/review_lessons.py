@@ -27,7 +27,7 @@ VERDICTS = ("yes", "no", "reword", "guard")
 
 
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
-    from mulligan.app.guards import guardable, set_guard
+    from mulligan.app.guards import set_guard
     from mulligan.app.session_judge import candidates, decide, may_be_asking
     from mulligan.app.sessions import project_bank
     from mulligan.hooks.journal import Journal
@@ -45,15 +45,14 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         if call.bound not in (None, agent_id):
             raise InvalidInput(f"This server serves only {call.bound!r}, and not the lessons of {folder}.")
         async with project_bank(agent_id) as bank:
-            of_person = await _decided_by_person(bank, journal, verdicts, call)
+            of_person, patterns = await _decided_by_person(bank, journal, verdicts, call)
             for id, verdict, words in verdicts:
                 lesson = await bank.get(id)
                 decision = of_person.get(f"{verdict} {lesson.id}")
                 if verdict == "guard":
                     if decision:
-                        lesson, pattern = await guardable(bank, id)
                         with acting_as(PERSON):
-                            await set_guard(bank, journal, lesson, pattern)
+                            await set_guard(bank, journal, lesson, patterns[lesson.id])
                     results.append({"id": lesson.id, "result": _of_guard(lesson, decision)})
                     continue
                 if lesson.confirmed:
@@ -90,9 +89,9 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
 
 async def _decided_by_person(
     bank: Bank, journal: Journal, verdicts: Sequence[tuple[str, str, str]], call: Call
-) -> Mapping[str, bool]:
+) -> tuple[Mapping[str, bool], Mapping[str, str]]:
     """What a person decided, by verdict and lesson: on guards, and on the lessons that this agent may not admit, as a
-    session that taught them may be its own.
+    session that taught them may be its own. And the patterns that the person was shown, by lesson.
 
     Raises:
         NeedsPerson: The client can ask a person, and has not.
@@ -100,23 +99,25 @@ async def _decided_by_person(
     from mulligan.app.guards import guardable
     from mulligan.app.session_judge import may_be_asking
 
-    questions: dict[str, str] = {}
+    questions, patterns = dict[str, str](), dict[str, str]()
     for id, verdict, _ in verdicts:
         if verdict == "guard":
             lesson, pattern = await guardable(bank, id)
+            patterns[lesson.id] = pattern
             questions[f"guard {lesson.id}"] = (
                 f"Should coding agents be refused to use `{pattern}` in this project? {_quoted(lesson)}"
             )
         elif verdict == "yes" and not (lesson := await bank.get(id)).confirmed and may_be_asking(journal, lesson):
             questions[f"yes {lesson.id}"] = f"Should coding agents be shown this lesson? {_quoted(lesson)}"
     if call.decisions is None or not questions:
-        return {}
+        return {}, patterns
     if not call.request_state:
         raise NeedsPerson(questions, json.dumps(questions))
     before = json.loads(call.request_state)  # who has seen other words has not decided on these
-    return {
+    decided = {
         key: answer for key, answer in call.decisions.items() if key in questions and before.get(key) == questions[key]
     }
+    return decided, patterns
 
 
 def _quoted(lesson: Lesson) -> str:
