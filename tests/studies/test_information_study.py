@@ -95,10 +95,6 @@ ITEMS = [
 ]
 folder, memory, killed_at = Path(sys.argv[1]), sys.argv[2] == "with", int(sys.argv[3])
 os.environ["MULLIGAN_HOME"] = str(folder)
-LESSON = {
-    "steps": [1], "nature": "fact", "title": "Words end with a mark", "description": "How this project writes words.",
-    "content": "This project writes words with an exclamation mark at the end.", "tags": [], "kind": "",
-}
 asked = 0
 
 
@@ -109,12 +105,8 @@ def answer(question, sampling):
         os.kill(os.getpid(), signal.SIGKILL)
     with (folder / "asked").open("a") as out:
         out.write("x")
-    if question.schema:
-        wanted = question.schema["properties"]["lessons"]["items"]["properties"]
-        lesson = {name: value for name, value in LESSON.items() if name in wanted}
-        return {"why": "It failed.", "lessons": [lesson], "nothing_because": ""}
     name = question.messages[-1].text.rpartition("(word)")[0].rpartition(" ")[2]
-    mark = " + '!'" if "'a!'" in question.messages[-1].text else ""  # a fact by rule, or the lesson of the model
+    mark = " + '!'" if "'a!'" in question.messages[-1].text else ""  # a fact by rule
     return f"def {name}(word):\\n    return word{mark}"
 
 
@@ -194,7 +186,7 @@ def test_it_goes_on_where_it_was_killed_and_asks_nothing_twice(tmp_path: Path, k
 def test_the_stream_learns_and_goes_on_where_it_was_killed(tmp_path: Path) -> None:
     assert run(tmp_path, 0, STREAM, "without") == 0
     assert len((tmp_path / "asked").read_text()) == 3
-    for killed_at in (1, 2, 2):  # at the first attempt, as the bank learns from it, and at the second task
+    for killed_at in (1, 2):  # at the second task and at the third; the first attempt is that of the run before
         assert run(tmp_path, killed_at, STREAM, "with") == -signal.SIGKILL
     assert run(tmp_path, 0, STREAM, "with") == 0
     report = (tmp_path / "report.md").read_text()
@@ -205,7 +197,7 @@ def test_the_stream_learns_and_goes_on_where_it_was_killed(tmp_path: Path) -> No
         ["1", "with", "3", "0 of 1", "**2** of 2", "2", "0", "2"],
     ]
     assert "| `with` | `without` | 2 | 0 | 2 | 0 | +100.0 |" in report
-    assert "with an exclamation mark at the end" in report
+    assert "plain gives the form a!" in report
     before = (tmp_path / "asked").read_text()
     assert run(tmp_path, 0, STREAM, "with") == 0
     assert (tmp_path / "asked").read_text() == before
