@@ -91,7 +91,7 @@ async def test_mbpp_reflexion_fails_reflects_and_solves(store: SqliteStore, tmp_
 @pytest.mark.slow
 async def test_the_window_is_one_lesson_unless_more_are_asked_for(store: SqliteStore, tmp_path: Path) -> None:
     for window, shown in ((1, [2]), (3, [1, 2])):
-        model, settings = Coder(WRONG, WRONG + " ", RIGHT), {"strategy": {"window": window}}
+        model, settings = Coder(WRONG, "    return n * n", RIGHT), {"strategy": {"window": window}}
         finished = await ran(store, model, mbpp(tmp_path), method="reflexion", settings=settings)
         assert finished.results[0].solved
         assert [n for n in (1, 2) if f"Lesson {n}:" in model.acts[2]] == shown
@@ -131,7 +131,7 @@ async def test_immediate_refinement_shows_the_attempt_and_reflects_on_nothing(
 
 @pytest.mark.slow
 async def test_resampling_is_shown_nothing_and_has_as_many_tries(store: SqliteStore, tmp_path: Path) -> None:
-    model = Coder(WRONG, WRONG, WRONG, WRONG, RIGHT)
+    model = Coder(*[f"    return n ** 2 + {n} - {n}" for n in range(4)], RIGHT)
     finished = await ran(store, model, mbpp(tmp_path), method="resample")
     assert finished.results[0].episodes[0].scores == (0.0, 0.0, 0.0, 0.0, 1.0)
     assert model.asked == {"tests": 1, "act": 5}

@@ -254,7 +254,7 @@ async def test_an_online_bank_learns_from_one_case_before_the_next(here: Path, p
     data, told = cases(here, *["right thing to say"] * 3), list[str]()
     options: dict[str, Any] = {
         "model": "openai:gpt-test",
-        "settings": {"memory": {"threshold": 0, "forms": ["lessons"]}},
+        "settings": {"memory": {"threshold": 0, "forms": ["lessons"], "learn_share": 1, "reader": ""}},
     }
     finished = await ran(
         data, method="reflexion", on="ray", memory="online", hooks=Hooks(notice=told.append), **options

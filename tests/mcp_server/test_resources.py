@@ -226,7 +226,7 @@ async def test_a_long_episode_is_cut_and_its_length_named() -> None:
     assert note.startswith("*Cut after 200,000 of 10,1")
     assert "mulligan runs export big --format md" in note
     assert told.count("```") % 2 == 0
-    assert (code, "200,000 at most" in message) == (-32602, True)
+    assert (code, "at most 200,000" in message) == (-32602, True)
 
 
 async def test_no_secret_is_shown_by_its_half_where_an_episode_is_cut() -> None:
