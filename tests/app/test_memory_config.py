@@ -103,7 +103,7 @@ WRONG = [
     ("threshold = 'strickt'", 2, "strict, standard, lenient, not 'strickt'"),
     ("threshold = 1.5", 2, "A threshold must be a relevance from 0 to 1"),
     ("fold = 'yes'", 2, "fold must be true or false, not 'yes'"),
-    ("near_duplicates = 'drop'", 2, "near_duplicates is link or skip, not 'drop'"),
+    ("near_duplicates = 'drop'", 2, "near_duplicates must be link or skip, not 'drop'"),
     ("\nmerging = 'llmm'", 3, "Did you mean 'llm'?"),
     ("merging = {name = 'llm', min_similar = 3}", 2, "Did you mean 'min_similar_count'?"),
     ("merging = {name = 'llm', min_similar_count = 'three'}", 2, "must be a whole number, not 'three'"),

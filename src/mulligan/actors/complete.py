@@ -18,8 +18,8 @@ from mulligan.text.python_tests import reference_code
 SLOTS = ("task", "recall", "past")
 WARMER = (0.2, 0.4)
 """By how much warmer code is drawn anew that has failed before in this episode."""
-
-
+RECENT = 20
+"""The newest attempts that code is compared with: an episode of a thousand tries costs no more for each."""
 SEEDS = 1000
 """Between the seeds of two draws of one attempt, so that none is that of another trial."""
 
@@ -74,12 +74,9 @@ class Complete:
         temperature = temperature_of(self._temperatures, past, number)
         seed = episode.head.seed + number
         sampling = Sampling(temperature, self._max_tokens, seed)
-        failed = {
-            same_code(one.attempt.output) for one in episode.trials if one.feedback and one.feedback.passed is False
-        }
         output = await self._output(question, sampling, episode)
         for more in WARMER if self._redraw else ():
-            if same_code(output) not in failed:
+            if not _failed_before(output, episode):
                 break
             seed += SEEDS
             sampling = replace(sampling, temperature=min(temperature + more, 2.0), seed=seed)
@@ -102,3 +99,9 @@ class Complete:
         )
         last = messages[-1]
         return (*messages[:-1], Message(last.role, last.text, episode.task.images))
+
+
+def _failed_before(code: str, episode: Episode) -> bool:
+    """Whether one of the newest attempts was this code, and failed."""
+    failed = [one.attempt.output for one in episode.trials[-RECENT:] if one.feedback and one.feedback.passed is False]
+    return code in failed or same_code(code) in map(same_code, failed)

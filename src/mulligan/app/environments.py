@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, cast
 
 from mulligan.app.plugins import short_name
@@ -19,10 +20,11 @@ from mulligan.core.records import Image, Json, Spec, Step
 from mulligan.text.images import checked_images
 
 
+@dataclass(frozen=True)
 class EpisodeEnvironment:
     """A `World` that opens a journaled environment for each trial.
 
-    Args:
+    Attributes:
         spec: names the environment and its settings.
         make: builds the environment; called when one is first needed.
         journal: records its effects.
@@ -30,26 +32,19 @@ class EpisodeEnvironment:
         partner: answers its questions, if it is one that `Converses`.
     """
 
-    def __init__(
-        self,
-        spec: Spec,
-        make: Callable[[], Environment],
-        journal: Journal,
-        *,
-        declares: bool = False,
-        partner: Model | None = None,
-    ) -> None:
-        self._spec, self._make, self._journal, self._declares, self._partner = spec, make, journal, declares, partner
+    spec: Spec
+    make: Callable[[], Environment]
+    journal: Journal
+    declares: bool = False
+    partner: Model | None = None
 
     @property
     def name(self) -> str:
-        return short_name(self._spec.name)
+        return short_name(self.spec.name)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[JournaledEnvironment]:
-        world = JournaledEnvironment(
-            self._spec, self._make, self._journal, declares=self._declares, partner=self._partner
-        )
+        world = JournaledEnvironment(self)
         try:
             yield world
         finally:
@@ -57,19 +52,11 @@ class EpisodeEnvironment:
 
 
 class JournaledEnvironment:
-    """An environment whose resets and steps are journal steps. The reset's request holds `spec`, so that a resume
+    """An environment whose resets and steps are journal steps. The reset's request holds the spec, so that a resume
     notices another game."""
 
-    def __init__(
-        self,
-        spec: Spec,
-        make: Callable[[], Environment],
-        journal: Journal,
-        *,
-        declares: bool = False,
-        partner: Model | None = None,
-    ) -> None:
-        self._spec, self._make, self._journal, self._declares, self._partner = spec, make, journal, declares, partner
+    def __init__(self, source: EpisodeEnvironment) -> None:
+        self._source = source
         self._inner: Environment | None = None
         self._seen: list[tuple[str | None, Sequence[Json], str]] = []
         """The actions so far, the partner's answers, and what was observed; the reset is None."""
@@ -85,7 +72,9 @@ class JournaledEnvironment:
             step = checked_images(Step(observation=await inner.reset(), images=first_images(inner)))
             return to_json(step) if step.images else step.observation
 
-        ran = await self._journaled("environment.reset", {"name": self._spec.name, **self._spec.settings}, do)
+        ran = await self._journaled(
+            "environment.reset", {"name": self._source.spec.name, **self._source.spec.settings}, do
+        )
         beginning = Step(observation=ran) if isinstance(ran, str) else from_json(Step, ran)
         self._shown = beginning.images
         self._seen.append((None, (), beginning.observation))
@@ -113,7 +102,7 @@ class JournaledEnvironment:
     async def _answers(self, action: str) -> Sequence[Json]:
         """What the partner answers to the questions that the environment has about this action."""
         answers: list[Json] = []
-        while self._partner is not None:
+        while self._source.partner is not None:
 
             async def do() -> Json:
                 await self._catch_up()
@@ -121,10 +110,10 @@ class JournaledEnvironment:
                 return None if question is None else to_json(question)
 
             request: Json = {"action": action, "answers": list(answers)}
-            asked = await self._journal.step("environment.question", request, do)
+            asked = await self._source.journal.step("environment.question", request, do)
             if asked is None:
                 break
-            answers.append((await self._partner.ask(from_json(Question, asked))).content)
+            answers.append((await self._source.partner.ask(from_json(Question, asked))).content)
         return answers
 
     async def _performed(self, action: str, answers: Sequence[Json]) -> Step:
@@ -135,14 +124,14 @@ class JournaledEnvironment:
 
     async def critical(self, action: str) -> bool:
         """Whether the environment declares this action critical, in the state that it is in now."""
-        if not self._declares:
+        if not self._source.declares:
             return False
 
         async def do() -> Json:
             await self._catch_up()
             return bool(cast(Any, self._live()).critical(action))
 
-        return bool(await self._journal.step("environment.critical", {"action": action}, do))
+        return bool(await self._source.journal.step("environment.critical", {"action": action}, do))
 
     async def close(self) -> None:
         if self._inner is not None:
@@ -157,14 +146,14 @@ class JournaledEnvironment:
             ran = True
             return await do()
 
-        result = await self._journal.step(name, request, once)
+        result = await self._source.journal.step(name, request, once)
         if ran:
             self._made = len(self._seen) + 1
         return result
 
     def _live(self) -> Environment:
         if self._inner is None:
-            self._inner = self._make()
+            self._inner = self._source.make()
         return self._inner
 
     async def _catch_up(self) -> None:
@@ -173,7 +162,9 @@ class JournaledEnvironment:
             again = None if action is None else await self._performed(action, answers)
             now = again.observation if again else await self._live().reset()
             if now != observed:
-                raise JournalDiverged([f"what {self._spec.name} answers to action {number} ({action or 'reset'})"])
+                raise JournalDiverged(
+                    [f"what {self._source.spec.name} answers to action {number} ({action or 'reset'})"]
+                )
         self._made = len(self._seen)
 
 

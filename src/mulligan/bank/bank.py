@@ -24,11 +24,7 @@ from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import LEASE, Ports, checked_forms, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import PRESETS
-from mulligan.bank.recall.choosing import (
-    Chosen,
-    choose,
-    draws,
-)
+from mulligan.bank.recall.choosing import Chosen, choose, draws
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.notebook import Shown
 from mulligan.bank.recall.price import worth_showing
@@ -184,9 +180,9 @@ class Bank:
 
         everything = Shown(entries, unnoted, found, accounts, untold, settings.tokens, project)
         shows = everything.without(withheld)
+        text = shows.text()
         given = {one.id: one.score or 0.0 for one in (*shows.entries, *shows.lessons)}
-        tokens = estimate(shows.text())
-        receipt = Receipt(id, self.agent_id, now, query, given, chosen.filtered, (), withheld, drawn, tokens)
+        receipt = Receipt(id, self.agent_id, now, query, given, chosen.filtered, (), withheld, drawn, estimate(text))
         try:
             if counted:
                 await self._lessons.recalled(receipt)
@@ -194,12 +190,13 @@ class Bank:
         except StoreError as error:  # as for a change that could not be marked
             notes += (unmarked, f"without a receipt: {str(error).rstrip('.')}")
             id, shows = "", everything.without(())
+            text = shows.text()
         nearest = next((HeldBack(id, known[id].title, score) for id, score in chosen.held.items() if id in known), None)
         return Recall(
             id,
             (*shows.entries, *shows.lessons),
             chosen.filtered,
-            shows.text(),
+            text,
             chosen.threshold,
             "; ".join(filter(None, notes)),
             nearest if chosen.filtered else None,

@@ -123,7 +123,9 @@ class Settings:
         for name, words in _CHOICES.items():
             if getattr(self, name) not in words:
                 hint = " To ask no model, set learn_share = 0." if name == "extraction" else ""
-                raise InvalidInput(f"{name} is {' or '.join(filter(None, words))}, not {getattr(self, name)!r}.{hint}")
+                raise InvalidInput(
+                    f"{name} must be {' or '.join(filter(None, words))}, not {getattr(self, name)!r}.{hint}"
+                )
 
         table: object = self.expires
         spans = cast(dict[object, object], table).values() if isinstance(table, Mapping) else [table]

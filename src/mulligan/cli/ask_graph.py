@@ -14,7 +14,7 @@ import click
 from mulligan.cli.errors import UNFINISHED, exit_status
 from mulligan.cli.graph import table
 from mulligan.cli.main import conduct
-from mulligan.cli.options import arguments, record_options
+from mulligan.cli.options import arguments, quiet_option, record_options
 from mulligan.cli.progress import Lines, Progress
 from mulligan.cli.terminal import emit, say
 from mulligan.cli.watch import Watch
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--json", "as_json", is_flag=True, help='Print a JSON object for each event; the last, "result", has the rows.'
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+@quiet_option
 @click.pass_context
 def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given: Any) -> None:
     """Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.

@@ -16,7 +16,7 @@ from mulligan.bench.harness.plan import BenchOptions
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.cli.bench._progress import Progress
 from mulligan.cli.main import run
-from mulligan.cli.options import BENCH_ROLES, arguments, given_options, on_option, record_options
+from mulligan.cli.options import BENCH_ROLES, arguments, given_options, on_option, quiet_option, record_options
 from mulligan.cli.terminal import emit
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput
@@ -44,7 +44,7 @@ OF_BENCHMARKS = (
 )
 @record_options(BenchOptions, roles=BENCH_ROLES, without=OF_BENCHMARKS)
 @on_option
-@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+@quiet_option
 @click.pass_context
 def fan_out(
     ctx: click.Context, tasks: str | None, resume: str | None, on: str | None, quiet: bool, **given: Any

@@ -12,6 +12,7 @@ import click
 from mulligan.app.config import load
 from mulligan.cli.counting import Counting
 from mulligan.cli.groups import Group
+from mulligan.cli.options import quiet_option
 from mulligan.cli.terminal import columns, emit, say
 from mulligan.core.errors import InvalidInput
 from mulligan.models.providers import PROVIDERS
@@ -49,7 +50,7 @@ def list_models(as_json: bool) -> None:
 
 @models.command()
 @click.argument("name")
-@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+@quiet_option
 def pull(name: str, quiet: bool) -> None:
     """Download the weights called NAME. An interrupted pull resumes where it stopped."""
     try:

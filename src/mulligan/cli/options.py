@@ -113,8 +113,10 @@ def score_of(given: Mapping[str, Any]) -> float:
 
 
 _EVENTS = 'Print a JSON object for each event on stdout; the last, "result", has the result.'
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+
 progress_options = together(
-    click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr."),
+    quiet_option,
     click.option("--json", "as_json", is_flag=True, help=_EVENTS),
     click.option("--trace", is_flag=True, help="Also print each model call and tool call."),
 )

@@ -34,6 +34,13 @@ def interval(won: float, lost: float, z: float = 1.96) -> tuple[float, float]:
     return max(0.0, (middle - half) / (1 + zz / n)), min(1.0, (middle + half) / (1 + zz / n))
 
 
+def difference_interval(ours: tuple[float, float, float], theirs: tuple[float, float, float]) -> tuple[float, float]:
+    """The 95 % interval of a difference of two shares (Newcombe 1998, method 10), each with its own interval."""
+    (rate, low, high), (other, lowest, highest) = ours, theirs
+    mean = rate - other
+    return mean - hypot(rate - low, highest - other), mean + hypot(high - rate, other - lowest)
+
+
 def is_withheld(receipt: str, entry: str, share: float) -> bool:
     """Whether this recall withholds this entry: a draw that anybody can repeat."""
     drawn = hashlib.sha256(f"{receipt}:{entry}".encode()).digest()[:8]
@@ -138,10 +145,7 @@ class Tally:
             return None
         (shown, doubt, n), (without, more, few) = self._believed(self.shown), self._believed(self.withheld)
         mean, sd, z = shown - without, sqrt(doubt + more), Z + STUDENT / min(n, few)
-        rate, low, high = self.shown.interval(n, z)
-        other, lowest, highest = self.withheld.interval(few, z)
-        least = rate - other - hypot(rate - low, highest - other)
-        most = rate - other + hypot(high - rate, other - lowest)
+        least, most = difference_interval(self.shown.interval(n, z), self.withheld.interval(few, z))
         least, most = max(-1.0, min(mean, least)), min(1.0, max(mean, most))  # rounding goes beyond by a hair
         return Uplift(mean, least, most, (1 + erf(mean / sd / sqrt(2))) / 2)
 

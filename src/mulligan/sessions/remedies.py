@@ -308,9 +308,8 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     if len(works) == len(failed) + 1 and works[:-1] == failed and _any("no_such_command").search(failure.lines):
         return True  # `make` and `make build`
     at = 2 if failed[1:2] == works[1:2] and failed[1] in _RUNNERS else 1
-    if (removed, added) == ([*failed[at : at + 1]], [*works[at : at + 1]]) and not _is_flag(
-        added[0]
-    ):  # another subcommand
+    subcommands = (removed, added) == ([*failed[at : at + 1]], [*works[at : at + 1]])
+    if subcommands and not _is_flag(added[0]):
         return bool(_any("no_such_command").search(failure.lines)) and names(*removed)
     if (
         len(removed) == len(added) == 1

@@ -280,7 +280,8 @@ def _core(cause: str) -> str:
     cause = _BEHIND.sub("", _THREAD.sub("", cause))
     behind = _IMPORTER.sub("", _BEFORE_CAUSE.sub("", cause))
     core = behind if len(behind.split()) > 3 else cause
-    core = core.rpartition(" - ")[2] if core.count(" - ") == 1 and len(core.rpartition(" - ")[2].split()) > 3 else core
+    before, _, after = core.rpartition(" - ")
+    core = after if " - " not in before and len(after.split()) > 3 else core
     if "current branch" in core:  # which one says nothing
         core = re.sub(r"current branch \S+", "current branch", core)
     for end in re.finditer(r"(?<=[\w'\")>])[.;]\s", core):

@@ -17,7 +17,7 @@ def calls_in(line: str, read: Callable[[ast.expr], T]) -> tuple[T, ...] | None:
     """The calls in a line such as `a(x=1)`, `a(x=1), b()` or `[a(x=1)]`, in Python's syntax; None for any other text.
 
     Args:
-        read: reads one of them; raises `ValueError` for what is no call.
+        read: Reads one of them. Raises `ValueError` for anything but a call.
     """
     if len(line) > MAX_CHARACTERS:
         return None

@@ -15,6 +15,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from mulligan.text.thoughts import answer_of
@@ -98,8 +99,9 @@ def parsed(text: str) -> ast.Module | None:
     return tree if isinstance(tree, ast.Module) else None
 
 
+@lru_cache(maxsize=64)
 def same_code(code: str) -> str:
-    """A text that is equal for code which differs in layout and comments alone."""
+    """A text that is equal for code which differs only in layout and comments."""
     tree = parsed(code)
     return " ".join(code.split()) if tree is None else ast.dump(tree)
 

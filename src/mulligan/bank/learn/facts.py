@@ -56,7 +56,7 @@ _DIRECTS = re.compile(
     r"\b(?:you|please|must|should|always|never|do not|don't|run|use|ignore|send|install|execute)\b|://",
     re.IGNORECASE,
 )
-"""In a sentence that tells its reader what to do, or names an address: whoever wrote it may be a stranger."""
+"""Words of a sentence that gives orders or names an address. A stranger may have written it."""
 _PLAIN = re.compile(r"(True|False|None|-?\d|\[\]|\{\}|\(\)|''|\"\")\Z")
 
 

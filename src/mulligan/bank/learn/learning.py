@@ -221,7 +221,7 @@ class Learning:
         working = {action for fact in facts.values() for action in working_actions(fact)}
         drafts = [fact for episode in episodes for fact in facts_of(episode, project, contradicting)]
         drafts = [fact for fact in drafts if not (claims(fact).keys() <= working and working_actions(fact))]
-        stated = dict(
+        stated = dict(  # what an active fact says already is no new one
             item for fact, one in zip(facts.values(), known, strict=True) if checks_of(fact) for item in one.items()
         )
         drafts = [

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot, sqrt
+from math import sqrt
 from statistics import fmean, variance
 
 from mulligan.bank.learn.costs import Cost, cost_of
 from mulligan.bank.ports import Ports
 from mulligan.core.errors import NotFound
 from mulligan.core.lessons import Worth
-from mulligan.core.worth import Z, interval
+from mulligan.core.worth import Z, difference_interval, interval
 
 DAYS = 30
 LEAST = 5
@@ -113,12 +113,11 @@ def _effect(one: Worth) -> float:
 
 
 def _more(ours: Sequence[bool], theirs: Sequence[bool]) -> Saving:
-    """How many of the tasks that were shown something did what otherwise would not have (Newcombe 1998, method 10)."""
-    rate, base = fmean(ours), fmean(theirs)
-    low, high = interval(sum(ours), len(ours) - sum(ours))
-    least, most = interval(sum(theirs), len(theirs) - sum(theirs))
-    n, mean = len(ours), rate - base
-    return Saving(n * mean, n * (mean - hypot(rate - low, most - base)), n * (mean + hypot(high - rate, base - least)))
+    """How many of the tasks that were shown something did what otherwise they would not have done."""
+    shares = [(fmean(some), *interval(sum(some), len(some) - sum(some))) for some in (ours, theirs)]
+    low, high = difference_interval(*shares)
+    n = len(ours)
+    return Saving(n * (shares[0][0] - shares[1][0]), n * low, n * high)
 
 
 def _fewer_tokens(shown: Sequence[Cost], other: Sequence[Cost]) -> Saving:

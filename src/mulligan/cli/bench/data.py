@@ -10,7 +10,7 @@ from mulligan.bench.harness.fetching import fetch_benchmark
 from mulligan.bench.harness.listing import Listed, listed
 from mulligan.cli.counting import Counting
 from mulligan.cli.models import downloading
-from mulligan.cli.options import format_option
+from mulligan.cli.options import format_option, quiet_option
 from mulligan.cli.terminal import emit, say
 
 
@@ -38,7 +38,7 @@ def listing(form: str) -> None:
 
 @click.command("fetch")
 @click.argument("name")
-@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+@quiet_option
 def fetch(name: str, quiet: bool) -> None:
     """Download the data of the benchmark NAME. An interrupted download continues where it stopped."""
     try:

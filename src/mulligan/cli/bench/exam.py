@@ -20,14 +20,14 @@ from mulligan.bench.harness.exam import FAMILIES, MEMORIES, ORDERS, SEED, TASKS,
 from mulligan.bench.harness.stream import FOLDER, Arm, read_arm, shipped_arms
 from mulligan.bench.report.exam import exam_page, read_exam
 from mulligan.bench.report.stream import as_csv
-from mulligan.cli.bench.stream import Progress
+from mulligan.cli.bench.stream import Progress, writing_into
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.main import run
-from mulligan.cli.options import format_option
+from mulligan.cli.options import format_option, quiet_option
 from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import emit, say
-from mulligan.core.errors import InvalidInput, described
+from mulligan.core.errors import described
 from mulligan.core.protocols import TextMemory
 from mulligan.hooks.project import project_id
 from mulligan.text.pages import markdown, plain
@@ -71,7 +71,7 @@ def _listed(ctx: click.Context, option: click.Parameter, value: str) -> list[str
 )
 @click.option("--into", metavar="DIR", help="Write report.md, report.json and cases.csv into this folder.")
 @format_option("table", "md", "json")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@quiet_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -139,10 +139,7 @@ def _is_of(folder: str, project: str) -> bool:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with writing_into(folder):
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"The report cannot be written into {folder}: {error.strerror or error}.") from error
     say(f"{folder}: {', '.join(files)}")

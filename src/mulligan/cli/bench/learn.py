@@ -19,7 +19,7 @@ from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.learn import transcripts_in
 from mulligan.cli.memory_banks import agent_options, named_agent, with_bank, writing
-from mulligan.cli.options import format_option
+from mulligan.cli.options import format_option, quiet_option
 from mulligan.cli.terminal import columns, drawn, emit, one_line, say
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput, MulliganError
@@ -37,7 +37,7 @@ from mulligan.text.secrets import mask
     "--model", "-m", metavar="MODEL", help="The model that learns (default: that of [memory], else MULLIGAN_MODEL)."
 )
 @format_option("table", "json")
-@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr, only errors.")
+@quiet_option
 @agent_options
 @click.pass_context
 def command(

@@ -13,7 +13,7 @@ from mulligan.bench.programming.replay.replay import Compared, Replayed, first_d
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
 from mulligan.cli.main import run
-from mulligan.cli.options import format_option
+from mulligan.cli.options import format_option, quiet_option
 from mulligan.cli.terminal import emit, say
 from mulligan.cli.words import count
 from mulligan.core.benchmarks import BenchRun, CaseResult
@@ -32,7 +32,7 @@ from mulligan.text.pages import Block, Fence, Heading, Line, markdown, plain
 @click.option("--parallel", type=int, metavar="N", help="Episodes to run in parallel (default: one per processor).")
 @click.option("--sandbox", default="auto", metavar="LEVEL", help="auto (default), strict, or the name of a level.")
 @format_option("table", "json", "md", help="Output format (md is Markdown).")
-@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+@quiet_option
 @click.pass_context
 def command(
     ctx: click.Context, file: str, trials: int | None, parallel: int | None, sandbox: str, form: str, quiet: bool

@@ -16,7 +16,15 @@ from mulligan.bench.harness.running import Finished, resume_benchmark, run_bench
 from mulligan.bench.harness.summary import check_summary, write_summary
 from mulligan.cli.bench._progress import Progress
 from mulligan.cli.main import run
-from mulligan.cli.options import BENCH_ROLES, arguments, given_options, on_option, record_options, together
+from mulligan.cli.options import (
+    BENCH_ROLES,
+    arguments,
+    given_options,
+    on_option,
+    quiet_option,
+    record_options,
+    together,
+)
 from mulligan.store import open_store
 
 PAGES = ("split", "scores_pickle", "top_k", "prompt_template")
@@ -43,7 +51,7 @@ pages_options = together(
     "--format", "form", type=click.Choice(["line", "json"]), default="line", help="The format of the result on stdout."
 )
 @click.option("--output-dir", metavar="DIR", help="Write the benchmark's own metrics, such as Mind2Web's.")
-@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+@quiet_option
 @click.pass_context
 def command(
     ctx: click.Context,

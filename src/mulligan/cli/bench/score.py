@@ -15,7 +15,7 @@ from mulligan.bench.report.statistics import rate
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import UNFINISHED
 from mulligan.cli.main import run
-from mulligan.cli.options import BENCH_ROLES, format_option, settings
+from mulligan.cli.options import BENCH_ROLES, format_option, quiet_option, settings
 from mulligan.cli.terminal import emit, say
 
 
@@ -36,7 +36,7 @@ from mulligan.cli.terminal import emit, say
     metavar="benchmark.KEY=VALUE",
     help="A setting of the benchmark, such as benchmark.seconds=20.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+@quiet_option
 @click.pass_context
 def command(
     ctx: click.Context,

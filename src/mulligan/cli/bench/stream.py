@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from mulligan.bench.report.stream import StreamReport, as_csv, learning_curves, 
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.main import run
-from mulligan.cli.options import BENCH_ROLES, arguments, format_option, given_options, record_options
+from mulligan.cli.options import BENCH_ROLES, arguments, format_option, given_options, quiet_option, record_options
 from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import emit, say
 from mulligan.cli.words import count
@@ -58,7 +60,7 @@ OF_ARMS = (
 @record_options(BenchOptions, roles=BENCH_ROLES, without=OF_ARMS)
 @click.option("--into", metavar="DIR", help="Write cases.csv, curve.svg and report.md into this folder.")
 @format_option("table", "md", "json")
-@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
+@quiet_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -111,15 +113,22 @@ def command(
     ctx.exit(UNFINISHED if errors else SOLVED)
 
 
-def write(report: StreamReport, folder: Path) -> None:
-    """Writes the rows, the curve (where matplotlib is installed) and the report."""
+@contextmanager
+def writing_into(folder: Path) -> Generator[None]:
+    """Creates the folder. Raises `InvalidInput` where it, or a file in it, cannot be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise InvalidInput(f"The report cannot be written into {folder}: {error.strerror or error}.") from error
+
+
+def write(report: StreamReport, folder: Path) -> None:
+    """Writes the rows, the curve (where matplotlib is installed) and the report."""
+    with writing_into(folder):
         (folder / "cases.csv").write_text(as_csv(report.rows), encoding="utf-8")
         picture = _curve(report, folder / "curve.svg")
         (folder / "report.md").write_text(markdown(stream_page(report, picture)), encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"The report cannot be written into {folder}: {error.strerror or error}.") from error
     say(f"{folder}: cases.csv, {'curve.svg, ' if picture else ''}report.md")
 
 
