@@ -35,7 +35,7 @@ STEPS = (
     "A model or an agent tries.",
     "Tests judge the attempt.",
     "A failed try gives a lesson.",
-    "The next try is shown the lesson; four tries at most.",
+    "The next try sees the lesson; four tries at most.",
 )
 """What happens in the example, in lines that fit into 80 columns."""
 OLLAMA = PROVIDERS["ollama"].home or ""

@@ -32,7 +32,7 @@ async def show_balance(bank: Bank, days: float, as_json: bool) -> None:
         emit(dumped({**asdict(balance), "net": balance.net and asdict(balance.net)}))
         return
     if not balance.tasks:
-        say(f"No task was learned from in the last {days:g} days.")
+        say(f"Nothing was learned from tasks in the last {days:g} days.")
         return
     emit(
         columns(
