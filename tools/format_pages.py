@@ -24,11 +24,11 @@ from mulligan.app.project_schema import ProjectFile
 from mulligan.bench.harness.plan import BenchOptions
 from mulligan.langgraph.options import GraphOptions
 
-_OPTIONS = """
-The command line and Python take the same options, with the same defaults: `mulligan solve TASK --max-cost 1` is
-`mulligan.solve(task, max_cost=1)`. An option that is short for an entry of another sets it, unless the other has that
-entry already. `model`, `reflect_model`, `judge_model`, `sandbox`, `prompts`, `limits` and `foresight` can also be set
-in [mulligan.toml](project.md). [cli.md](../cli.md) and [python.md](../python.md) explain how the options work together.
+_OPTIONS = """ The command line and Python take the same options, with the same defaults: `mulligan solve TASK
+--max-cost 1` is `mulligan.solve(task, max_cost=1)`. An option described as short for an entry of another option sets
+that entry, unless the other option already has it. `model`, `reflect_model`, `judge_model`, `sandbox`, `prompts`,
+`limits` and `foresight` can also be set in [mulligan.toml](project.md). [cli.md](../cli.md) and
+[python.md](../python.md) explain how the options work together.
 """
 _RECORDS = {
     "`mulligan solve`, `mulligan.solve`": SolveOptions,
@@ -66,20 +66,19 @@ max_iter: 4
 ---
 """
 
-_STEP = """
-A reflexion agent has two step files beside its [`AGENT.md`](agent.md): `act.md`, which does the task, and `reflect.md`,
-which judges the result. The text is the system prompt. The front matter above it may be left out: `act.md` is then
-a react step, and `reflect.md` a oneshot step.
+_STEP = """ A reflexion agent has two step files next to its [`AGENT.md`](agent.md): `act.md`, which does the task, and
+`reflect.md`, which judges the result. The text is the system prompt. The front matter above it may be left out:
+`act.md` is then a react step, and `reflect.md` a oneshot step.
 
 **How a step ends.** A `react` step thinks and calls tools until it calls `finish(key, value)`; the value is its
 result. A `oneshot` step is one model call, and its text is the result.
 
 **How the loop ends.** A react reflector stops it with `finish(key="done", ...)`. With any other key the loop continues,
 and the value is the actor's feedback. A oneshot reflector stops it with a text that begins with the word `DONE`, in any
-case; after any other text the loop continues, and the whole text is the feedback. The loop ends at `max_iter` at the
-latest.
+case; after any other text the loop continues, and the whole text is the feedback. The loop ends after `max_iter` cycles
+at the latest.
 
-**What a step is shown.** The actor gets the task; from the second trial on also its previous attempt and the feedback.
+**What a step is shown.** The actor gets the task and, from the second try on, its previous attempt and the feedback.
 The reflector gets the task and the result.
 """
 
@@ -97,9 +96,8 @@ If it is excellent, call finish(key="done", value=<verdict>).
 Otherwise, call finish(key="retry", value=<specific actionable feedback>).
 """
 
-_SKILL = """
-A skill is a text that an agent can read when it needs it: `skills/<name>/SKILL.md`, in the agent's own folder or beside
-`agents/` for all agents of the project. The agent's own skills come first.
+_SKILL = """ A skill is a text that an agent can read when it needs it: `skills/<name>/SKILL.md`, in the agent's own
+folder, or next to `agents/` for all agents of the project. The agent's own skills come first.
 
 A step names its skills under `uses`. The model is shown the name and the description of each. When it calls
 `read_skill(name)`, it gets the text below the front matter; from then on it can call the tools under `tools` and read
@@ -132,7 +130,7 @@ built-in default. In the environment a role is `MULLIGAN_MODEL_THINKER` (the mod
 **Trust.** Keys that run or redirect something (plug-ins, models, addresses, servers of tools, prompts) wait until you
 have trusted the project with [`mulligan trust`](../trust.md). `mulligan init` trusts the file that it writes.
 
-**Keys.** Mulligan reads a `.env` beside this file, and never writes it. It takes keys and addresses from it once you
+**Keys.** Mulligan reads a `.env` next to this file, and never writes it. It takes keys and addresses from it once you
 have [trusted](../trust.md) the project. The `.env` does not override the environment.
 """
 

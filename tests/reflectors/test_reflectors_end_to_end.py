@@ -45,7 +45,7 @@ async def test_a_contrastive_episode_takes_the_nearest_solved_one_of_the_bank(tm
     far = await attempted("contrastive", 1, model(tmp_path / "log"), "Translate the letter of the mayor.")
     second = await attempted("contrastive", 1, asked := model(tmp_path / "log"), LIKE)
     assert [notes_of(episode)[0] for episode in (first, far)] == [PLAIN, PLAIN]
-    assert notes_of(second) == (f"contrasted with trial 2 of episode {first.id}, a like task",)
+    assert notes_of(second) == (f"contrasted with trial 2 of episode {first.id}, a similar task",)
     compared = next(q.messages[-1].text for q in asked.questions if "that succeeded" in q.messages[-1].text)
     assert f"another task:\n```\n{TASK}\n```" in compared
     assert second.trials[0].lesson == LESSON

@@ -320,7 +320,7 @@ class Budget(Options):
         max_seconds: Stop after S seconds of work.
         identical: Stop after N equal attempts in a row; 0: never.
         model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE; for an agent kept as files, the model of
-            every step. Of several, each is asked where those before it fail.
+            every step. If you name several, each is asked if those before it fail.
     """
 
     limits: Limits | Mapping[str, float | None] | None = None
@@ -339,8 +339,8 @@ class Roles(Options):
         tries: Maximum number of tries, including the first (default: 4).
         trials: The same as tries.
         strategy: What the next try sees (default: evidence_and_reflexion).
-        reflect_model: The model that reflects (default: the one of model).
-        judge_model: The model that judges (default: the one of model).
+        reflect_model: The model that reflects (default: the same as model).
+        judge_model: The model that judges (default: the same as model).
         settings: Any other setting, by role, such as strategy.window=2.
     """
 
@@ -357,14 +357,14 @@ class Course(Options):
     """The options of a run that do not depend on who acts in it.
 
     Attributes:
-        scale: K trajectories: parallel:5 (the bank compares them), vanilla:5 (the bank learns from each alone),
+        scale: K trajectories: parallel:5 (the bank compares them), vanilla:5 (the bank learns from each separately),
             sequential:3 (each checks and refines the last). With :judge at the end, a model chooses among equally good
             ones.
         sandbox: auto (default), strict, or a level that `mulligan doctor` names.
         seed: The seed for models that take one (default: 0).
         foresight: The plug-in that checks actions before they are performed: premortem (default), ./mine.py.
         check_before: Ask what could go wrong before actions that match the regular expression, and before those
-            declared critical. `declared`: only those; `model`: the model says what is critical.
+            declared critical. `declared`: only those; `model`: the model decides what is critical.
         checks: Maximum number of checks in an episode (default: 5).
     """
 

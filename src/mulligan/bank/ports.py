@@ -42,23 +42,21 @@ class Settings:
     ] = 3
     threshold: Annotated[
         float | Literal["strict", "standard", "lenient"] | None,
-        "The relevance, 0 to 1, below which a lesson is not given; or `strict`, `standard` or `lenient`. "
-        "It is calibrated for each embedder, so that it means the same for all.",
+        "The relevance, 0 to 1, below which a lesson is not recalled; or `strict`, `standard` or `lenient`. It is "
+        "calibrated for each embedder, so that it means the same for all.",
     ] = None
     tokens: Annotated[int, "Maximum tokens of the recalled lessons in a prompt."] = 1200
     forms: Annotated[
         tuple[Form, ...],
-        "Which parts of the past a task is shown, one or several of: `notebook` (the facts of this project, as "
-        "many as fit, "
-        "the nearest first), `lessons` (the few that are nearest to the task) and `history` (the newest episodes of "
-        "this project in brief). `solve`, `run` and `bench` show `notebook` and `lessons` to a `large` reader, where "
-        "nobody chose.",
+        "Which parts of the past a task is shown, one or several of: `notebook` (the facts of this project, as many "
+        "as fit, most relevant first), `lessons` (the few that are most relevant to the task) and `history` "
+        "(summaries of the newest episodes of this project). By default, `solve`, `run` and `bench` show `notebook` "
+        "and `lessons` to a `large` reader.",
     ] = ("lessons",)
     notebook_tokens: Annotated[int, "Maximum tokens of the notebook in a prompt."] = 1500
     history: Annotated[
         Literal["newest", "nearest"],
-        "Which episodes `history` shows: the `newest`, or of those that were solved the `nearest` to the task, at most "
-        "`top_k`.",
+        "Which episodes `history` shows: the `newest`, or the solved episodes `nearest` to the task, at most `top_k`.",
     ] = "newest"
     history_tokens: Annotated[int, "Maximum tokens of the history in a prompt."] = 6000
     account_tokens: Annotated[int, "Maximum tokens of an episode that are kept for the history."] = 600
@@ -68,27 +66,27 @@ class Settings:
     ] = 8000
     extraction: Annotated[
         Literal["lessons", "workflows"],
-        "What a model draws from an episode: `lessons`, from success and failure; or `workflows`, the steps that solve "
-        "such tasks, from success alone.",
+        "What a model extracts from an episode: `lessons`, from successes and failures; or `workflows`, the steps "
+        "that solve such tasks, only from successes.",
     ] = "lessons"
     learn_share: Annotated[
         float,
-        "How many tokens a model may use to learn, as a share of the tokens that the tasks used. A model is then asked "
-        "only about episodes that rules learned nothing from, several at once and later (`mulligan memory work` asks "
-        "at once). `0`: rules alone learn. `1`: no limit; a model is asked about each episode at once.",
+        "How many tokens a model may use to learn, as a share of the tokens that the tasks used. A model is then "
+        "asked only about episodes from which rules learned nothing, several at once and later (`mulligan memory "
+        "work` asks at once). `0`: rules alone learn. `1`: no limit; a model is asked about each episode at once.",
     ] = 1.0
     reader: Annotated[
         Literal["", "small", "large"],
-        "Who reads what is recalled: a `small` model is shown one fact, a `large` one all facts that fit the task, "
-        "and neither a lesson whose expected gain is below its price in tokens. `solve`, `run` and `bench` set it, and "
-        "`learn_share = 0.1`, where nobody chose: a command-line agent and a model of a provider are `large`, a model "
-        "that runs inside Mulligan is `small`. Empty: lessons have no price.",
+        "The size of the model that reads the lessons: a `small` model is shown one fact, a `large` one all facts "
+        "that fit the task; neither is shown a lesson whose expected gain is below its price in tokens. By default, "
+        "`solve`, `run` and `bench` set `reader` and `learn_share = 0.1`: command-line agents and provider models "
+        "are `large`, a model that runs inside Mulligan is `small`. If empty, lessons have no price.",
     ] = ""
     fold: Annotated[bool, "Whether lessons with the same text become one lesson, which counts them."] = True
     expires: Annotated[
         Mapping[str, str],
         "How long new lessons are recalled, by their kind of task, or else `fact` or `strategy`, such as "
-        '`{ fact = "90d" }`. What is said of a lesson by hand wins.',
+        '`{ fact = "90d" }`. An expiry that you set by hand takes precedence.',
     ] = field(default_factory=dict[str, str])
     near_duplicates: Annotated[
         Literal["link", "skip"],
@@ -102,11 +100,11 @@ class Settings:
     ] = True
     withhold: Annotated[
         float,
-        "The probability with which a recall withholds each entry, to measure what entries are worth "
-        "(`mulligan memory stats`); 0 to 0.5. Pinned entries are never withheld.",
+        "The probability with which a recall withholds each lesson, to measure what lessons are worth (`mulligan "
+        "memory stats`); 0 to 0.5. Pinned lessons are never withheld.",
     ] = 0.0
     paper: bool = False
-    attempts: Annotated[int, "How often queued work is tried before it counts as failed."] = 3
+    attempts: Annotated[int, "How many times a pending job is tried before it counts as failed."] = 3
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "forms", checked_forms(self.forms))

@@ -33,7 +33,7 @@ class Followed(Options):
         on_start: Called when the run begins or continues.
         on_step: Called with a sentence about the next step.
         notice: Called with remarks, such as what was learned.
-        password: That of a server.
+        password: The server's password.
     """
 
     store: Store | None = None
@@ -65,12 +65,13 @@ class GraphOptions(Followed):
     Attributes:
         user: The user name for a server; the password is read from MULLIGAN_GRAPH_PASSWORD.
         database: The database on a server (default: the server's own default).
-        model: local, PROVIDER:NAME, scripted:FILE; else MULLIGAN_MODEL's.
+        model: local, PROVIDER:NAME or scripted:FILE (default: MULLIGAN_MODEL).
         max_steps: Maximum number of drafts and revisions (default: 30).
-        good_score: The score, out of 10, from which rows are good enough (default: 7).
-        rows: At most N rows (default: 30).
+        good_score: The minimum score of good rows, out of 10 (default: 7).
+        rows: Maximum rows in an answer (default: 30).
         seconds: Stop a query after S seconds (default: 10).
-        prompt_engine: Let the model choose parts of the schema, or show it all of it (default: choose if it is long).
+        prompt_engine: Let the model choose parts of the schema, or show it the whole schema (default: choose if it is
+            long).
         until: End when rows are judged to answer the question (default), or at the first rows.
         drafts: K first drafts, compared by their rows (default: 1); only with judged.
         max_tokens: Maximum tokens of a draft (default: 400 for a local model without a limit, else the model's own).

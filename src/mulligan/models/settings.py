@@ -26,7 +26,7 @@ class CallSettings:
     ] = None
     timeout: Annotated[float, "The time limit of one whole attempt, in seconds."] = 300.0
     connect: Annotated[float, "The time limit for connecting to the server, in seconds."] = 10.0
-    attempts: Annotated[int, "How often one question is sent at most, including the first time."] = 4
+    attempts: Annotated[int, "Maximum number of times that one question is sent, including the first."] = 4
     first_wait: Annotated[float, "Seconds before the second attempt; doubled each time, and varied at random."] = 1.0
     longest_wait: Annotated[float, "Maximum seconds between two attempts, even if a `Retry-After` asks for more."] = (
         60.0
@@ -39,7 +39,8 @@ class CallSettings:
         float | None, "US dollars per million output tokens, for models that the price tables do not know."
     ] = None
     sees: Annotated[
-        bool | None, "Whether the model can be sent images, if it is not as is known of it. Without, it is sent words."
+        bool | None,
+        "Whether the model can read images; overrides what Mulligan knows. If false, it gets descriptions instead.",
     ] = None
 
     def __post_init__(self) -> None:

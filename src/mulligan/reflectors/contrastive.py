@@ -120,7 +120,7 @@ class Contrastive:
         if not isinstance(answer, str):
             raise BadAnswer(EMPTY)
         text = answer.partition(FENCE)[0].strip()
-        another = ", a like task" if partner.task else ""
+        another = ", a similar task" if partner.task else ""
         note = f"contrasted with trial {partner.trial.number} of episode {partner.episode}{another}"
         if not text:
             return Reflection("", withheld=EMPTY, notes=(note,))

@@ -54,13 +54,13 @@ class CaseOptions(Course, Roles, Budget):
         restarts: Maximum number of episodes of a case; stops at the first solved one.
         samples: Run N episodes of each case, for pass@k and pass^k.
         limit: Only the first N cases.
-        cases: Only this case. Repeatable.
+        cases: Only these cases. Repeatable.
         shuffle: Shuffle the cases by the seed, before --limit.
-        parallel: Cases at once (default: 1).
+        parallel: Number of cases that run at once (default: 1).
         reuse: Reuse a model's answers to exactly the same request, including the seed; their tokens count again.
         memory: Recall from the bank; online also learns.
         agent_id: The agent whose bank --memory uses.
-        taught: The number of first cases that an online bank learns from. None: from all.
+        taught: How many cases, from the first one on, an online bank learns from. None: all.
         sandbox: auto (default), strict, or a level that `mulligan doctor` names.
     """
 
@@ -98,8 +98,8 @@ class CaseOptions(Course, Roles, Budget):
             )
         if self.memory == "online" and (self.samples or 1) > 1:
             raise InvalidInput(
-                "With an online bank, the second episode of a case learns from the first, so they are no repeats: use "
-                "a frozen bank, or bench stream with --orders."
+                "With an online bank, the second episode of a case learns from the first, so they are not repeats: "
+                "use a frozen bank, or bench stream with --orders."
             )
 
 
