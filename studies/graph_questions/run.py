@@ -41,7 +41,7 @@ def _read(name: str) -> list[dict[str, Any]]:
 
 TEN = [{"kind": "the ten", **each} for each in _read("questions.json")]
 THIRTY = _read("questions_b.json")
-QUESTIONS = {"forty": TEN + THIRTY, "new": _read("questions_c.json")}
+QUESTIONS = {"forty": TEN + THIRTY, "new": _read("questions_c.json"), "drawn": _read("questions_d.json")}
 ENDS = ("right", "wrong but solved", "unsure")
 
 
