@@ -247,7 +247,7 @@ def made() -> Iterator[dict[str, Any]]:
             single = "dystrophy" if name == "dystrophies" else name.removesuffix("s")
             written = written.replace(f"{{={key}}}", single).replace(f"{{{key}}}", name)
         absent = {"absent": names["x"]} if kind == "absent" else {}
-        listed = [] if right is None else sorted(right) if isinstance(right, set) else right
+        listed: list[Any] = [] if right is None else sorted(right)  # of a single value, that value
         yield {"kind": kind, "question": asked, **absent, "right": listed, "query": written}
 
 

@@ -11,14 +11,14 @@ from mulligan.app.graphs import open_graph
 
 FOLDER = Path(__file__).parents[2] / "studies" / "graph_questions"
 STUDY = runpy.run_path(str(FOLDER / "run.py"))
-TEN, THIRTY, NEW = STUDY["TEN"], STUDY["THIRTY"], STUDY["QUESTIONS"]["new"]
+TEN, THIRTY, NEW, DRAWN = STUDY["TEN"], STUDY["THIRTY"], STUDY["QUESTIONS"]["new"], STUDY["QUESTIONS"]["drawn"]
 is_right: Any = STUDY["is_right"]
 
 
 async def test_what_is_right_is_what_the_graph_says(access: Any) -> None:
     graph = open_graph(access)
-    assert (len(TEN), len(THIRTY), len(NEW)) == (10, 30, 30)
-    for each in (*TEN, *THIRTY, *NEW):
+    assert (len(TEN), len(THIRTY), len(NEW), len(DRAWN)) == (10, 30, 30, 40)
+    for each in (*TEN, *THIRTY, *NEW, *DRAWN):
         rows = (await graph.run(each["query"])).rows
         assert is_right(rows, each["right"]) if each["right"] else not rows, each["question"]
     await graph.close()
