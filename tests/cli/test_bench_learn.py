@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bfcl_wheel import READERS, write_wheel
 
 Run = Callable[..., Any]
 
@@ -59,3 +60,19 @@ def test_a_folder_of_transcripts_is_replayed_without_a_bank(mulligan: Run, check
     assert "refused calls at which a lesson is shown       2 of 2 (34.2 to 100.0 %)" in ended.out
     assert "right calls: something is shown before         0 of 2 (0.0 to 65.8 %)" in ended.out
     assert mulligan("memory", "list", "--all-banks").out == ""
+
+
+def test_a_run_of_bfcl_is_replayed_with_the_right_calls_of_its_tasks(mulligan: Run, here: Path) -> None:
+    wheel = str(write_wheel(here))
+    wrong = [[f"lend({name}='Heat', reader='{reader}')", "No."] for reader, name in zip(READERS, "abcd", strict=True)]
+    (here / "wrong.json").write_text(json.dumps([line for task in wrong for line in task]))
+    model = f"scripted:{here / 'wrong.json'}"
+    mulligan("bench", "run", "bfcl", "--data", wheel, "--model", model, "--parallel", "1", "-q")
+    (run, *_) = mulligan("bench", "runs").out.splitlines()[-1].split()
+    replayed = mulligan("bench", "learn", run, "bfcl", "--data", wheel, "--replay", "--format", "json", "-q")
+    figures = json.loads(replayed.out)[f"{run}, bfcl"]
+    shares = {name: (figures[name]["count"], figures[name]["n"]) for name in ("hits", "remedies", "disturbances")}
+    assert (shares["hits"], shares["remedies"], shares["disturbances"]) == ((4, 4), (4, 4), (0, 8))
+    assert "lend" in figures["titles"][0]
+    refused = mulligan("bench", "learn", "bfcl", "--data", wheel)
+    assert "only its right calls: add --replay" in refused.err

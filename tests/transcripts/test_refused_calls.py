@@ -60,6 +60,25 @@ REFUSED = [call("ship", {"status": "rejected", "reason": "The shop is closed"}, 
             [call("ship", {"error": "order_id is unknown"}, order_id="1"), call("ship", {"ok": 1}, order_id="2")],
             ["works: ship with another order_id"],
         ),
+        (
+            [
+                call("send", {"error": "Unknown tool: send"}, a=1),
+                call("get", {"ok": 1}),
+                call("send_parcel", {"ok": 1}),
+            ],
+            ["works: send_parcel instead of send"],
+        ),
+        (
+            [
+                *[call("ship", {"error": "ship() got an unexpected keyword argument 'to'"}, to="Rome", speed="b")] * 15,
+                call("ship", {"ok": 1}, city="Oslo", speed="a"),
+            ],
+            ["works: ship with city=…"],
+        ),
+        (
+            [call("ship", {"error": "gift is not allowed"}, a=1, gift=True), call("ship", {"ok": 1}, a=1)],
+            ["works: ship without gift"],
+        ),
     ],
 )
 def test_only_what_an_error_explains_is_learned(calls: list[Result], taught: list[str]) -> None:

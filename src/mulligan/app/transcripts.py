@@ -26,6 +26,7 @@ from mulligan.sessions.agents import NAMES, agent
 from mulligan.sessions.calls import overcome
 from mulligan.sessions.pairs import TAG, Found, State, find, happened
 from mulligan.sessions.records import record_in, sample
+from mulligan.text.call_lines import call_parts, calls_in
 from mulligan.text.evidence import evidence_of, findings_of
 from mulligan.text.json_lines import parsed
 
@@ -89,6 +90,27 @@ class Transcript:
         ]
         episode = _with_evidence(episode_of(steps, task, success), turns)
         return _with_reason(episode, why) if why and success is not None else episode
+
+
+def transcript_of(name: str, episodes: Sequence[Episode]) -> Transcript:
+    """The steps of these episodes of one task as turns, in their order. A line of calls is what the agent called; what
+    an environment says after any other line is what a user says."""
+    turns: list[Turn] = []
+    for n, step in enumerate(step for one in episodes for trial in one.trials for step in trial.attempt.steps):
+        calls = None if step.refused else calls_in(step.action, call_parts)
+        if calls is None:
+            turns += [Turn("assistant", step.action)] if step.action else []
+            turns += [Turn("user", step.observation)] if step.observation else []
+            continue
+        results = step.observation.splitlines()
+        if len(results) != len(calls):  # a result has lines of its own
+            results = [*[""] * (len(calls) - 1), step.observation]
+        for number, ((tool, arguments), result) in enumerate(zip(calls, results, strict=True)):
+            turns += [
+                Turn("assistant", json_text(arguments), tool, f"{n}.{number}"),
+                Turn("tool", result, tool, f"{n}.{number}"),
+            ]
+    return Transcript(name, "mulligan", tuple(turns), episodes[0].id)
 
 
 def _shortened(turns: list[Turn]) -> list[Turn]:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from mulligan.core.turns import Turn
@@ -24,12 +25,24 @@ from mulligan.text.plain import one_line
 from mulligan.text.secrets import Masks
 
 REMEDY_WINDOW = 12
-"""Calls after a refusal among which its remedy is looked for."""
+"""Calls after a refusal among which its remedy is looked for, without mere repetitions."""
 FORMS = 3
 """Refused forms of a call, none of which worked, that make a dead end."""
 _REFUSED = ("rejected", "refused", "denied", "error", "failed")
 _REASONS = ("reason", "message", "detail", "error_message")
 _ID = re.compile(r"(?:^|_)ids?$|Ids?$")
+_UNKNOWN = re.compile(
+    r"\bnot (?:defined|found|available|a (?:valid|known) (?:tool|function))\b|\bunknown (?:tool|function)\b"
+    r"|\bno (?:such )?(?:tool|function)\b|\bdoes not exist\b",
+    re.IGNORECASE,
+)
+_UNEXPECTED = re.compile(
+    r"\b(?:unexpected|unknown|unrecogni[sz]ed|unsupported|extra|additional)\b.*\b(?:argument|parameter|propert|field|input)"
+    r"|\bno (?:such )?(?:argument|parameter|field)\b|\bextra inputs are not permitted\b",
+    re.IGNORECASE,
+)
+"""An error about the name of an argument, not about its value."""
+_NAME_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _PLAIN_ERROR = re.compile(r"\W*\w*(?:error|exception)\b", re.IGNORECASE)
 _LONGEST = 400
 
@@ -61,6 +74,8 @@ class AnsweredCall:
         for name, value in sorted(self.arguments.items(), key=lambda one: -len(str(one[1]))):
             if isinstance(value, str) and len(value) > 1:
                 text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", f"<{name}>", text)
+            if _UNEXPECTED.search(self.error):
+                text = re.sub(rf"(['\"`]){re.escape(name)}\1", "<argument>", text)
         return (digest((f"call of {self.tool}", normalised(text))), *keys(self.error)) if self.error else ()
 
 
@@ -91,13 +106,18 @@ def calls_of(turns: Iterable[Turn]) -> list[AnsweredCall]:
 
 
 def remedy_of(calls: Sequence[AnsweredCall], at: int) -> str:
-    """What the session did right after the refused call at this place; "" where nothing says what that was."""
+    """What the session did right after the refused call at this place; "" where nothing says what that was.
+
+    For a tool that does not exist, that is the next one whose name has all words of the wrong name, or no others; for
+    an argument that does not exist, the names of those that the call then had.
+    """
     failed = calls[at]
-    for later in calls[at + 1 : at + 1 + REMEDY_WINDOW]:
+    pairs = pairwise(calls[at:])
+    for later in [one for before, one in pairs if one.text != before.text][:REMEDY_WINDOW]:
         if later.error:
             continue
         if later.tool != failed.tool:
-            if re.search(rf"(?<!\w){re.escape(later.tool)}(?!\w)", failed.error):
+            if _says(failed.error, later.tool) or (_is_unknown(failed) and _is_part(failed.tool, later.tool)):
                 return f"{later.tool} instead of {failed.tool}"
             continue
         changed = _changed(failed, later)
@@ -105,6 +125,9 @@ def remedy_of(calls: Sequence[AnsweredCall], at: int) -> str:
         others = [name for name in changed if name not in named and failed.arguments.get(name) not in ("", None)]
         if any(_ID.search(name) for name in others):
             continue  # it is about something else
+        instead = [f"{name}=…" for name in later.arguments if name not in failed.arguments]
+        if named and instead and _UNEXPECTED.search(failed.error):
+            return f"{later.tool} with {', '.join(instead)}"
         counts = named or (changed if len(changed) == 1 else [])
         return _step(later, counts) if counts else ""
     return ""
@@ -186,23 +209,37 @@ def _changed(failed: AnsweredCall, works: AnsweredCall) -> list[str]:
     return [name for name in names if failed.arguments.get(name) != works.arguments.get(name)]
 
 
+def _says(error: str, name: str) -> bool:
+    return bool(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error, re.IGNORECASE))
+
+
+def _is_unknown(call: AnsweredCall) -> bool:
+    """Whether the error says that there is no such tool."""
+    return bool(_UNKNOWN.search(call.error)) and _says(call.error, call.tool)
+
+
+def _is_part(one: str, other: str) -> bool:
+    """Whether the words of one name are all in the other."""
+    first, second = ({word.casefold() for word in _NAME_WORDS.findall(name)} for name in (one, other))
+    return first <= second or second <= first
+
+
 def _names(error: str, name: str, value: Any) -> bool:
     """Whether an error names an argument, or the value that it had."""
     forms = [name, name.replace("_", " "), *([value] if isinstance(value, str) and len(value) > 1 else [])]
-    return any(re.search(rf"(?<!\w){re.escape(form)}(?!\w)", error, re.IGNORECASE) for form in forms)
+    return any(_says(error, form) for form in forms)
 
 
 def _step(works: AnsweredCall, names: Sequence[str]) -> str:
     """What was called instead: the value of each argument, but not ids, which are others in every session."""
     given = [
-        f"without {name}"
-        if name not in works.arguments
-        else f"another {name}"
-        if _ID.search(name)
-        else f"{name}={_written(works.arguments[name])}"
+        f"another {name}" if _ID.search(name) else f"{name}={_written(works.arguments[name])}"
         for name in names
+        if name in works.arguments
     ]
-    return f"{works.tool} with {', '.join(given)}"
+    left_out = [name for name in names if name not in works.arguments]
+    parts = [f"{word} {', '.join(several)}" for word, several in (("with", given), ("without", left_out)) if several]
+    return f"{works.tool} {' and '.join(parts)}"
 
 
 def _written(value: Any) -> str:

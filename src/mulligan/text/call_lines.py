@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -27,6 +27,16 @@ def calls_in(line: str, read: Callable[[ast.expr], T]) -> tuple[T, ...] | None:
         return tuple(map(read, nodes)) or None
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
+
+
+def call_parts(node: ast.expr) -> tuple[str, dict[str, Any]]:
+    """The name that is called, and its arguments; those without a name are called by their number. Raises
+    `ValueError` for anything but a call with literals."""
+    if not isinstance(node, ast.Call) or any(keyword.arg is None for keyword in node.keywords):
+        raise ValueError
+    named = [(keyword.arg or "", keyword.value) for keyword in node.keywords]
+    given = [*((f"argument {number}", value) for number, value in enumerate(node.args, 1)), *named]
+    return ast.unparse(node.func), {name: ast.literal_eval(literal(value)) for name, value in given}
 
 
 def literal(node: ast.expr) -> ast.expr:

@@ -5,32 +5,47 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
+from mulligan.app.config import load
 from mulligan.app.leave_one_out import Replay, Share, leave_one_out
-from mulligan.app.transcripts import Transcript, has_something_to_learn, learn_from, read_transcripts
+from mulligan.app.model_roles import Models
+from mulligan.app.session import Session
+from mulligan.app.transcripts import Transcript, has_something_to_learn, learn_from, read_transcripts, transcript_of
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.records import file_text
+from mulligan.bench.bfcl._right_calls import right_episodes
+from mulligan.bench.bfcl.bfcl import Bfcl
+from mulligan.bench.harness.data import find_data
 from mulligan.bench.state_bench._learnings import DOMAINS, bank_name, training_files
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.learn import transcripts_in
 from mulligan.cli.memory_banks import agent_options, named_agent, with_bank, writing
 from mulligan.cli.options import format_option, quiet_option
+from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import columns, drawn, emit, one_line, say
 from mulligan.cli.words import count
 from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.protocols import Store
+from mulligan.core.records import Episode
 from mulligan.text.secrets import mask
+
+STATE_BENCH, BFCL = "state-bench", "bfcl"
 
 
 @click.command("learn")
-@click.argument("source")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--domain", type=click.Choice(DOMAINS), help="For state-bench: only this domain (default: all).")
 @click.option(
-    "--data", "--data-root", metavar="DIR", help="For state-bench: a checkout of its repository (or MULLIGAN_DATA)."
+    "--data",
+    "--data-root",
+    metavar="DIR",
+    help="For state-bench: a checkout of its repository. For bfcl: its wheels (or MULLIGAN_DATA).",
 )
 @click.option("--replay", is_flag=True, help="Learn nothing: replay each with a bank that has learned from the others.")
 @click.option(
@@ -42,7 +57,7 @@ from mulligan.text.secrets import mask
 @click.pass_context
 def command(
     ctx: click.Context,
-    source: str,
+    sources: tuple[str, ...],
     domain: str | None,
     data: str | None,
     replay: bool,
@@ -50,25 +65,14 @@ def command(
     form: str,
     quiet: bool,
 ) -> None:
-    """Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE.
+    """Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE, or from the
+    benchmark run SOURCE.
 
     How a trajectory ended is not used, and failed ones are learned from too. Each domain has a bank of its own.
     With --replay, says at how many refused calls the others' lessons would have been shown, and at how many
-    right ones.
+    right ones. SOURCE may then be bfcl, the right calls of its tasks; name it after its runs.
     """
-    if source.replace("_", "-") == "state-bench":
-        folder = data or os.environ.get("MULLIGAN_DATA")
-        if not folder:
-            raise InvalidInput("Name a checkout of STATE-Bench: --data DIR.")
-        files = {name: training_files(Path(folder).expanduser(), name) for name in ([domain] if domain else DOMAINS)}
-    elif domain or data:
-        raise click.UsageError("--domain and --data go with state-bench.")
-    else:
-        files = {source: list(map(Path, transcripts_in(source)))}
-    read = {
-        name: [one for path in paths for one in read_transcripts(file_text(path), str(path))]
-        for name, paths in files.items()
-    }
+    read = _read(sources, domain, data, replay)
     with Counting(quiet) as shown:
         if replay:
             replayed = {
@@ -82,6 +86,45 @@ def command(
             page = columns([("from", "bank", "transcripts", "lessons", "new"), *(_row(*one) for one in found.items())])
     emit(json.dumps(found, ensure_ascii=False, indent=1) if form == "json" else page)
     ctx.exit(UNFINISHED if any(one.get("errors") for one in found.values()) else SOLVED)
+
+
+def _read(
+    sources: Sequence[str], domain: str | None, data: str | None, replay: bool
+) -> Mapping[str, Sequence[Transcript]]:
+    """The transcripts by what they belong to: a domain of state-bench, or all other sources together."""
+    if [one.replace("_", "-") for one in sources] == [STATE_BENCH]:
+        folder = data or os.environ.get("MULLIGAN_DATA")
+        if not folder:
+            raise InvalidInput("Name a checkout of STATE-Bench: --data DIR.")
+        files = {name: training_files(Path(folder).expanduser(), name) for name in ([domain] if domain else DOMAINS)}
+        return {name: _in_files(paths) for name, paths in files.items()}
+    if domain or (data and BFCL not in sources):
+        raise click.UsageError("--domain goes with state-bench, and --data with state-bench or bfcl.")
+    if BFCL in sources and not replay:
+        raise InvalidInput("bfcl has no training trajectories, only its right calls: add --replay.")
+    paths = [Path(path) for source in sources if Path(source).exists() for path in transcripts_in(source)]
+    attempts: dict[str, list[Episode]] = {}
+    for source in sources:
+        if not Path(source).exists():
+            for case, episode in _right_episodes(data) if source == BFCL else with_store(partial(_recorded, source)):
+                attempts.setdefault(case, []).append(episode)
+    return {", ".join(sources): [*_in_files(paths), *(transcript_of(*one) for one in attempts.items())]}
+
+
+def _right_episodes(data: str | None) -> Iterable[tuple[str, Episode]]:
+    config = load()
+    sandbox = Session(config, Models(config)).sandbox("auto")
+    return asyncio.run(right_episodes(sandbox, find_data(Bfcl(sandbox=sandbox), data))).items()
+
+
+async def _recorded(source: str, store: Store) -> Iterable[tuple[str, Episode]]:
+    """The cases of a run with their episodes."""
+    results = await store.benches.results((await store.benches.run(source)).id)
+    return [(one.case, await store.load(marked.episode)) for one in results for marked in one.episodes]
+
+
+def _in_files(paths: Iterable[Path]) -> Sequence[Transcript]:
+    return [one for path in paths for one in read_transcripts(file_text(path), str(path))]
 
 
 def _learned(name: str, transcripts: Sequence[Transcript], model: str | None, shown: Counting) -> dict[str, object]:
