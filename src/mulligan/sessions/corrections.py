@@ -15,9 +15,11 @@ from typing import Any
 _QUESTION = re.compile(r"¿|.*[?？]\W*$|.*(?:吗|呢|ですか|ますか|でしょうか)[。.!！]*$", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _OPENS = re.compile(
-    r"(?:hold on|wait|careful|hm+|hey|uh|oh|sorry|moment|warte(?: mal)?|vorsicht|achtung|attends|attention|cuidado"
+    r"\A(?:(?:hold on|wait|careful|hm+|hey|uh|oh|sorry|btw|by the way|fyi|note|thanks|thx|great|good"
+    r"|nice|cool|perfect|fine|lgtm|looks good|one (?:more|other) thing|just so you know|for the record"
+    r"|(?:ok(?:ay)?|well|also|and|but|so)(?=[,.:;!])|moment|warte(?: mal)?|vorsicht|achtung|attends|attention|cuidado"
     r"|esper[ae]|un (?:moment|momento)|atenção|calma|погоди|постой|подожди|осторожно|внимание|等等|等一下|注意"
-    r"|(?:ちょっと)?待って(?:ください)?|잠깐(?:만요?)?|잠시만(?:요)?|주의)[\s,.:;!、，。！…-]+",
+    r"|(?:ちょっと)?待って(?:ください)?|잠깐(?:만요?)?|잠시만(?:요)?|주의)[\s,.:;!、，。！…-]+)+",
     re.IGNORECASE,
 )
 """What a correction may begin with and does not depend on."""
