@@ -154,7 +154,7 @@ def test_the_command_line_shows_what_was_checked(here: Path, capsys: pytest.Capt
     with pytest.raises(SystemExit):
         main(["runs", "show", run])
     shown = capsys.readouterr().out
-    assert "check 2 (pattern delete, " in shown
+    assert "Check before the action (pattern delete" in shown
     assert 'Decision: not delete(thing="ledger"), but delete(thing="drafts") (The task says so.).' in shown
     assert load().root == here
 

@@ -77,7 +77,7 @@ def test_its_episodes_are_shown_and_do_not_crowd_the_list(mulligan: Run, here: P
         "",
         "No runs recorded here yet. For benchmark runs: mulligan bench runs\n",
     )
-    assert mulligan("runs", "show", f"{run}.1.1").out.startswith(f"Episode {run}.1.1: ")
+    assert f", Run {run}.1.1\n" in mulligan("runs", "show", f"{run}.1.1").out
     refused = mulligan("runs", "resume", f"{run}.1.1")
     assert refused.status == 2
     assert f"mulligan bench run --resume {run}" in refused.err
@@ -203,7 +203,7 @@ def test_an_agent_of_files_plays(mulligan: Run, here: Path) -> None:
     assert (ended.status, ended.out.partition(": ")[2]) == (0, "1 of 1 solved, 0 failed, 0 unjudged, 0 errors\n")
     run = mulligan("bench", "runs").out.splitlines()[1].split()[0]
     shown = mulligan("runs", "show", f"{run}.1.1").out
-    parts = ["actor agent", "Try 1: failed", "feedback of judge", "It says wrong: say right.", "Try 2: passed"]
+    parts = ["Actor      agent", "Try 1: failed", "Feedback of judge", "It says wrong: say right.", "Try 2: passed"]
     assert sorted(parts, key=shown.index) == parts
     assert mulligan("bench", "run", "--resume", run, "-q").status == 0
     (folder / "act.md").write_text(ACT + "Briefly.\n")

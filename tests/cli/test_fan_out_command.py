@@ -44,7 +44,7 @@ def test_each_result_is_a_line_with_the_attempt(mulligan: Run, here: Path) -> No
         "cost": 0.0,
         "text": first["text"],
     }
-    assert mulligan("runs", "show", first["episode"]).out.startswith(f"Episode {first['episode']}: ")
+    assert mulligan("runs", "show", first["episode"]).out.partition("\n\n")[2].startswith("solved, ")
     assert [second[key] for key in ("id", "status", "output", "score")] == ["task-2", "failed", "Marseille", 0.0]
     run = first["episode"].partition(".")[0]
     assert f"{run}: 1 of 2 solved, 1 failed, 0 unjudged, 0 errors" in ended.err

@@ -49,7 +49,7 @@ def test_contrastive_without_a_bank_says_that_it_reflected_plainly(mulligan: Run
     ended = mulligan("solve", "Name a drink.", *JUDGED, *contrast)
     assert ended.status == 0, ended.err
     run = mulligan("runs", "list").out.split("\n")[1].split()[0]
-    assert "note: plain reflection" in mulligan("runs", "show", run).out
+    assert "Note: plain reflection" in mulligan("runs", "show", run).out
 
 
 def test_lessons_are_listed_by_layer(mulligan: Run) -> None:

@@ -38,7 +38,7 @@ def test_a_changed_lesson_is_what_a_fork_is_shown_and_the_original_is_kept(mulli
     (edit,) = reflection["edits"]
     assert reflection["text"] == "It says tea: say water."
     assert (edit["decision"], edit["by"], edit["before"]) == ("written", "Ann", "It says tea: say wine.")
-    assert "written by Ann; before: It says tea: say wine." in mulligan("runs", "show", failed).out
+    assert "decision: written by Ann\n\nBefore:\n    It says tea: say wine." in mulligan("runs", "show", failed).out
     page = mulligan("runs", "export", failed, "--format", "md").out
     assert "It says tea: say wine." in page
 
@@ -84,8 +84,8 @@ def test_ratings_are_kept_shown_exported_and_removed_with_the_run(mulligan: Run,
     assert (second["score"], second["trial"]) == (0.0, None)
     listed = mulligan("runs", "ratings")
     assert listed.out.replace(failed, "RUN") == snapshot("""\
-RUN.1  lesson of try 1 rated 0.25 by Ann: too vague
-RUN.1  result rated 0 by Bob
+RUN.1  The lesson of try 1 was rated 0.25 by Ann: too vague
+RUN.1  The result was rated 0 by Bob
 """)
     assert listed.err == snapshot("""\
 People's scores of lessons and their quality: 1 of each, too few to say whether they agree (at least 10).

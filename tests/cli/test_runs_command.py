@@ -24,12 +24,13 @@ def test_a_run_is_listed_shown_exported_and_replayed(mulligan: Run, here: Path, 
     assert line.endswith("say it")
 
     shown = mulligan("runs", "show", row["run"][:5]).out
-    assert shown.startswith(f"Episode {row['run']}.1: solved: trial 2 passed\n2 tries, ")
-    parts = ["Try 1: failed", "    wrong", "feedback of judge", "lesson", "    Say right.", "Try 2: passed"]
+    assert shown.startswith("say it\n======\n\nsolved, Tries 2, Judge ")
+    assert f", Run {row['run']}.1\n" in shown
+    parts = ["Try 1: failed", "    wrong", "Feedback of judge", "Lesson", "    Say right.", "Try 2: passed"]
     assert sorted(parts, key=shown.index) == parts
 
     assert mulligan("runs", "export", row["run"], "-o", "run.json") == (0, "", "run.json written\n")
-    assert mulligan("runs", "export", row["run"], "--format", "md").out.startswith("# Episode ")
+    assert mulligan("runs", "export", row["run"], "--format", "md").out.startswith("# say it\n")
     replayed = mulligan(*second, "--model", "replay:run.json", "-q")
     assert (replayed.status, replayed.out) == (0, "right\n")
     assert mulligan("runs", "export", row["run"], "-o", "no/such/x").status == 2
@@ -46,9 +47,8 @@ def test_a_call_of_a_function_is_shown_and_is_resumed_by_its_program_alone(mulli
     answer_right("say it")
     assert answer_right.episode is not None
     shown = mulligan("runs", "show", answer_right.episode.run).out
-    assert re.search(r"\n1 try, \d+\.\d s\n", shown)
-    assert "\na call of " in shown
-    assert "answer_right, judged by is_right\n" in shown
+    assert re.search(r", Tries 1, Judge is_right, Time \d+\.\d s, ", shown)
+    assert re.search(r"\nFunction .*answer_right\n", shown)
     refused = mulligan("runs", "resume", answer_right.episode.run)
     assert refused.status == 2
     assert "a function that your program retries: make the call again" in refused.err
@@ -61,10 +61,10 @@ def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, seco
     assert "try 1 of 4: lesson not shown: It names nothing of this trial" in told.err
     run = json.loads(mulligan("runs", "list", "--json").out)[0]["run"]
     shown = mulligan("runs", "show", run).out
-    assert "  lesson, not shown: It names nothing of this trial" in shown
+    assert "not shown to later tries It names nothing of this trial" in shown
     assert "    Try harder." in shown
-    assert "  quality 0.00 (specific 0" in shown
-    assert "; the next try: passed\n  missing: It names too little of this trial" in shown
+    assert "Quality 0.00 (specific 0" in shown
+    assert "; the next try: passed. It names too little of this trial" in shown
     page = mulligan("runs", "export", run, "--format", "md").out
     assert "not shown to later tries It names nothing of this trial" in page
     assert "Quality 0.00 (specific 0" in page
@@ -126,7 +126,7 @@ def test_a_run_that_is_over_is_forked_with_another_strategy_and_more_trials(mull
     assert [line for line in said if line in ended.err] == said
     newest, old = json.loads(mulligan("runs", "list", "--json").out)
     assert (newest["trials"], old["trials"], old["run"]) == (2, 1, run)
-    assert f"forked from {run}.1" in mulligan("runs", "show", newest["run"]).out
+    assert f"Forked from  {run}.1\n" in mulligan("runs", "show", newest["run"]).out
 
 
 def test_models_lists_weights_and_the_variables_of_providers(mulligan: Run) -> None:

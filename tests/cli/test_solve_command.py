@@ -226,5 +226,5 @@ def test_a_reflection_without_a_lesson_is_shown_with_the_reason(mulligan: Run, h
     ended = mulligan("solve", "say it", *judged, "--reflector", "./noted.py", "--strategy", "reflexion")
     assert "try 1 of 4: no lesson (note: it only repeats the task)" in ended.err.splitlines()
     run = ended.err.split()[-1]
-    assert "  lesson\n    (none)\n  note: it only repeats the task\n" in mulligan("runs", "show", run).out
+    assert "\n    No lesson.\n\nNote: it only repeats the task\n" in mulligan("runs", "show", run).out
     assert "Note: it only repeats the task" in mulligan("runs", "export", run, "--format", "md").out

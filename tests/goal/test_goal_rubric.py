@@ -73,7 +73,7 @@ def test_a_model_judges_and_everybody_is_told(wrong: Folder, model: Server, monk
     shown = CliRunner().invoke(cli, ["goal"]).stdout
     assert "the weakest judge" in shown
     shown = CliRunner().invoke(cli, ["runs", "show", wrong.work().episode]).stdout
-    assert "judged by a model, the weakest judge" in shown
+    assert "judged this by a rubric, the weakest judge" in shown
 
 
 @pytest.mark.parametrize("kinds", [QUICK, pytest.param(FORGED.keys() - QUICK, marks=pytest.mark.slow)], ids=len)

@@ -462,7 +462,7 @@ def test_the_sentence_is_paid_for_once_and_stays_in_the_record(
     resumed = asking(None, "runs", "resume", run)
     assert (resumed.status, resumed.out.splitlines()[0]) == (0, SPOKEN)
     assert len(provider.requests) == 1, "neither the draft nor the judgement was asked for again"
-    assert f"answer: {SPOKEN}" in asking(None, "runs", "show", run).out
+    assert f"Answer\n------\n    {SPOKEN}" in asking(None, "runs", "show", run).out
     (story,) = json.loads(asking(None, "runs", "show", run, "--json").out)
     assert story["answer"] == SPOKEN
     asking(None, "runs", "show", run, "--html", "run.html")

@@ -44,9 +44,11 @@ async def test_it_is_listed_shown_and_exported_and_resumed_by_nobody_else(tmp_pa
     ]
     assert rows[0]["used"]["cost"] is None
     shown = mulligan("runs", "show", solved).stdout
-    for said in ("led by a client, 4 tries planned", TASK, "3 divides it.", "Divide first.", "Try 2: passed"):
+    for said in ("a client over MCP, 4 tries planned", TASK, "3 divides it.", "Divide first.", "Try 2: passed"):
         assert said in shown
-    assert f"Episode {going}: open" in mulligan("runs", "show", going).stdout
+    shown = mulligan("runs", "show", going).stdout
+    assert "\nopen, " in shown
+    assert f", Run {going}\n" in shown
     (exported,) = json.loads(mulligan("runs", "export", solved).stdout)["episodes"]
     assert exported["episode"]["stop"]["reason"] == "solved"
     assert [one["key"] for one in exported["steps"]][:2] == ["trial.1/act/client#1", "trial.1/evaluate/client#1"]

@@ -123,13 +123,29 @@ async def test_what_is_not_there_is_not_exported(store: SqliteStore) -> None:
 
 
 STORY = snapshot("""\
-# Episode e\\_1
+# Write \\`add\\`. \\`\\`\\` assert add(1, 2) == 3 \\`\\`\\`
 
-- **Run:** r1
-- **Model (actor):** scripted
-- **Model (reflector):** scripted
-- **Ended:** interrupted: during act of trial 3
-- **Used:** 2 calls, 105 tokens in, 25 out, cost unknown, 2.0 s
+**paused: interrupted** · Tries 2 · Judge unit\\_tests · Model scripted · Time 2.0 s · Tokens 130 · Cost unknown · Run e\\_1
+
+**Why it stopped:** during act of try 3
+
+To continue:
+
+```text
+mulligan runs resume r1
+```
+
+## Learned from this run
+
+Nothing: it ran without a bank to learn into. To learn from a run: mulligan solve --memory
+
+## Recalled for this run
+
+**Read \\*first\\*** l1, strategy, from a failure
+
+```text
+Look before you leap.
+```
 
 ## Task
 
@@ -140,13 +156,10 @@ assert add(1, 2) == 3
 ```
 ````
 
-## Recalled from the bank
+How it was run:
 
-**Read \\*first\\*** (from a failure)
-
-```text
-Look before you leap.
-```
+- **Model:** scripted (actor, reflector)
+- **Seed:** 0
 
 ## Try 1: failed, score 0.25
 
@@ -217,7 +230,16 @@ Use +, not -. Never say [secret masked].
 
 ## Try 2: no verdict
 
-### Attempt
+### Changed since try 1
+
+`````text
+@@ -1,2 +1,1 @@
+- ````
+- # not the end
++ def add(a, b): return a + b
+`````
+
+The whole attempt:
 
 ```text
 def add(a, b): return a + b

@@ -1,7 +1,7 @@
 """Episodes as pages that a person reads: the task, then try by try what was done, judged and learned.
 
-`story` makes the blocks, for Markdown, a file of HTML and the studio alike. How foreign text and secrets are kept
-harmless is the pages' (`text.pages`, `text.web_pages`). design/134 says why there is one.
+`story` makes the blocks, for the terminal, Markdown, a file of HTML and the studio alike. How foreign text and secrets
+are kept harmless is the pages' (`text.pages`, `text.web_pages`). design/134 says why there is one.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from mulligan.app.run_context import Call, RunContext, run_context, table_of
 from mulligan.app.workspaces import stop_reason, unjudged
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.protocols import Brief, Store
-from mulligan.core.records import Check, Episode, Feedback, Image, Lesson, Outcome, Reflection, Trial
+from mulligan.core.records import Check, Episode, Feedback, Image, Lesson, Outcome, Rating, Reflection, Trial
 from mulligan.core.records import Step as TakenStep
 from mulligan.recording.drivers import (
     asked_by_name,
@@ -54,13 +54,11 @@ from mulligan.text.pages import (
     leaves,
 )
 from mulligan.text.pages import markdown as page
-from mulligan.text.plain import count, one_line
-from mulligan.text.reflections import quality_words
-from mulligan.text.states import STATES, state_of
+from mulligan.text.plain import count, one_line, tries
+from mulligan.text.reflections import after_lesson, quality_words
+from mulligan.text.states import verdict
 from mulligan.text.web_pages import html
 
-LEADERS = {"client": "a client", "langgraph": "a LangGraph graph", "goal": "a coding agent under a goal"}
-"""Names of those who drive an episode, other than Mulligan's own loop."""
 MAX_PASSED = 12
 """Checks that passed are folded where there are more."""
 ROLES = ("actor", "evaluator", "strategy", "reflector", "foresight")
@@ -68,26 +66,27 @@ ROLES = ("actor", "evaluator", "strategy", "reflector", "foresight")
 
 async def markdown(store: Store, episodes: Sequence[str]) -> str:
     """The story of these episodes. Raises `NotFound`."""
-    blocks: list[Block] = []
-    for episode in await _readable(store, episodes):
-        sentence = sentence_in(await store.steps(episode.id)) if asked_by_name(episode) else ""
-        blocks += [*story(episode), *([Heading(2, "Answer"), Fence(sentence)] if sentence else [])]
-    return page(blocks)
+    return page([one for episode in await _readable(store, episodes) for one in await without_steps(store, episode)])
 
 
 async def web_page(store: Store, episodes: Sequence[str]) -> str:
     """The same as one file of HTML, which runs and loads nothing. Raises `NotFound`."""
     found = await _readable(store, episodes)
     title = f"Run {found[0].run}" if found else "No run"
-    return html(title, [block for episode in found for block in whole(episode, await run_context(store, episode))])
+    return html(title, [block for episode in found for block in story(episode, await run_context(store, episode))])
 
 
 async def _readable(store: Store, episodes: Sequence[str]) -> Sequence[Episode]:
     return [episode for _, episode in await each_readable(episodes, store.load)]
 
 
+async def without_steps(store: Store, episode: Episode) -> list[Block]:
+    """The story without prompts and the steps of the journal."""
+    return list(story(episode, replace(await run_context(store, episode), calls={}, prompts={})))
+
+
 def beginning(episode: Episode, most: int) -> str:
-    """The story, cut after about `most` characters; a note says how much was cut."""
+    """The story of the record alone, cut after about `most` characters; a note says how much was cut."""
     blocks: list[str] = []
     total = 0
     for block in leaves(story(episode)):
@@ -103,16 +102,21 @@ def beginning(episode: Episode, most: int) -> str:
 # --- the page of an episode -----------------------------------------------------------------------------------------
 
 
-def whole(episode: Episode, known: RunContext) -> Iterator[Block]:
-    """All blocks of the page of an episode."""
-    yield from header(episode, known)
-    yield from body(episode, known)
+def story(
+    episode: Episode,
+    context: RunContext = RunContext(),
+    level: int = 1,
+    after: Callable[[Trial], Sequence[Block]] = lambda _: (),
+) -> Iterator[Block]:
+    """The blocks of one episode, its heading of this level. after: gives blocks to add after each try."""
+    yield from header(episode, context, level)
+    yield from body(episode, context, level + 1, after)
 
 
-def header(episode: Episode, known: RunContext) -> Iterator[Block]:
+def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Block]:
     """How it ended, in one row; for an error its reason, and the command that continues it."""
-    said = state(episode, known.running)
-    yield Heading(1, one_line(episode.task.prompt, 140) or "(no text)")
+    said = state(episode, context.running)
+    yield Heading(level, one_line(episode.task.prompt, 140) or "(no text)")
     models = dict.fromkeys(episode.head.models.values())
     yield Bar(
         mark_of(episode, said),
@@ -140,7 +144,7 @@ def header(episode: Episode, known: RunContext) -> Iterator[Block]:
         )
     elif episode.stop and episode.stop.detail and not episode.solved:
         yield Line(in_words(episode.stop.detail))
-    if len(episode.trials) > 1:
+    if len(episode.trials) > 1 and level == 1:
         yield Jumps(
             "Tries",
             [
@@ -164,40 +168,45 @@ def _judge(episode: Episode) -> str:
     return str(table_of(settings.get("evaluator")).get("name", "")) or ", ".join(sources)
 
 
-def body(episode: Episode, known: RunContext) -> Iterator[Block]:
-    yield from memory(episode, known)
-    yield Section("task", [Heading(2, "Task"), Fence(episode.task.prompt), *_task(episode)])
-    numbers = {id(image): n for n, image in enumerate(images_of(episode), 1)}
+def body(
+    episode: Episode,
+    context: RunContext,
+    level: int = 2,
+    after: Callable[[Trial], Sequence[Block]] = lambda _: (),
+) -> Iterator[Block]:
+    yield from memory(episode, context, level)
+    of = _Of(episode, context, {id(image): n for n, image in enumerate(images_of(episode), 1)})
+    yield Section("task", [Heading(level, "Task"), Fence(episode.task.prompt), *_task(of)])
     for trial in episode.trials:
-        yield Section(f"trial-{trial.number}", list(_trial(trial, 2, _Of(episode, known, numbers))), card=True)
+        yield Section(f"trial-{trial.number}", [*_trial(trial, level, of), *after(trial)], card=True)
     number = len(episode.trials) + 1
-    own = known.calls.get(number, ())
+    own = context.calls.get(number, ())
     if own:
-        mark, word = ("running", "under way") if known.running else ("note", "not finished")
-        inside = [Heading(2, f"Try {number}", mark, word), *_shown_prompt(known, number), *_journal(episode, own)]
+        mark, word = ("running", "under way") if context.running else ("note", "not finished")
+        inside = [Heading(level, f"Try {number}", mark, word), *_shown_prompt(context, number), *_journal(episode, own)]
         yield Section(f"trial-{number}", inside, card=True)
-    if asked_by_name(episode) and (sentence := sentence_in(known.steps)):
-        yield Section("answer", [Heading(2, "Answer"), Fence(sentence)])
+    if asked_by_name(episode) and (sentence := sentence_in(context.steps)):
+        yield Section("answer", [Heading(level, "Answer"), Fence(sentence)])
     if episode.ratings:
-        yield Section("ratings", [Heading(2, "Ratings"), *_ratings(episode)])
+        lines = [Line(rating_text(rating)) for rating in episode.ratings]
+        yield Section("ratings", [Heading(level, "Ratings"), *lines])
 
 
-def memory(episode: Episode, known: RunContext) -> Iterator[Block]:
+def memory(episode: Episode, context: RunContext, level: int) -> Iterator[Block]:
     """What the run taught, and what it was shown of earlier lessons."""
-    taught: list[Block] = [Heading(2, "Learned from this run")]
-    for lesson in known.lessons:
-        taught += _lesson(lesson)
-    if not known.lessons:
-        taught.append(Line(known.no_lessons_because))
-    yield Section("learned", taught, card=True)
+    taught = [block for lesson in context.lessons for block in _lesson(lesson)]
+    if not taught and context.no_lessons_because:
+        taught.append(Line(context.no_lessons_because))
+    if taught:
+        yield Section("learned", [Heading(level, "Learned from this run"), *taught], card=True)
     recall = episode.recall
     if recall is None:
         return
-    told: list[Block] = [Heading(2, "Recalled for this run")]
+    told: list[Block] = [Heading(level, "Recalled for this run")]
     for lesson in recall.lessons:
         told += _lesson(lesson, "" if lesson.score is None else f"relevance {lesson.score:.2f}")
-    for lesson in known.withheld_lessons:
-        score = known.receipt.withheld.get(lesson.id) if known.receipt else None
+    for lesson in context.withheld_lessons:
+        score = context.receipt.withheld.get(lesson.id) if context.receipt else None
         relevance = "" if score is None else f", relevance {score:.2f}"
         told.append(
             Line(
@@ -208,7 +217,7 @@ def memory(episode: Episode, known: RunContext) -> Iterator[Block]:
                 word="withheld",
             )
         )
-    if not recall.lessons and not known.withheld_lessons:
+    if not recall.lessons and not context.withheld_lessons:
         told.append(Line("No lesson fitted the task." if recall.filtered else "The bank had no lessons."))
     if recall.filtered:
         least = f" of {recall.threshold:.2f}" if recall.threshold else ""
@@ -225,26 +234,33 @@ def memory(episode: Episode, known: RunContext) -> Iterator[Block]:
         )
     if recall.note:
         told.append(Line(f"Found {recall.note}.", small=True))
-    if known.receipt:
+    if context.receipt:
         told.append(Line("", strong="Receipt of this recall", href=f"/bank/recalls/{recall.id}", small=True))
-    yield Section("recall", [*told, *_journal(episode, known.calls.get(0, ()))], card=True)
+    yield Section("recall", [*told, *_journal(episode, context.calls.get(0, ()))], card=True)
 
 
 def _lesson(lesson: Lesson, note: str = "") -> Iterator[Block]:
     notes = ", ".join(
-        filter(None, (lesson.nature.replace("_", " "), note, "" if lesson.state == "active" else lesson.state))
+        filter(
+            None,
+            (
+                lesson.id[:8],
+                lesson.nature.replace("_", " "),
+                f"from a {lesson.outcome}",
+                note,
+                "" if lesson.state == "active" else lesson.state,
+            ),
+        )
     )
     yield Line(notes, strong=one_line(lesson.title, 120) or lesson.id, href=f"/bank/lessons/{lesson.id}")
     yield Quote(lesson.content)
 
 
-def _task(episode: Episode) -> Iterator[Block]:
-    yield from _pictures(
-        episode.task.images, _Of(episode, RunContext(), {id(one): n for n, one in enumerate(images_of(episode), 1)})
-    )
-    if episode.task.inputs:
-        yield Fold("Inputs", list(formatted(dict(episode.task.inputs))))
-    yield Fold("How it was run", [Facts(run_facts(episode))])
+def _task(of: _Of) -> Iterator[Block]:
+    yield from _pictures(of.episode.task.images, of)
+    if of.episode.task.inputs:
+        yield Fold("Inputs", list(formatted(dict(of.episode.task.inputs))))
+    yield Fold("How it was run", [Facts(run_facts(of.episode))])
 
 
 def run_facts(episode: Episode) -> Mapping[str, str]:
@@ -254,7 +270,7 @@ def run_facts(episode: Episode) -> Mapping[str, str]:
     for role, model in episode.head.models.items():
         models.setdefault(model, []).append(role)
     driven = {
-        "Led by": "a client over MCP" if led_by_client(episode) else "",
+        "Led by": _leader(episode),
         "Function": str(settings.get("function", "")) if led_by_function(episode) else "",
         "Graph": driver(episode) if led_by_graph(episode) else "",
     }
@@ -270,6 +286,18 @@ def run_facts(episode: Episode) -> Mapping[str, str]:
         "Seed": str(episode.head.seed),
         **episode.head.versions,
     }
+
+
+def _leader(episode: Episode) -> str:
+    """Who drives it, other than Mulligan's own loop, a function or a graph; "" for these."""
+    settings: Mapping[str, Any] = episode.head.settings
+    if led_by_client(episode):
+        return f"a client over MCP, {tries(int(settings['trials']))} planned"
+    if not led_by_goal(episode):
+        return ""
+    agent = settings["coding_agent"]
+    who = "an agent that was started" if agent == "run" else f"a session of {agent}"
+    return f"{who} towards a goal in {settings['folder']}"
 
 
 def images_of(episode: Episode) -> Sequence[Image]:
@@ -298,8 +326,8 @@ def _journal(episode: Episode, calls: Sequence[Call]) -> Iterator[Block]:
     yield Fold(f"Journal ({count(len(calls), 'step')})", lines)
 
 
-def _shown_prompt(known: RunContext, trial: int) -> Iterator[Block]:
-    if messages := known.prompts.get(trial):
+def _shown_prompt(context: RunContext, trial: int) -> Iterator[Block]:
+    if messages := context.prompts.get(trial):
         inside = [block for role, text in messages for block in (Line(strong=role), Fence(text))]
         yield Fold(f"What it was shown ({count(len(messages), 'message')})", inside)
 
@@ -344,57 +372,9 @@ def _short(value: Any) -> str:
 class _Of:
     """What a try belongs to. numbers: those of the images, by identity."""
 
-    episode: Episode | None = None
-    known: RunContext = RunContext()
-    numbers: Mapping[int, int] = field(default_factory=dict[int, int])
-
-    def parent(self, trial: Trial) -> Trial | None:
-        return self.episode.trials[trial.parent - 1] if self.episode and trial.parent else None
-
-
-def story(
-    episode: Episode, level: int = 1, after: Callable[[Trial], Sequence[Block]] = lambda _: (), *, task: bool = True
-) -> Iterator[Block]:
-    """The blocks of one episode from its record alone, its heading of this level.
-
-    Args:
-        after: Gives blocks to add after each try.
-        task: Whether to show the task and what was recalled.
-    """
-    yield Heading(level, f"Episode {episode.id}")
-    yield Facts(
-        {
-            "Run": episode.run,
-            "Agent": episode.agent,
-            "Kind of task": kind_text(episode.task),
-            "Led by": LEADERS.get(str(episode.head.settings.get("led_by")), ""),
-            "Forked from": episode.forked_from or "",
-            **{f"Model ({role})": model for role, model in episode.head.models.items()},
-            "Ended": _ended(episode),
-            "Used": used(episode.usage, episode.seconds),
-        }
-    )
-    yield from _ratings(episode)
-    if task:
-        yield Heading(level + 1, "Task")
-        yield Fence(episode.task.prompt)
-    if task and episode.recall:
-        yield Heading(level + 1, "Recalled from the bank")
-        for lesson in episode.recall.lessons:
-            yield Line(f"(from a {lesson.outcome})", strong=lesson.title)
-            yield Fence(lesson.content)
-        if episode.recall.note:
-            yield Line(f"Found {episode.recall.note}.")
-    for trial in episode.trials:
-        yield from _trial(trial, level + 1, _Of())
-        yield from after(trial)
-
-
-def _ratings(episode: Episode) -> Iterator[Block]:
-    for rating in episode.ratings:
-        of = f"The lesson of try {rating.trial}" if rating.trial else "The result"
-        by = f" by {rating.by}" if rating.by else ""
-        yield Line(f"{of} was rated {rating.score:g}{by}{f': {rating.comment}' if rating.comment else ''}")
+    episode: Episode
+    context: RunContext
+    numbers: Mapping[int, int]
 
 
 def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
@@ -404,14 +384,13 @@ def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
         yield Line("", strong=f"grown from try {trial.parent}", href=f"#trial-{trial.parent}")
     if spent := used(trial.usage):
         yield Line(f"Used: {spent}", small=True)
-    yield from _shown_prompt(of.known, trial.number)
+    yield from _shown_prompt(of.context, trial.number)
     yield from _attempt(trial, level + 1, of)
     if trial.feedback:
         yield from _feedback(trial.feedback, level + 1, of)
     if trial.reflection:
-        yield from _reflection(trial.reflection, level + 1)
-    if of.episode:
-        yield from _journal(of.episode, of.known.calls.get(trial.number, ()))
+        yield from _reflection(trial.reflection, level + 1, after_lesson(of.episode, trial.number))
+    yield from _journal(of.episode, of.context.calls.get(trial.number, ()))
 
 
 def _attempt(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
@@ -422,7 +401,7 @@ def _attempt(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
     if attempt.steps:
         inside = [block for n, step in enumerate(attempt.steps, 1) for block in _step(n, step, of)]
         yield Fold(f"What it did ({count(len(attempt.steps), 'step')})", inside, open=len(attempt.steps) <= 4)
-    parent = of.parent(trial)
+    parent = of.episode.trials[trial.parent - 1] if trial.parent else None
     if parent is None:
         yield Heading(level, "Attempt")
         yield Fence(attempt.output or "(empty)")
@@ -465,9 +444,9 @@ def _parsed(text: str) -> Iterator[Block]:
 
 
 def _pictures(images: Sequence[Image], of: _Of) -> Iterator[Block]:
-    for image in images if of.episode else ():
+    for image in images:
         number = of.numbers[id(image)]
-        path = f"/runs/{of.episode.id}/images/{number}" if of.episode else ""
+        path = f"/runs/{of.episode.id}/images/{number}"
         yield Picture(f"Image {number} of the run", path, format_of(image.data).media_type, image.data)
 
 
@@ -483,7 +462,7 @@ def _check(check: Check) -> Iterator[Block]:
 def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
     mark, word = verdict(feedback)
     yield Heading(level, f"Feedback{f' of {feedback.source}' if feedback.source else ''}", mark, word)
-    findings = [one for one in findings_of(feedback) if one.asked or one.where] if of.episode else []
+    findings = [one for one in findings_of(feedback) if one.asked or one.where]
     if findings:
         passed = [one for one in findings if one.passed]
         several = len(passed) > MAX_PASSED
@@ -499,7 +478,7 @@ def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
         yield Line(f"Note: {note}", small=True)
 
 
-def _reflection(reflection: Reflection, level: int) -> Iterator[Block]:
+def _reflection(reflection: Reflection, level: int, after: str | None) -> Iterator[Block]:
     yield Heading(level, "Lesson for the next try")
     if reflection.withheld:
         yield Line(reflection.withheld, mark="note", word="not shown to later tries")
@@ -513,19 +492,18 @@ def _reflection(reflection: Reflection, level: int) -> Iterator[Block]:
     for note in reflection.notes:
         yield Line(f"Note: {note}", small=True)
     if quality := reflection.quality:
-        yield Line(" ".join([f"{quality_words(quality).capitalize()}.", *quality.missing]), small=True)
+        then = f"; the next try: {after}" if after else ""
+        yield Line(" ".join([f"{quality_words(quality).capitalize()}{then}.", *quality.missing]), small=True)
 
 
 # --- words ----------------------------------------------------------------------------------------------------------
 
 
-def verdict(feedback: Feedback | None) -> tuple[str, str]:
-    """The name of its sign in `text.states`, and the verdict in words."""
-    if feedback is None:
-        return "note", "not judged yet"
-    mark = state_of(feedback.passed)
-    word = STATES[mark].word
-    return mark, word if feedback.score is None else f"{word}, score {feedback.score:.2f}"
+def rating_text(rating: Rating) -> str:
+    """A person's score in a line."""
+    of = f"The lesson of try {rating.trial}" if rating.trial else "The result"
+    by = f" by {rating.by}" if rating.by else ""
+    return f"{of} was rated {rating.score:g}{by}{f': {rating.comment}' if rating.comment else ''}"
 
 
 _MARKS: Mapping[str, str] = {
@@ -544,13 +522,6 @@ def mark_of(episode: Episode | Brief, said: str) -> str:
     if said.startswith("paused") and said not in _MARKS:
         return "paused"
     return _MARKS.get(said, "failed" if episode.judged else "unjudged")
-
-
-def _ended(episode: Episode) -> str:
-    if not episode.stop:
-        return "not yet"
-    detail = f": {episode.stop.detail}" if episode.stop.detail else ""
-    return f"{episode.stop.reason}{detail}"
 
 
 def state(episode: Episode | Brief, running: bool) -> str:

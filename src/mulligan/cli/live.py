@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.spinner import Spinner
 from rich.text import Text
 
+from mulligan.app.story import mark_of, state
 from mulligan.cli import words
 from mulligan.cli.progress import Lines, print_result
 from mulligan.cli.words import Entry
@@ -117,7 +118,7 @@ class Live(Lines):
             self._screen.show(Entry("note", "from the first attempt to the last:"))
             self._screen.changes(lines)
         headline, *rest = words.closing(episode, limits)
-        self._screen.show(Entry(_state(episode), headline))
+        self._screen.show(Entry(mark_of(episode, state(episode, False)), headline))
         for line in rest:
             self._screen.show(Entry("note", line))
         print_result(episode)
@@ -133,13 +134,3 @@ class Live(Lines):
         episode = self._episode
         step, spent = words.doing(episode, self._limits), used(episode.usage)
         return step and f"{step} ({time.monotonic() - self._since:.0f} s{f'; {spent} so far' if spent else ''})"
-
-
-def _state(episode: Episode) -> str:
-    """How an episode ended, as a name of `STATES`."""
-    reason = episode.stop.reason if episode.stop else "interrupted"
-    if reason in ("interrupted", "over_budget"):
-        return "paused"
-    if reason == "error":
-        return "error"
-    return "passed" if episode.solved else "failed" if episode.judged else "unjudged"

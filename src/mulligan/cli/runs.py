@@ -14,7 +14,7 @@ import click
 
 from mulligan.app.options import ResumeOptions
 from mulligan.app.run_context import RunContext, run_context
-from mulligan.app.story import markdown, web_page
+from mulligan.app.story import markdown, rating_text, story, web_page, without_steps
 from mulligan.cli import table, words
 from mulligan.cli.errors import BAD_INPUT, SOLVED
 from mulligan.cli.groups import Group
@@ -26,16 +26,16 @@ from mulligan.cli.options import (
     record_options,
     score_of,
 )
-from mulligan.cli.show import story
 from mulligan.cli.stores import with_store
-from mulligan.cli.terminal import drawn, emit, put, say
+from mulligan.cli.terminal import emit, page_text, put, say
 from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode
-from mulligan.recording.drivers import asked_by_name, sentence_in
+from mulligan.recording.drivers import asked_by_name
 from mulligan.store.export import each_readable
 from mulligan.store.export import export as export_json
+from mulligan.text.pages import Block
 from mulligan.text.times import span_of
 
 T = TypeVar("T")
@@ -85,17 +85,13 @@ def list_runs(limit: int, as_json: bool) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--full", is_flag=True, help="Show all texts in full.")
+@click.option("--full", is_flag=True, help="Show all texts in full, what each try was shown, and the journal.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes, in full.")
 @click.option("--html", metavar="FILE", help="Write a single web page to share, with secrets masked.")
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
     """Show the episodes of RUN, try by try. The beginning of an id is enough."""
     if html is not None and as_json:
         raise click.UsageError("--html and --json are two formats: pass only one.")
-
-    async def look(store: Store) -> Sequence[tuple[Episode, RunContext]]:
-        episodes = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
-        return [(episode, await run_context(store, episode)) for episode in episodes]
 
     if html is not None:
         if Path(html).exists():
@@ -106,20 +102,19 @@ def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
 
         put(with_store(write), html)
         return
+
+    async def look(store: Store) -> Sequence[tuple[Episode, RunContext, Sequence[Block]]]:
+        found = [episode for _, episode in await each_readable(await store.resolve(run), store.load)]
+        return [(one, await run_context(store, one), await without_steps(store, one)) for one in found]
+
     found = with_store(look)
-    said = {e.id: sentence_in(known.steps) for e, known in found if asked_by_name(e)}
     if as_json:
-        shown = [
-            {**table.story(e, known.running), **({"answer": said[e.id]} if said.get(e.id) else {})}
-            for e, known in found
-        ]
-        emit(json.dumps(shown, indent=2))
+        emit(json.dumps([table.story(episode, context) for episode, context, _ in found], indent=2))
         return
-    stories = [[story(e, known, full=whole) for e, known in found] for whole in (full, True)]
-    emit(drawn(part for n, text in enumerate(stories[0]) for part in (["", text] if n else [text])))
-    for sentence in filter(None, said.values()):
-        emit(f"\nanswer: {words.folded(sentence)}")
-    if stories[0] != stories[1]:
+    blocks = [block for *_, blocks in found for block in blocks]
+    short = page_text(blocks, TOKENS)
+    emit(page_text(block for episode, context, _ in found for block in story(episode, context)) if full else short)
+    if not full and short != page_text(blocks):
         say(f"Long texts are shortened. In full: mulligan runs show {run} --full")
 
 
@@ -232,7 +227,7 @@ def ratings(runs: tuple[str, ...], as_json: bool) -> None:
         return
     for episode in found:
         for rating in episode.ratings:
-            emit(f"{episode.id}  {words.rating(rating)}")
+            emit(f"{episode.id}  {rating_text(rating)}")
     if not found:
         say("No ratings here yet. To rate a run: mulligan runs rate RUN SCORE")
     for what, beside in (("lessons", "their quality"), ("results", "their judges")):
@@ -240,6 +235,8 @@ def ratings(runs: tuple[str, ...], as_json: bool) -> None:
             say(words.agreed(f"People's scores of {what} and {beside}", agreed[what], len(pairs[what])))
 
 
+TOKENS = 400
+"""The most tokens of one text, taken from its beginning and end, unless --full is given."""
 MOST = 100_000
 """Episodes that are looked through for ratings."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from mulligan.app.run_context import RunContext
 from mulligan.app.story import state, state_words
 from mulligan.cli.terminal import columns, on_terminal, one_line, width
 from mulligan.cli.words import folded
 from mulligan.core.codec import to_json
 from mulligan.core.records import Episode, Json
+from mulligan.recording.drivers import asked_by_name, sentence_in
 from mulligan.text.figures import when
 
 COLUMNS = ("run", "when", "state", "tries", "model", "task")
@@ -33,10 +35,12 @@ def facts(episode: Episode, running: bool) -> dict[str, Json]:
     }
 
 
-def story(episode: Episode, running: bool) -> dict[str, Json]:
-    """`facts`, with the trials themselves instead of their number, and people's ratings."""
+def story(episode: Episode, context: RunContext) -> dict[str, Json]:
+    """`facts`, with the trials themselves instead of their number, people's ratings, and the answer in a sentence."""
     trials, ratings = ([to_json(one) for one in several] for several in (episode.trials, episode.ratings))
-    return {**facts(episode, running), "trials": trials, "ratings": ratings}
+    answer = sentence_in(context.steps) if asked_by_name(episode) else ""
+    answered: dict[str, Json] = {"answer": answer} if answer else {}
+    return {**facts(episode, context.running), "trials": trials, "ratings": ratings, **answered}
 
 
 def rows(episodes: Sequence[Episode], running: Container[str]) -> str:

@@ -110,18 +110,37 @@ def drawn(lines: Iterable[str], styles: Sequence[tuple[str, str]] = ()) -> str:
     return Drawn("\n".join(page))
 
 
-def page_text(blocks: Iterable[Block]) -> str:
-    """A page made of blocks. On a terminal its tables keep to the width."""
-    from mulligan.text.pages import Table, leaves, plain
+def page_text(blocks: Iterable[Block], most: int | None = None) -> str:
+    """A page made of blocks. On a terminal its tables keep to the width, and its signs have their colours.
+
+    most: tokens of one text that are shown.
+    """
+    from mulligan.text.pages import Table, paragraphs
 
     parts: list[str] = []
-    for block in leaves(blocks):
-        text = plain([block])
+    for block, text in paragraphs(blocks, most):
         if isinstance(block, Table) and on_terminal() and max(map(len, text.split("\n"))) > width():
-            parts += [columns([block.columns, *block.rows]), ""]
+            parts += ["", columns([block.columns, *block.rows])]
         else:
-            parts.append(text)
-    return drawn(parts)
+            parts.append(drawn([text], [("", _style(block))]))
+    return Drawn("\n".join(parts)) if on_terminal() else "\n".join(parts)
+
+
+def _style(block: Block) -> str:
+    from mulligan.text.pages import Bar, Heading, Line, Quote
+    from mulligan.text.states import STATES
+
+    match block:
+        case Heading(mark=mark) | Bar(mark=mark) if mark and STATES[mark].colour != "default":
+            return STATES[mark].colour
+        case Heading():
+            return "bold"
+        case Line(small=True):
+            return "dim"
+        case Quote():
+            return STATES["lesson"].colour
+        case _:
+            return ""
 
 
 def wrapped(line: str, columns: int) -> list[str]:

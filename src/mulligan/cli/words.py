@@ -8,7 +8,7 @@ from typing import Any
 
 from mulligan.app.workspaces import has_judge, unjudged
 from mulligan.bank.recall.prompt_text import held_back
-from mulligan.cli.terminal import clean, one_line
+from mulligan.cli.terminal import clean
 from mulligan.core.agreement import LEAST, Agreement
 from mulligan.core.episode import (
     RESUMABLE,
@@ -26,35 +26,19 @@ from mulligan.core.episode import (
     due,
 )
 from mulligan.core.limits import Limits
-from mulligan.core.records import Edit, Episode, Feedback, Rating, Trial
+from mulligan.core.records import Episode, Trial
 from mulligan.core.scaling import scale_of
 from mulligan.recording.drivers import led_by_graph
 from mulligan.text.figures import used
 from mulligan.text.lessons import condensed_by
 from mulligan.text.plain import count as count
-from mulligan.text.states import DOING, STATES, state_of
+from mulligan.text.plain import tries as tries
+from mulligan.text.states import DOING, state_of, verdict
 
 REASON = 2000
 """The most characters of a reason that are shown; a note says where the rest is. Lessons are shown whole."""
 CHANGES = 60
 """The most lines of a diff that are shown."""
-
-
-def tries(number: int) -> str:
-    """A number of tries in words."""
-    return f"{number} {'try' if number == 1 else 'tries'}"
-
-
-def verdict(feedback: Feedback | None) -> str:
-    if feedback is None:
-        return "not judged yet"
-    text = STATES[state_of(feedback.passed)].word
-    return text if feedback.score is None else f"{text}, score {feedback.score:.2f}"
-
-
-def parent_note(trial: Trial) -> str:
-    """Names the parent of a trial in a search; empty if that is the trial before it."""
-    return "" if trial.parent in (None, trial.number - 1) else f" (grown from try {trial.parent})"
 
 
 def role(episode: Episode, name: str) -> str:
@@ -137,7 +121,7 @@ def entry(episode: Episode, event: Event, limits: Limits) -> Entry | None:
             if not has_judge(episode):
                 return None
             why = "" if feedback.passed else reason(feedback.text.strip(), episode.run)
-            return Entry(state_of(feedback.passed), f"{at}: {verdict(feedback)}", why)
+            return Entry(state_of(feedback.passed), f"{at}: {verdict(feedback)[1]}", why)
         case Reflected(_, reflection):
             if reflection is None:
                 return Entry("note", f"{at}: the reflector gave up")
@@ -171,19 +155,6 @@ def changes(episode: Episode) -> list[str]:
         rest = f"({len(diff) - CHANGES} more lines: mulligan runs show {episode.run} --full)"
         return [*diff[:CHANGES], rest]
     return diff
-
-
-def rating(given: Rating) -> str:
-    """A person's score in a line."""
-    what = f"lesson of try {given.trial}" if given.trial else "result"
-    said = f": {folded(given.comment)}" if given.comment else ""
-    return f"{what} rated {given.score:g}{f' by {one_line(given.by, 40)}' if given.by else ''}{said}"
-
-
-def decided(edit: Edit) -> str:
-    """What a person decided about a lesson, in a line."""
-    before = f"; before: {folded(edit.before)}" if edit.decision in ("edited", "written") and edit.before else ""
-    return f"{edit.decision} by {one_line(edit.by, 40) or 'a person'}{before}"
 
 
 def agreed(what: str, found: Agreement | None, n: int) -> str:

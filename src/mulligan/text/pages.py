@@ -17,6 +17,7 @@ from mulligan.text.diffs import diff
 from mulligan.text.plain import clean, encodable, one_line
 from mulligan.text.secrets import mask
 from mulligan.text.states import STATES, state_of
+from mulligan.text.truncate import truncate_text
 
 # Characters behind a cut that are looked through for secrets, so that none is shown by its first half.
 _MARGIN = 20_000
@@ -120,7 +121,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """data: the file itself, for a page that stands alone; path: where it is, for one that refers to it."""
+    """data: the file itself, for a page that stands alone; path: where it is, for one that refers to it.
+
+    A path of the studio ("/…") leads nowhere in Markdown or on a terminal: there the picture is named alone.
+    """
 
     alt: str
     path: str
@@ -197,7 +201,7 @@ def as_markdown(block: Block, room: int | None = None) -> str:
         case Fence(text=text) | Quote(text):
             return _fenced(text, room)
         case Diff(before, after):
-            return _fenced("\n".join(f"{line.sign} {line.text}" for line in diff(before, after)), room)
+            return _fenced(_changed(before, after), room)
         case Checks(findings):
             return "\n".join(f"- {_signed(one)} {inline(check_line(one))}" for one in findings)
         case Table(columns, rows, left, links):
@@ -208,9 +212,14 @@ def as_markdown(block: Block, room: int | None = None) -> str:
                 told = [[*cells[:-1], f"[{cells[-1]}]({file})"] for cells, file in zip(told, files, strict=True)]
             return "\n".join(f"| {' | '.join(line)} |" for line in ([inline(cell) for cell in columns], ruler, *told))
         case Picture(alt, path):
-            return f"![{inline(alt)}]({_target(path)})"
+            return inline(alt) if path.startswith("/") else f"![{inline(alt)}]({_target(path)})"
         case Fold() | Section() | Jumps():
             return "\n\n".join(as_markdown(one, room) for one in leaves([block]))
+
+
+def _changed(before: str, after: str) -> str:
+    lines = diff(before, after)
+    return "\n".join(line.text if line.sign == "@" else f"{line.sign} {line.text}" for line in lines)
 
 
 def _signed(finding: Finding) -> str:
@@ -239,10 +248,23 @@ def _fenced(text: str, room: int | None) -> str:
 
 
 def plain(blocks: Iterable[Block]) -> str:
-    return encodable("\n\n".join(_as_plain(block) for block in leaves(blocks)) + "\n")
+    return "".join(f"{text}\n" for _, text in paragraphs(blocks))
 
 
-def _as_plain(block: Block) -> str:
+def paragraphs(blocks: Iterable[Block], most: int | None = None) -> Iterator[tuple[Block, str]]:
+    """Each block and its text, which begins with an empty line where the block does not belong to the one before.
+
+    most: tokens of one text that are shown, from its beginning and its end.
+    """
+    before: Block | None = None
+    for block in leaves(blocks):
+        close = isinstance(before, Line | Heading) and isinstance(block, Fence | Quote | Diff | Checks)
+        close = close or (isinstance(before, Line) and isinstance(block, Line) and (before.small or block.small))
+        yield block, encodable(f"{'' if close or before is None else chr(10)}{_as_plain(block, most)}")
+        before = block
+
+
+def _as_plain(block: Block, most: int | None = None) -> str:
     match block:
         case Heading(level, text, _, word):
             said = _flat(f"{text}: {word}" if word else text)
@@ -255,11 +277,9 @@ def _as_plain(block: Block) -> str:
         case Bar(_, word, rows):
             return ", ".join([_flat(word), *(f"{name} {_flat(text)}" for name, text in rows.items() if text)])
         case Fence(text=text) | Quote(text):
-            return "\n".join(f"    {line}".rstrip() for line in clean(mask(text)).splitlines())
+            return _indented(clean(mask(text)).strip("\n"), most)
         case Diff(before, after):
-            return "\n".join(
-                f"    {one.sign} {one.text}".rstrip() for one in diff(clean(mask(before)), clean(mask(after)))
-            )
+            return _indented(_changed(clean(mask(before)), clean(mask(after))), most)
         case Checks(findings):
             return "\n".join(f"{_signed(one)} {_flat(check_line(one))}" for one in findings)
         case Table(columns, rows, left):
@@ -267,9 +287,14 @@ def _as_plain(block: Block) -> str:
             widths = [max(len(line[n]) for line in lines) for n in range(len(columns))]
             return "\n".join(_aligned(line, widths, left) for line in lines)
         case Picture(alt, path):
-            return f"{_flat(alt)}: {_flat(path)}"
+            return _flat(alt if path.startswith("/") else f"{alt}: {path}")
         case Fold() | Section() | Jumps():
             return "\n\n".join(_as_plain(one) for one in leaves([block]))
+
+
+def _indented(text: str, most: int | None) -> str:
+    shown = text if most is None else truncate_text(text, most)
+    return "\n".join(f"    {line}".rstrip() for line in shown.splitlines())
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int], left: int) -> str:

@@ -32,3 +32,8 @@ def escaped(text: str) -> str:
 def count(number: int, thing: str) -> str:
     """A number of things in words, such as "1 lesson" or "2 lessons"."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def tries(number: int) -> str:
+    """A number of tries in words."""
+    return f"{number} {'try' if number == 1 else 'tries'}"

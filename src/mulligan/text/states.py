@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mulligan.core.records import Feedback
+
 
 @dataclass(frozen=True)
 class WorldState:
@@ -43,3 +45,12 @@ DOING = {"recall": "recalling lessons", "act": "trying", "evaluate": "judging", 
 def state_of(passed: bool | None) -> str:
     """The name of the state of feedback that passed, failed, or says neither."""
     return {True: "passed", False: "failed", None: "unjudged"}[passed]
+
+
+def verdict(feedback: Feedback | None) -> tuple[str, str]:
+    """The name of its state, and the verdict in words."""
+    if feedback is None:
+        return "note", "not judged yet"
+    mark = state_of(feedback.passed)
+    word = STATES[mark].word
+    return mark, word if feedback.score is None else f"{word}, score {feedback.score:.2f}"

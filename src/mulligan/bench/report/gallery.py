@@ -17,7 +17,7 @@ from mulligan.bench.report.figures import Recorded
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Json, Trial
-from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Table, markdown
+from mulligan.text.pages import Block, Facts, Fence, Heading, Line, Section, Table, markdown
 from mulligan.text.web_pages import html
 
 Form: TypeAlias = Literal["md", "html"]
@@ -72,7 +72,8 @@ def _episode_blocks(result: CaseResult, episode: Episode, *, first: bool) -> lis
         score = scores[trial.number - 1] if trial.number <= len(scores) else None
         return [Line(_verdict(score), strong="Hidden verdict, had it ended here:")]
 
-    return list(story(episode, 2, after, task=first))
+    blocks = [Heading(2, f"Episode {episode.id}"), *list(story(episode, level=2, after=after))[1:]]
+    return [one for one in blocks if first or not (isinstance(one, Section) and one.id in ("task", "recall"))]
 
 
 def _verdict(score: float | None) -> str:
