@@ -14,7 +14,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-MODULES = ("mulligan", "mulligan.plugins", "mulligan.langgraph", "mulligan.store")
+MODULES = (
+    *("mulligan", "mulligan.plugins", "mulligan.langgraph", "mulligan.store"),
+    *("mulligan.pages", "mulligan.running", "mulligan.serving", "mulligan.terminal"),
+)
 
 
 class _Text:

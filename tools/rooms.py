@@ -1,11 +1,15 @@
 """The rooms of the source, in layers: what may import what, what does, and the picture in docs/architecture.md.
 
-python tools/rooms.py       # draws the picture again; tests/docs/test_architecture.py compares it
+python tools/rooms.py            # draws the picture again; tests/docs/test_architecture.py compares it
+python tools/rooms.py --wall     # what side houses import from the middle, and the middle from side houses
+python tools/rooms.py --shrink   # takes out of wall_baseline.txt what is gone; it adds nothing
 """
 
 from __future__ import annotations
 
 import ast
+import sys
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,23 +17,41 @@ from typing import cast
 
 ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "mulligan"
+BASELINE = Path(__file__).with_name("wall_baseline.txt")
 PICTURE = ROOT / "docs" / "pictures" / "rooms.svg"
+
+PUBLIC = ("pages", "plugins", "running", "serving", "terminal")
+"""The public modules beside `mulligan` itself: all that a side house may import from the middle."""
+
+HARNESS = ("fanout", "harness", "own_tasks", "report")
+"""The folders of `bench/` in the middle; `commands/` stands with the command line, and the others are the families."""
 
 LAYERS: Mapping[str, Collection[str]] = {
     "core": ("core",),
     "text": ("text",),
     "real parts": ("recording", "oracle", "models", "sandbox", "sessions", "store", "workspace", "web"),
     "plug-ins": ("actors", "evaluators", "reflectors", "strategies", "foresights", "tools"),
-    "features": ("bank", "graphs", "agentfile", "goals", "hooks"),
+    "features": ("bank", "agentfile", "goals", "hooks"),
     "composition": ("app", "bench", "functions", "."),
-    "faces": ("mcp_server", "studio", "langgraph", "inspect_tasks"),
-    "command line": ("cli",),
+    "faces": ("mcp_server",),
+    "command line": ("cli", "bench commands"),
+    "public modules": PUBLIC,
+    "side houses": ("families", "graphs", "inspect_tasks", "langgraph", "studio"),
 }
 """From the lowest to the highest, with the rooms of each. An import points down; `.` is the package's own face."""
 
+SIDE_HOUSES = LAYERS["side houses"]
+"""They import one another where `SIDEWAYS` says so; all below is the middle."""
+
 SIDEWAYS = {
     *((".", "app"), (".", "bench"), (".", "functions"), ("bench", "app"), ("functions", "app")),
-    *(("store", "recording"), ("hooks", "bank"), ("hooks", "goals")),
+    *(
+        ("store", "recording"),
+        ("hooks", "bank"),
+        ("hooks", "goals"),
+        ("bench commands", "cli"),
+        ("langgraph", "graphs"),
+    ),
 }
 """The imports within a layer that are allowed: from the first room to the second."""
 
@@ -73,7 +95,13 @@ def imports(file: Path) -> Iterator[tuple[str, int]]:
 def room_of(file: Path) -> str:
     """The room that a file of the source stands in."""
     inside = file.relative_to(SRC).parts
-    return inside[0] if len(inside) > 1 else "cli" if file.name == "__main__.py" else "."
+    if inside[0] == "bench":
+        return _room_of_bench(inside[1])
+    if len(inside) > 1:
+        return inside[0]
+    if file.stem in PUBLIC:
+        return file.stem
+    return "cli" if file.name == "__main__.py" else "."
 
 
 def room_named(dotted: str) -> str | None:
@@ -81,7 +109,16 @@ def room_named(dotted: str) -> str | None:
     parts = dotted.split(".")
     if parts[0] != "mulligan" or len(parts) < 2:
         return None
-    return parts[1] if (SRC / parts[1]).is_dir() else "."
+    if parts[1] == "bench" and len(parts) > 2:
+        return _room_of_bench(parts[2])
+    return parts[1] if parts[1] in PUBLIC or (SRC / parts[1]).is_dir() else "."
+
+
+def _room_of_bench(inside: str) -> str:
+    """The room of a file or folder in `bench/`."""
+    if inside == "commands":
+        return "bench commands"
+    return "bench" if inside in HARNESS or inside == "__init__.py" else "families"
 
 
 def layer(room: str) -> int:
@@ -99,13 +136,36 @@ def crossings() -> Sequence[tuple[Path, int, str, str, str]]:
     ]
 
 
+def module_of(dotted: str) -> str:
+    """The module of an import: all of the name, or all but the last part."""
+    path = SRC.parent.joinpath(*dotted.split("."))
+    return dotted if path.is_dir() or path.with_suffix(".py").is_file() else dotted.rpartition(".")[0]
+
+
 def wrong_crossings() -> list[str]:
-    """The imports that point up, or sideways without leave."""
+    """The imports that point up, or sideways without leave, or through the wall without a line in the baseline."""
+    known = set(BASELINE.read_text(encoding="utf-8").split())
     return [
         f"{file.relative_to(SRC)}:{line}: {here} imports {dotted}"
         for file, line, here, there, dotted in crossings()
-        if layer(there) > layer(here) or (layer(there) == layer(here) and (here, there) not in SIDEWAYS)
+        if (layer(there) > layer(here) and not (there in SIDE_HOUSES and dotted in known))
+        or (layer(there) == layer(here) and (here, there) not in SIDEWAYS)
+        or (here in SIDE_HOUSES and there not in (*SIDE_HOUSES, *PUBLIC, ".") and dotted not in known)
     ]
+
+
+def imports_from_the_middle() -> dict[str, set[str]]:
+    """What side houses import from the middle: each name with the houses that import it."""
+    found = defaultdict[str, set[str]](set)
+    for _, _, here, there, dotted in crossings():
+        if here in SIDE_HOUSES and there not in SIDE_HOUSES:
+            found[dotted].add(here)
+    return found
+
+
+def imports_from_side_houses() -> set[str]:
+    """What the middle imports from side houses."""
+    return {dotted for _, _, here, there, dotted in crossings() if there in SIDE_HOUSES and here not in SIDE_HOUSES}
 
 
 def picture() -> str:
@@ -139,5 +199,33 @@ def _label(room: str) -> str:
     return "mulligan" if room == "." else room
 
 
+def wall() -> str:
+    """What is imported through the wall, by module, with the houses that import it."""
+    names, lines = imports_from_the_middle(), list[str]()
+    modules = sorted({module_of(dotted) for dotted in names})
+    for module in modules:
+        lines.append(module)
+        for dotted in sorted(one for one in names if module_of(one) == module):
+            lines.append(f"    {dotted.removeprefix(f'{module}.')}: {', '.join(sorted(names[dotted]))}")
+    back = sorted(imports_from_side_houses())
+    lines += [f"back: {dotted}" for dotted in back]
+    for house in SIDE_HOUSES:
+        mine = [dotted for dotted, houses in names.items() if house in houses]
+        lines.append(f"{house}: {len(mine)} names from {len(set(map(module_of, mine)))} modules")
+    return "\n".join([*lines, f"all: {len(names)} names from {len(modules)} modules, {len(back)} back"])
+
+
+def shrink() -> None:
+    """Take out of the baseline what is no longer imported."""
+    known = {*imports_from_the_middle(), *imports_from_side_houses()}
+    kept = [line for line in BASELINE.read_text(encoding="utf-8").split() if line in known]
+    BASELINE.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    PICTURE.write_text(picture(), encoding="utf-8")
+    if "--wall" in sys.argv:
+        print(wall())
+    elif "--shrink" in sys.argv:
+        shrink()
+    else:
+        PICTURE.write_text(picture(), encoding="utf-8")

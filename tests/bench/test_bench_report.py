@@ -12,10 +12,10 @@ from bench_reports import SHA, case, recorded
 from toy_bench import HERE, Obliging, cases
 
 from mulligan.app.config import load
+from mulligan.bench.commands import run as bench_run
 from mulligan.bench.harness.running import run_benchmark
 from mulligan.bench.report.figures import as_json, make_report, read_run
 from mulligan.bench.report.page import page
-from mulligan.cli.bench import run as bench_run
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Quality, Trial

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from mulligan import ScriptedModel
+from mulligan.bench.commands import bench
 from mulligan.bench.harness.plan import open_benchmark
 from mulligan.bench.harness.running import run_benchmark
 from mulligan.bench.report.figures import as_json, make_report, read_run
 from mulligan.bench.report.page import page
-from mulligan.cli.bench import bench
 from mulligan.core.benchmarks import Score
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Attempt, Case, Episode, Trial

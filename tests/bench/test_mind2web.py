@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from mulligan.bench.commands import bench
 from mulligan.bench.harness.running import resume_benchmark, run_benchmark
 from mulligan.bench.mind2web._choosing import Choice, Walk, read_answer, scored, token_f1, totals
 from mulligan.bench.mind2web._pages import excerpt, read_page
 from mulligan.bench.mind2web._scores import read_ranks
 from mulligan.bench.mind2web._tasks import WebTask, read_tasks
 from mulligan.bench.mind2web.environments.mind2web import Mind2Web
-from mulligan.cli.bench import bench
 from mulligan.core.errors import InvalidInput, JournalDiverged
 from mulligan.models.scripted import ScriptedModel
 from mulligan.store.sqlite import SqliteStore

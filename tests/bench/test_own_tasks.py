@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from mulligan.bench.commands import bench
 from mulligan.bench.harness.running import resume_benchmark, run_benchmark
-from mulligan.cli.bench import bench
 from mulligan.core.errors import InvalidInput, JournalDiverged
 from mulligan.core.records import Json
 from mulligan.models.scripted import ScriptedModel

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from mulligan.bench.commands import bench
 from mulligan.bench.harness.data import find_data
 from mulligan.bench.harness.running import resume_benchmark, run_benchmark
 from mulligan.bench.webshop.webshop import WebShop
-from mulligan.cli.bench import bench
 from mulligan.core.benchmarks import HasData
 from mulligan.core.errors import InvalidInput, JournalDiverged
 from mulligan.core.questions import Question, Sampling

@@ -127,10 +127,10 @@ def test_what_goes_wrong_everywhere_is_reported_at_once(mulligan: Run, here: Pat
 
 
 def test_the_time_left_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from mulligan.cli.bench import _progress as benching
+    from mulligan.bench.commands import _progress as benching
 
     clock = iter([100.0, 160.0, 160.0, 160.0, 160.0])
-    monkeypatch.setattr("mulligan.cli.bench._progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("mulligan.bench.commands._progress.time.monotonic", lambda: next(clock))
     progress = benching.Progress(False)
     run = BenchRun("b1", "toy", 0.0, {}, tuple(f"c{n}" for n in range(1, 11)), {})
     for n in range(1, 5):

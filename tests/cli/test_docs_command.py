@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mulligan.cli.commands import PAGES
 from mulligan.cli.docs import drawn
-from mulligan.cli.examples import PAGES
 from mulligan.core.extras import install_command
 
 Run = Callable[..., Any]

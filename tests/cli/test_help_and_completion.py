@@ -167,7 +167,7 @@ def test_the_examples_are_commands_that_parse() -> None:
 
     import click
 
-    from mulligan.cli.examples import EXAMPLES
+    from mulligan.cli.commands import EXAMPLES
     from mulligan.cli.main import cli
 
     for lines in EXAMPLES.values():

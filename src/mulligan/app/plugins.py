@@ -90,7 +90,7 @@ ROLES = {
 }
 
 _PACKAGE = Path(__file__).parent.parent
-_NO_FAMILIES = ("arms", "fanout", "harness", "report")
+_NO_FAMILIES = ("arms", "commands", "fanout", "harness", "report")
 """The folders of `bench/` that hold no benchmark."""
 _USERS = "mulligan_user_"
 """The prefix of the names of modules that were loaded from a user's file."""

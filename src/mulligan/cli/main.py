@@ -6,7 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from mulligan.cli.examples import with_examples
+from mulligan.cli.commands import SECTIONS, with_examples
 from mulligan.cli.groups import Group
 from mulligan.cli.terminal import emit, prepare
 
@@ -23,65 +23,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SECTIONS = {
-    "Coding agents": {
-        "hooks": "Install and inspect the hooks through which coding agents learn.",
-        "goal": "Keep a coding agent working until a check passes.",
-        "learn": "Learn lessons from the transcript or the traces in FILE (-: standard input), and list them.",
-    },
-    "Tasks and agents": {
-        "solve": "Try TASK, judge, reflect, and try again.",
-        "run": "Run AGENT on TASK.",
-        "fan-out": "Solve each task of the file TASKS, several at once, on this machine or many.",
-        "demo": "Run the built-in example: write a function that passes its tests.",
-    },
-    "Runs and lessons": {
-        "runs": "List, show, resume, export and remove recorded runs.",
-        "memory": "Search, change, import and export the bank: the lessons that agents have learned.",
-        "studio": "Show runs, banks, coding agents and benchmarks in a browser, live.",
-    },
-    "Set up": {
-        "doctor": "Check what works here (sandbox, store, models), and say how to fix the rest.",
-        "models": "List, pull and remove weights of local models and embedders; list remote providers.",
-        "init": "Start a project in FOLDER (default: here).",
-        "add": "Write a new, working agent or skill called NAME.",
-        "lint": "Check a project, an agent, a skill or one of their files.",
-        "trust": "Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.",
-        "serve": "Serve reflexion-thinking and the memory tools to MCP clients.",
-    },
-    "Benchmarks, graphs, servers": {
-        "bench": "Run benchmarks: cases with hidden targets, scored when the episode ends.",
-        "strategies": "Show or reset what adaptive strategies have learned.",
-        "graph": "Query graph databases, load them from files, or write a sample.",
-        "ask-graph": "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",
-        "store": "Inspect, back up, copy and set up the store of runs and lessons.",
-    },
-    "Help": {
-        "docs": "Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.",
-        "help": "Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands.",
-        "schema": "Print the JSON Schema of a file format, for editors.",
-    },
-}
-"""The commands in sections, each a file of this folder with a click command of the same name (ask_graph for ask-graph).
-The first line of its help is repeated here, so that `mulligan --help` imports none of them."""
-
-COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
-
-_FILES = {"init": "scaffold", "add": "scaffold", "help": "main"}
-"""The files of commands that are not in one of their own name."""
+COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
 
 
 class LazyGroup(Group):
     """A group that imports a command when it is called."""
 
-    lines = COMMANDS
+    lines: Mapping[str, str] = {name: line for name, (_, line) in COMMANDS.items()}
     sections = SECTIONS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        name = cmd_name.replace("-", "_")
-        command = getattr(import_module(f"mulligan.cli.{_FILES.get(name, name)}"), name)
+        command = getattr(import_module(f"mulligan.{COMMANDS[cmd_name][0]}"), cmd_name.replace("-", "_"))
         if isinstance(command, click.Group):
             for sub in command.commands.values():
                 with_examples(sub, f"{cmd_name} {sub.name}")

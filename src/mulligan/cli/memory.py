@@ -20,9 +20,9 @@ from mulligan.bank.changes import SINGLE_CHANGES, SingleChange
 from mulligan.bank.exchange.lesson_page import around, existing, outcomes_of, recall_of
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
+from mulligan.cli.commands import with_examples
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
-from mulligan.cli.examples import with_examples
 from mulligan.cli.groups import Group
 from mulligan.cli.memory_banks import (
     EVERY,

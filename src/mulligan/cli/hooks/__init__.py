@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from mulligan.cli.examples import with_examples
+from mulligan.cli.commands import FORMER_COMMANDS, with_examples
 from mulligan.cli.groups import Group
 from mulligan.core.errors import StoreError
 from mulligan.core.home import home_path
@@ -27,8 +27,9 @@ class FolderGroup(Group):
         return sorted(file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == "prove":  # what it was called before it was a command of bench
-            return import_module("mulligan.cli.bench.prove").command
+        if cmd_name in FORMER_COMMANDS["hooks"]:
+            module, name = FORMER_COMMANDS["hooks"][cmd_name]
+            return getattr(import_module(f"mulligan.{module}"), name)
         if cmd_name not in self.list_commands(ctx):
             return None
         return with_examples(import_module(f"mulligan.cli.hooks.{cmd_name}").command, f"hooks {cmd_name}")

@@ -11,10 +11,10 @@ import click
 
 from mulligan.app.config import load
 from mulligan.app.plugins import parse_spec
+from mulligan.bench.commands._progress import Progress
 from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import BenchOptions
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
-from mulligan.cli.bench._progress import Progress
 from mulligan.cli.main import run
 from mulligan.cli.options import BENCH_ROLES, arguments, given_options, on_option, quiet_option, record_options
 from mulligan.cli.terminal import emit

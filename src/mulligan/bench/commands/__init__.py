@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-from mulligan.cli.examples import with_examples
+from mulligan.cli.commands import with_examples
 from mulligan.cli.groups import Group
 
 COMMANDS = {
@@ -40,7 +40,7 @@ class LazyGroup(Group):
         if cmd_name not in COMMANDS:
             return None
         file, name = ("data", _DATA[cmd_name]) if cmd_name in _DATA else (cmd_name, "command")
-        return with_examples(getattr(import_module(f"mulligan.cli.bench.{file}"), name), f"bench {cmd_name}")
+        return with_examples(getattr(import_module(f"mulligan.bench.commands.{file}"), name), f"bench {cmd_name}")
 
 
 @click.group(cls=LazyGroup)

@@ -16,11 +16,11 @@ import click
 from mulligan.app.config import load
 from mulligan.app.sessions import transcripts
 from mulligan.app.sessions_exam import Exam, examine
+from mulligan.bench.commands.stream import Progress, writing_into
 from mulligan.bench.harness.exam import FAMILIES, MEMORIES, ORDERS, SEED, TASKS, run_exam
 from mulligan.bench.harness.stream import FOLDER, Arm, read_arm, shipped_arms
 from mulligan.bench.report.exam import exam_page, read_exam
 from mulligan.bench.report.stream import as_csv
-from mulligan.cli.bench.stream import Progress, writing_into
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.main import run

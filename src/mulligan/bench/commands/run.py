@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from mulligan.app.config import load
+from mulligan.bench.commands._progress import Progress
 from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import BenchOptions
 from mulligan.bench.harness.running import Finished, resume_benchmark, run_benchmark
 from mulligan.bench.harness.summary import check_summary, write_summary
-from mulligan.cli.bench._progress import Progress
 from mulligan.cli.main import run
 from mulligan.cli.options import (
     BENCH_ROLES,

@@ -1,0 +1,137 @@
+"""The commands of `mulligan`: where each is, the first line of its help, its examples and its page.
+
+`--help` imports none of them. A side house is named here and nowhere else in the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Coding agents": {
+        "hooks": ("cli.hooks", "Install and inspect the hooks through which coding agents learn."),
+        "goal": ("cli.goal", "Keep a coding agent working until a check passes."),
+        "learn": (
+            "cli.learn",
+            "Learn lessons from the transcript or the traces in FILE (-: standard input), and list them.",
+        ),
+    },
+    "Tasks and agents": {
+        "solve": ("cli.solve", "Try TASK, judge, reflect, and try again."),
+        "run": ("cli.run", "Run AGENT on TASK."),
+        "fan-out": (
+            "bench.commands.fan_out",
+            "Solve each task of the file TASKS, several at once, on this machine or many.",
+        ),
+        "demo": ("cli.demo", "Run the built-in example: write a function that passes its tests."),
+    },
+    "Runs and lessons": {
+        "runs": ("cli.runs", "List, show, resume, export and remove recorded runs."),
+        "memory": ("cli.memory", "Search, change, import and export the bank: the lessons that agents have learned."),
+        "studio": ("cli.studio", "Show runs, banks, coding agents and benchmarks in a browser, live."),
+    },
+    "Set up": {
+        "doctor": ("cli.doctor", "Check what works here (sandbox, store, models), and say how to fix the rest."),
+        "models": ("cli.models", "List, pull and remove weights of local models and embedders; list remote providers."),
+        "init": ("cli.scaffold", "Start a project in FOLDER (default: here)."),
+        "add": ("cli.scaffold", "Write a new, working agent or skill called NAME."),
+        "lint": ("cli.lint", "Check a project, an agent, a skill or one of their files."),
+        "trust": (
+            "cli.trust",
+            "Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.",
+        ),
+        "serve": ("cli.serve", "Serve reflexion-thinking and the memory tools to MCP clients."),
+    },
+    "Benchmarks, graphs, servers": {
+        "bench": ("bench.commands", "Run benchmarks: cases with hidden targets, scored when the episode ends."),
+        "strategies": ("cli.strategies", "Show or reset what adaptive strategies have learned."),
+        "graph": ("cli.graph", "Query graph databases, load them from files, or write a sample."),
+        "ask-graph": (
+            "cli.ask_graph",
+            "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",
+        ),
+        "store": ("cli.store", "Inspect, back up, copy and set up the store of runs and lessons."),
+    },
+    "Help": {
+        "docs": (
+            "cli.docs",
+            "Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.",
+        ),
+        "help": (
+            "cli.main",
+            "Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands.",
+        ),
+        "schema": ("cli.schema", "Print the JSON Schema of a file format, for editors."),
+    },
+}
+"""The commands in the sections of the help, each with its module below `mulligan`. It has a click command of the same
+name, with an underscore for a hyphen."""
+
+FORMER_COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {"hooks": {"prove": ("bench.commands.prove", "command")}}
+"""By group: what was a command of it, with the module and the name of what it is today. The help does not list it."""
+
+EXAMPLES = {
+    "": ("mulligan demo", 'mulligan solve "Write add(a, b)." --tests tests.py', "mulligan doctor"),
+    "add": ("mulligan add reflexion reviewer",),
+    "ask-graph": ('mulligan ask-graph "Which genes cause asthma?" --graph kg -m ollama:qwen3',),
+    "bench": ("mulligan bench list", "mulligan bench run humaneval --limit 5", "mulligan bench report RUN"),
+    "bench report": ("mulligan bench report RUN", "mulligan bench report RUN OTHER --format html -o report.html"),
+    "bench run": ("mulligan bench run humaneval --limit 5 -n 3", "mulligan bench run mine.toml -m ollama:qwen3"),
+    "demo": ("mulligan demo", "mulligan demo -m ollama:qwen3", 'mulligan demo --actor "command:claude -p"'),
+    "fan-out": (
+        "mulligan fan-out tasks.jsonl -m ollama:qwen3",
+        "mulligan fan-out tasks.jsonl -m openai:gpt-5-mini --on ray://HOST:10001 --parallel 200",
+    ),
+    "hooks": ("mulligan hooks install claude", "mulligan hooks status"),
+    "memory": ('mulligan memory search "parse a date"', "mulligan memory list"),
+    "models": ("mulligan models list", "mulligan models pull smollm2-135m"),
+    "run": ('mulligan run answerer "Why is the sky blue?"', "mulligan run reviewer --input draft.md -m ollama:qwen3"),
+    "runs": ("mulligan runs list", "mulligan runs show RUN", "mulligan runs resume RUN"),
+    "runs show": ("mulligan runs show RUN --full", "mulligan runs show RUN --html run.html"),
+    "store": (
+        "mulligan store setup postgresql://owner@host/db --role mulligan_all --all-banks",
+        "mulligan store migrate --from sqlite:///mulligan.db --to postgresql://mulligan_all@host/db",
+        "mulligan store status",
+    ),
+    "solve": (
+        'mulligan solve "Write add(a, b)." -t tests.py -n 3',
+        'mulligan solve "Fix the tests." --check "pytest -q" --actor "command:claude -p" --workspace .',
+    ),
+}
+"""By command; "" for `mulligan` itself. RUN stands for the id that a run printed."""
+PAGES = {
+    "": "",
+    "add": "agents",
+    "ask-graph": "knowledge-graphs",
+    "bench": "benchmarks",
+    "bench report": "benchmark-report",
+    "demo": "tour",
+    "doctor": "sandbox",
+    "fan-out": "fan-out",
+    "graph": "graphs",
+    "hooks": "coding-agents",
+    "init": "formats/project",
+    "learn": "memory",
+    "memory": "memory",
+    "models": "models",
+    "run": "agents",
+    "runs": "record",
+    "serve": "serve",
+    "store": "stores",
+    "strategies": "strategies",
+    "studio": "studio",
+    "trust": "trust",
+}
+"""The page about a command, or about all of its group; of the others, that of the command line."""
+
+
+def with_examples(command: click.Command | None, name: str) -> click.Command | None:
+    """The command, with its examples and the address of the documentation at the end of its help."""
+    if command is not None and command.epilog is None:
+        examples = EXAMPLES.get(name, ())
+        lines = ["\b", "Examples:", *(f"  {one}" for one in examples), ""] if examples else []
+        page = PAGES.get(name, PAGES.get(name.partition(" ")[0], "cli"))
+        command.epilog = "\n".join([*lines, f"Documentation: mulligan docs {page}".rstrip()])
+    return command
