@@ -80,7 +80,7 @@ async def test_a_retired_lesson_that_is_learned_again_is_said_to_be_retired(tmp_
         await bank.retire(first, "wrong since the new shop")
         again = await bank.learn(an_episode("e2", "Find it", "done"))
         assert (again.lessons, again.folded, again.retired) == ((), (first,), (first,))
-        assert f"retired, so not recalled (mulligan memory restore {first})" in summary(again, "")
+        assert f"retired, so not recalled (mulligan memory retire --undo {first})" in summary(again, "")
         assert (await bank.outcome(str(again.work))).retired == (first,)
         await bank.restore(first)
         assert (await bank.learn(an_episode("e3", "Find it", "done"))).retired == ()
@@ -106,4 +106,6 @@ async def test_an_import_says_what_is_retired_here(tmp_path: Path, monkeypatch: 
         file.write_text(json.dumps(await export("")))
         await bank.retire(id)
     taken = await import_file(file, config=Config(values={"memory": {"embedder": "none"}}))
-    assert taken.notes == (f"Known already, but retired, so not recalled. To bring back: mulligan memory restore {id}",)
+    assert taken.notes == (
+        f"Known already, but retired, so not recalled. To bring back: mulligan memory retire --undo {id}",
+    )

@@ -1,4 +1,4 @@
-"""`mulligan memory audit`: who changed which lesson."""
+"""`mulligan memory history`: who changed which lesson."""
 
 import getpass
 import json
@@ -22,7 +22,7 @@ def added(mulligan: Mulligan, title: str, agent: str = "") -> str:
 
 
 def audit(mulligan: Mulligan, *options: str) -> list[dict[str, Any]]:
-    shown = mulligan("memory", "audit", "--json", *options)
+    shown = mulligan("memory", "history", "--json", *options)
     assert shown.status == 0, shown.err
     return json.loads(shown.out)
 
@@ -33,7 +33,7 @@ def test_changes_name_who_made_them_when_and_why(mulligan: Mulligan, monkeypatch
     mulligan("memory", "edit", id, "--title", "Test before a change")
     monkeypatch.setattr(getpass, "getuser", lambda: "ben")
     mulligan("memory", "retire", id, "--why", "out of date")
-    mulligan("memory", "restore", id)
+    mulligan("memory", "retire", "--undo", id)
     found = audit(mulligan)
     assert [(one["change"], one["by"], one["why"]) for one in found] == [
         ("added", "cli anna", ""),
@@ -46,7 +46,7 @@ def test_changes_name_who_made_them_when_and_why(mulligan: Mulligan, monkeypatch
     assert [one["at"] for one in found] == sorted(one["at"] for one in found)
     assert [one["change"] for one in audit(mulligan, "--by", "anna")] == ["added", "edited"]
     assert audit(mulligan, "--since", "2999-01-01") == []
-    page = mulligan("memory", "audit").out
+    page = mulligan("memory", "history").out
     assert "cli ben" in page
     assert "out of date" in page
 
@@ -56,7 +56,7 @@ def test_the_lessons_of_another_agent_are_not_told(mulligan: Mulligan) -> None:
     added(mulligan, "Of ben", "ben")
     assert [one["title"] for one in audit(mulligan, "--agent-id", "anna")] == ["Of anna"]
     assert [one["agent_id"] for one in audit(mulligan, "--all-agents")] == ["anna", "ben"]
-    assert "No lesson was changed" in mulligan("memory", "audit").err
+    assert "No lesson was changed" in mulligan("memory", "history").err
 
 
 def test_who_merges_and_who_undoes_it_is_named(mulligan: Mulligan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_who_merges_and_who_undoes_it_is_named(mulligan: Mulligan, monkeypatch: 
     assert [(one["change"], one["by"]) for one in audit(mulligan)[2:]] == [("merged", "cli ben")] * 2
     (id,) = {lesson["id"] for lesson in json.loads(mulligan("memory", "list", "--json").out)}
     monkeypatch.setattr(getpass, "getuser", lambda: "cleo")
-    assert mulligan("memory", "unmerge", id).status == 0
+    assert mulligan("memory", "merge", "--undo", id).status == 0
     assert [(one["change"], one["by"]) for one in audit(mulligan, "--by", "cleo")] == [("unmerged", "cli cleo")] * 3
 
 

@@ -77,14 +77,14 @@ def test_an_id_is_found_by_every_command(mulligan: Mulligan, ids: dict[str, str]
         assert id in mulligan("memory", "show", id[:8]).out
         assert "added" in mulligan("memory", "history", id).out
         assert mulligan("memory", "retire", id).out == f"{id}\n"
-        assert mulligan("memory", "restore", id).status == 0
+        assert mulligan("memory", "retire", "--undo", id).status == 0
         assert mulligan("memory", "edit", id, "--title", "New").status == 0
         assert mulligan("memory", "undo", id).status == 0
-        assert mulligan("memory", "pin", id).status == mulligan("memory", "unpin", id).status == 0
+        assert mulligan("memory", "pin", id).status == mulligan("memory", "pin", "--undo", id).status == 0
         assert mulligan("memory", "rate", id, "0.5").status == 0
     recalls = json.loads(mulligan("memory", "search", "database", "--threshold", "0", "--json").out)["recalls"]
     for recall in recalls:
-        assert mulligan("memory", "receipt", recall).status == 0
+        assert mulligan("memory", "show", recall).status == 0
         assert mulligan("memory", "outcome", recall, "success").status == 0
     assert mulligan("memory", "purge", ids["other"], "--yes").err.endswith("1 lesson removed\n")
     gone = mulligan("memory", "show", ids["other"])
@@ -99,10 +99,10 @@ def test_a_named_bank_is_the_only_one(mulligan: Mulligan, ids: dict[str, str]) -
 
 
 def test_banks_are_listed_with_those_that_count_here(mulligan: Mulligan, here: Path, ids: dict[str, str]) -> None:
-    banks = json.loads(mulligan("memory", "banks", "--json").out)
+    banks = json.loads(mulligan("memory", "stats", "--all-banks", "--json").out)
     assert {name for name, of in banks.items() if of["here"]} == {project_id(str(here)), USER}
     assert banks[f"{PREFIX}other"]["lessons"]["active"] == 1
-    rows = mulligan("memory", "banks").out.splitlines()
+    rows = mulligan("memory", "stats", "--all-banks").out.splitlines()
     names = sorted([f"{PREFIX}other", f"{project_id(str(here))} *", f"{USER} *"])
     assert [row.partition("  ")[0] for row in rows] == ["bank", *names]
 
@@ -110,4 +110,4 @@ def test_banks_are_listed_with_those_that_count_here(mulligan: Mulligan, here: P
 def test_stats_and_audit_count_the_project(mulligan: Mulligan, here: Path, ids: dict[str, str]) -> None:
     assert set(json.loads(mulligan("memory", "stats", "--json").out)) == {"", project_id(str(here)), USER}
     mulligan("memory", "retire", ids["project"], "--why", "old")
-    assert "old" in mulligan("memory", "audit").out
+    assert "old" in mulligan("memory", "history").out

@@ -102,7 +102,14 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("search", "x", "--threshold", "1.5"), "0 to 1"),
         (("search", "x", "--top-k", "0"), "top_k must be"),
         (("search", "x", "--as-of", "yesterday"), "'yesterday' is not a time"),
-        (("show", "nothing"), "mulligan memory list"),
+        (
+            ("show", "nothing"),
+            "no lesson and no recall 'nothing' in this bank. To list the lessons: mulligan memory list",
+        ),
+        (("list", "--as-of", "2026-01-31"), "go with --notebook"),
+        (("list", "--notebook", "--tag", "x"), "Leave out --tag"),
+        (("history", "x", "--by", "mcp"), "leave out ID"),
+        (("merge", "x", "y", "--undo"), "Name one lesson that was merged"),
         (("history", "nothing"), "mulligan memory list"),
         (("retire", "nothing"), "mulligan memory list"),
         (("add",), "--title and --content"),
@@ -113,7 +120,7 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("merge",), "Name the lessons to merge, or use only --related"),
         (("merge", "x", "--related"), "Name the lessons to merge, or use only --related"),
         (("merge", "--related"), "needs vectors, which could not be computed"),
-        (("commit", "x", "none.json"), "none.json cannot be read"),
+        (("pending", "x", "none.json"), "none.json cannot be read"),
         (("import", "none.json"), "none.json cannot be read"),
         (("import", "."), "there are no notes in it"),
         (("import-config", "none.yaml"), "It was removed: write [memory] by hand"),
@@ -126,7 +133,7 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("purge", "x", "--all"), "but not both"),
         (("retire", "x", "--all-agents"), "name it with --bank"),
         (("--all-agents", "add", *FIRST), "name it with --bank"),
-        (("reembed",), "No vectors could be computed"),
+        (("verify", "--vectors"), "No vectors could be computed"),
     ],
 )
 def test_bad_input_is_reported_and_ends_with_2(mulligan: Run, command: tuple[str, ...], says: str) -> None:
@@ -196,7 +203,7 @@ def test_changes_are_kept_in_the_history_and_undone(mulligan: Run, here: Path) -
     assert mulligan("memory", "edit", id, "--file", "changes.json").status == 0
     assert mulligan("memory", "retire", id, "--why", "out of date").err == "retired: New title\n"
     assert states(mulligan) == {id: "retired"}
-    assert mulligan("memory", "restore", id).status == 0
+    assert mulligan("memory", "retire", "--undo", id).status == 0
     (row,) = listed(mulligan)
     assert (row["title"], row["content"], row["tags"], row["outcome"]) == (
         "New title",
@@ -211,7 +218,7 @@ def test_changes_are_kept_in_the_history_and_undone(mulligan: Run, here: Path) -
     assert changes == ["added", "edited", "edited", "retired", "restored"]
     (here / "changes.json").write_text('{"titel": "x"}')
     assert mulligan("memory", "edit", id, "--file", "changes.json").status == 2
-    assert mulligan("memory", "restore", id).status == 2
+    assert mulligan("memory", "retire", "--undo", id).status == 2
 
 
 ANSWER = {
@@ -242,7 +249,7 @@ def test_lessons_are_merged_by_borrowed_thinking_and_taken_apart(mulligan: Run, 
     assert "Merged from:" in shown
     assert "Cancelled orders" in shown
     assert f"superseded by: {merged}" in mulligan("memory", "show", ids[0]).out
-    assert sorted(mulligan("memory", "unmerge", merged).out.split()) == sorted(ids)
+    assert sorted(mulligan("memory", "merge", "--undo", merged).out.split()) == sorted(ids)
     assert states(mulligan) == {merged: "retired", ids[0]: "active", ids[1]: "active"}
 
 
@@ -253,7 +260,7 @@ def test_waiting_work_is_pending_and_takes_its_answer(mulligan: Run, here: Path)
     assert head.split()[:3] == ["work", "kind", "status"]
     assert line.split()[:3] == [work, "merge", "waiting"]
     (here / "answer.json").write_text(json.dumps(ANSWER))
-    merged = mulligan("memory", "commit", work, "answer.json").out.strip()
+    merged = mulligan("memory", "pending", work, "answer.json").out.strip()
     assert states(mulligan)[merged] == "active"
     assert mulligan("memory", "pending").out == ""
 
@@ -295,9 +302,33 @@ def test_an_export_is_imported_again(mulligan: Run, monkeypatch: pytest.MonkeyPa
     assert (ended.status, ended.out) == (0, f"{id}\n")
     assert ended.err == "1 lesson imported from bank.json (mulligan)\n"
     assert mulligan("memory", "history", id, "--agent-id", "mine").out == before
-    assert mulligan("memory", "restore", id, "--agent-id", "mine").status == 0
+    assert mulligan("memory", "retire", "--undo", id, "--agent-id", "mine").status == 0
     assert "1 lesson known already" in mulligan("memory", "import", "bank.json").err
     assert mulligan("memory", "import", "bank.json", "--agent-id", "other").out == f"{id}\n"
+
+
+def test_an_older_name_of_a_command_does_what_todays_words_do(mulligan: Run, here: Path) -> None:
+    id = mulligan("memory", "add", *FIRST).out.strip()
+    for word in ("pin", "retire"):
+        mulligan("memory", word, id)
+    recall = json.loads(mulligan("memory", "search", "x", "--threshold", "0", "--json").out)["recall"]
+    table: dict[tuple[str, ...], tuple[str, ...]] = {
+        ("audit", "--json"): ("history", "--json"),
+        ("banks",): ("stats", "--all-banks"),
+        ("notebook",): ("list", "--notebook"),
+        ("receipt", recall): ("show", recall),
+        ("reembed",): ("verify", "--vectors"),
+        ("question", "none"): ("pending", "none"),
+        ("commit", "none", "none.json"): ("pending", "none", "none.json"),
+        ("unmerge", id): ("merge", "--undo", id),
+        ("unpin", "--help"): ("pin", "--undo", "--help"),
+    }
+    for old, today in table.items():
+        assert mulligan("memory", *old) == mulligan("memory", *today), old
+    assert "restored" in mulligan("memory", "restore", id).err
+    assert mulligan("memory", "restore", id).status == 2, "nothing else is undone"
+    assert "unpinned" in mulligan("memory", "unpin", id).err
+    assert "restore" not in mulligan("memory", "--help").out
 
 
 @pytest.mark.slow
@@ -350,7 +381,7 @@ def test_the_file_is_verified_and_work_is_done(mulligan: Run) -> None:
 def test_vectors_are_made_for_what_is_imported(mulligan: Run, here: Path) -> None:
     added(mulligan, *FIRST)
     (here / "mulligan.toml").write_text('[memory]\nembedder = "hash"\n')
-    assert mulligan("memory", "reembed").err == "Every lesson has its vector.\n"
+    assert mulligan("memory", "verify", "--vectors").err == "Every lesson has its vector.\n"
     assert all(one["embedder"] for one in listed(mulligan))
     (here / "memory.jsonl").write_text('{"type": "entity", "name": "Ada", "observations": ["likes maths"]}\n')
     id = mulligan("memory", "import", "memory.jsonl").out.strip()
@@ -365,7 +396,7 @@ def test_without_the_embedder_s_weights_it_is_reported_and_nothing_is_fetched(mu
     assert ended.status == 0
     assert "Found by their words alone until there are vectors: " in ended.err
     assert "mulligan models pull" in ended.err
-    ended = mulligan("memory", "reembed")
+    ended = mulligan("memory", "verify", "--vectors")
     assert (ended.status, ended.out) == (3, "")
     assert "mulligan models pull" in ended.err
     assert "link" not in mulligan("memory", "pending").out
@@ -389,7 +420,7 @@ def test_a_retired_lesson_that_is_added_again_is_said_to_be_retired(mulligan: Ru
     mulligan("memory", "retire", id)
     again = mulligan("memory", "add", *FIRST)
     assert again.out.strip() == id
-    assert f"{id} is retired, so it is not recalled. To bring it back: mulligan memory restore {id}" in again.err
+    assert f"{id} is retired, so it is not recalled. To bring it back: mulligan memory retire --undo {id}" in again.err
 
 
 def test_a_lesson_expires_and_what_was_purged_is_left_out_of_an_import(mulligan: Run, here: Path) -> None:

@@ -50,14 +50,14 @@ def test_without_a_model_that_was_named_the_question_waits_to_be_thought_about(
     lay(project, {"actor.py": ACTOR})
     ended = mulligan(*ASK, "--actor", "./actor.py", "--strategy", "none")
     assert "no model was named for the bank" in ended.err
-    work = ended.err.partition("memory question ")[2].split()[0]
-    asked = mulligan("memory", "question", work)
-    assert asked.err.endswith(f": mulligan memory commit {work} FILE\n")
-    assert mulligan("memory", "question", f"extract_{work}").out == asked.out, "as an agent is told of it"
+    work = ended.err.partition("memory pending ")[2].split()[0]
+    asked = mulligan("memory", "pending", work)
+    assert asked.err.endswith(f": mulligan memory pending {work} FILE\n")
+    assert mulligan("memory", "pending", f"extract_{work}").out == asked.out, "as an agent is told of it"
     assert "lessons" in json.loads(asked.out)["schema"]["properties"]
     (project / "answer.json").write_text(json.dumps(EXTRACTED))
-    assert mulligan("memory", "commit", work, "answer.json").status == 0
-    assert mulligan("memory", "question", work).status == 2
+    assert mulligan("memory", "pending", work, "answer.json").status == 0
+    assert mulligan("memory", "pending", work).status == 2
     assert "Say right" in mulligan("memory", "list").out
 
 

@@ -1,4 +1,4 @@
-"""`mulligan memory receipt`: what a recall gave out, and what came of its task."""
+"""`mulligan memory show RECALL`: what a recall gave out, and what came of its task."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def test_a_recall_is_shown_with_what_came_of_its_task(mulligan: Run, here: Path)
     given = ("--title", "Whole history", "--content", "Open the full order history.")
     id = mulligan("memory", "add", *given).out.strip()
     recall = json.loads(mulligan("memory", "search", "order history", "--json").out)["recall"]
-    shown = mulligan("memory", "receipt", recall).out
+    shown = mulligan("memory", "show", recall).out
     assert "For:  order history\nGave:\n" in shown
     assert f"  {id[:8]}  Whole history\nNo outcome of its task is known" in shown
 
     asyncio.run(learn(recall))
     mulligan("memory", "purge", id, "--yes")
-    shown = mulligan("memory", "receipt", recall).out
+    shown = mulligan("memory", "show", recall).out
     assert "Gave nothing.\nOutcomes" in shown
     assert "  the task succeeded" in shown
-    told = json.loads(mulligan("memory", "receipt", recall, "--json").out)
+    told = json.loads(mulligan("memory", "show", recall, "--json").out)
     assert [one["success"] for one in told["outcomes"]] == [True]
-    ended = mulligan("memory", "--agent-id", "other", "receipt", recall)
-    assert (ended.status, "There is no recall" in ended.err) == (2, True)
+    ended = mulligan("memory", "--agent-id", "other", "show", recall)
+    assert (ended.status, "no recall" in ended.err) == (2, True)

@@ -106,7 +106,7 @@ def test_two_clones_share_lessons_and_see_their_conflict(someone: Callable[[str]
     git(b, "pull", "-q", "origin", "main")
     assert outcomes(bob("sync", "b")) == ["retired"]
     assert lessons(bob)["Cancelled orders"][0] == "retired"
-    bob("restore", orders)
+    bob("retire", "--undo", orders)
     assert outcomes(bob("sync", "b")) == ["written"]
 
 

@@ -210,7 +210,9 @@ async def import_file(
             if archive.agent_id is not None:
                 known = await store.memory.lessons.get(archive.agent_id, [one.id for one in where if one.folded])
                 retired += [
-                    memory_command(archive.agent_id, "restore", one.id) for one in known if one.state == "retired"
+                    memory_command(archive.agent_id, "retire", "--undo", one.id)
+                    for one in known
+                    if one.state == "retired"
                 ]
         new = [
             [entry.lesson for entry, one in zip(entries, where, strict=False) if not one.folded]

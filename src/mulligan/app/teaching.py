@@ -103,7 +103,7 @@ def _by_thinking(learned: Learned, agent_id: str | None) -> str:
     if learned.question is not None:
         return (
             "no model was named for the bank, so a question waits for somebody's thinking: "
-            f"{memory_command(agent_id, 'question', learned.work or '')}"
+            f"{memory_command(agent_id, 'pending', learned.work or '')}"
         )
     if learned.pending:
         return f"another process is learning from it already: work {learned.work}"
@@ -120,7 +120,7 @@ def _by_thinking(learned: Learned, agent_id: str | None) -> str:
 
 def restore_command(agent_id: str | None, learned: Learned) -> str:
     """What brings back the retired lessons that were learned again."""
-    return " && ".join(memory_command(agent_id, "restore", id) for id in learned.retired)
+    return " && ".join(memory_command(agent_id, "retire", "--undo", id) for id in learned.retired)
 
 
 def memory_command(agent_id: str | None, *words: str) -> str:

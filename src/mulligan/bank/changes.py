@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mulligan.bank.recall.query_pairs import GOOD
@@ -56,37 +56,14 @@ def since(read: Lesson, fields: Mapping[str, Any]) -> Callable[[Lesson], Mapping
     return changed
 
 
-@dataclass(frozen=True)
-class SingleChange:
-    """A change of a lesson that needs nothing but its id. outcome: what is said when it is done."""
-
-    apply: Callable[[Bank, str], Awaitable[Lesson]]
-    outcome: str
-    help: str
-
-
-SINGLE_CHANGES: Mapping[str, SingleChange] = {
-    "restore": SingleChange(lambda bank, id: bank.restore(id), "restored", "Recall the retired lesson ID again."),
-    "undo": SingleChange(
-        lambda bank, id: bank.undo(id),
-        "as it was before",
-        "Undo the last change of the lesson ID: that it was replaced, retired, edited or marked.",
-    ),
-    "pin": SingleChange(
-        lambda bank, id: bank.pin(id),
-        "pinned",
-        "Protect the lesson ID: it is never withheld to measure its worth, nor retired for harm.",
-    ),
-    "unpin": SingleChange(
-        lambda bank, id: bank.pin(id, False), "unpinned", "Let the lesson ID be measured like any other."
-    ),
-    "release": SingleChange(
-        lambda bank, id: bank.release(id),
-        "released",
-        "Release the lesson ID from quarantine, after you have read it and found it harmless.",
-    ),
+SINGLE_CHANGES: Mapping[str, Callable[[Bank, str], Awaitable[Lesson]]] = {
+    "restore": lambda bank, id: bank.restore(id),
+    "undo": lambda bank, id: bank.undo(id),
+    "pin": lambda bank, id: bank.pin(id),
+    "unpin": lambda bank, id: bank.pin(id, False),
+    "release": lambda bank, id: bank.release(id),
 }
-"""By the names that commands and the studio's forms have for them."""
+"""The changes that need nothing but the id of the lesson, by their names in the studio's forms."""
 
 
 def _instead(lesson: Lesson) -> str:

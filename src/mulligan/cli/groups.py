@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import click
 
@@ -36,10 +36,12 @@ class Group(click.Group):
     Attributes:
         lines: where a subclass imports its commands: their names with the first line of their help.
         sections: the names of the commands under the headings of the help; one section where there are none.
+        old: earlier names of commands, with the words that do the same today.
     """
 
     lines: Mapping[str, str] = {}
     sections: Mapping[str, Collection[str]] = {}
+    old: Mapping[str, Sequence[str]] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.lines) or super().list_commands(ctx)
@@ -47,6 +49,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        args = [*self.old.get(args[0], args[:1]), *args[1:]]
         if not args[0].startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
             near = " or ".join(map(repr, self.suggestions(ctx, args[0])))
             text = f"Error: No such command {args[0]!r}.{f' Did you mean {near}?' if near else ''}"

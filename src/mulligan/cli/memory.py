@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +17,6 @@ import click
 
 from mulligan.app.config import load, project_here
 from mulligan.app.teaching import memory_command
-from mulligan.bank.changes import SINGLE_CHANGES, SingleChange
 from mulligan.bank.exchange.lesson_page import around, existing, outcomes_of, recall_of
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
@@ -28,11 +28,11 @@ from mulligan.cli.memory_banks import (
     EVERY,
     agent_options,
     banks_here,
-    every_bank,
     for_bank,
     for_banks,
     library,
     named_agent,
+    of_lesson_or_recall,
     of_recall,
     of_work,
     reading,
@@ -40,11 +40,11 @@ from mulligan.cli.memory_banks import (
     writing,
 )
 from mulligan.cli.memory_words import learned_lines, question_json
-from mulligan.cli.options import together
+from mulligan.cli.options import given_options, together
 from mulligan.cli.terminal import clean, drawn, emit, one_line, say, standard_input
 from mulligan.cli.words import count
 from mulligan.core.codec import to_json
-from mulligan.core.errors import REMOVED, InvalidInput, ModelError, UnknownName
+from mulligan.core.errors import REMOVED, InvalidInput, ModelError, NotFound, UnknownName
 from mulligan.core.lesson import LessonDetails, LessonFields, Time, annotations_of
 from mulligan.core.lessons import Fault, Selection
 from mulligan.core.protocols import Learned
@@ -55,8 +55,6 @@ from mulligan.text.times import time_of
 
 if TYPE_CHECKING:
     from mulligan.app.memory import Bank
-
-_PROJECT = "The folder of the project (default: the working folder)."
 
 
 def json_of(file: str, what: str) -> Json:
@@ -106,20 +104,32 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 _SECTIONS: Mapping[str, Collection[str]] = {
-    "Look": ("list", "search", "show", "history", "receipt", "notebook", "stats", "balance", "banks", "audit"),
-    "Decide": ("review", "retire", "restore", "release", "pin", "unpin", "rate", "outcome"),
-    "Change": ("add", "edit", "merge", "unmerge", "undo", "announce", "purge"),
-    "Move and maintain": ("export", "import", "sync", "verify", "reembed"),
-    "Pending jobs": ("pending", "work", "question", "commit"),
+    "Look": ("list", "search", "show", "history", "stats", "balance"),
+    "Decide": ("review", "retire", "release", "pin", "rate", "outcome"),
+    "Change": ("add", "edit", "merge", "undo", "announce", "purge"),
+    "Move and maintain": ("export", "import", "sync", "verify", "pending", "work"),
+}
+_OLD: Mapping[str, Sequence[str]] = {
+    "audit": ("history",),
+    "banks": ("stats", "--all-banks"),
+    "commit": ("pending",),
+    "notebook": ("list", "--notebook"),
+    "question": ("pending",),
+    "receipt": ("show",),
+    "reembed": ("verify", "--vectors"),
+    "restore": ("retire", "--undo"),
+    "unmerge": ("merge", "--undo"),
+    "unpin": ("pin", "--undo"),
 }
 
 
-_REVIEW = ("review", "rate", "audit", "export")  # in memory_review, which also imports what reads sessions
+_REVIEW = ("review", "rate", "export")  # in memory_review, which also imports what reads sessions
 _APART = ("sync", "balance")  # each in a module of its own
 
 
 class _MemoryGroup(Group):
     sections = _SECTIONS
+    old = _OLD
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for names in self.sections.values() for name in names]
@@ -179,33 +189,12 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
 
 
 @memory.command()
-@click.option("--project", type=click.Path(exists=True, file_okay=False, path_type=Path), help=_PROJECT)
-@click.option(
-    "--as-of", metavar="TIME", help="Show the facts as of this time, such as 2026-01-31 or 2026-01-31T12:00Z."
-)
-@_json
-@agent_options
-def notebook(project: Path | None, as_of: str | None, as_json: bool) -> None:
-    """Show the facts of this project, newest first, as the form `notebook` shows them.
-
-    Each is a lesson: edit, retire, history, undo and show take its id.
-    """
-
-    async def work(bank: Bank) -> None:
-        entries = await bank.notebook(time_of(as_of))
-        if as_json:
-            emit(dumped([to_json(entry) for entry in entries]))
-        elif entries:
-            emit(memory_words.notebook_page(entries, bank.project))
-        else:
-            say(f"No facts about the project {bank.project or '(without a name)'} yet.")
-
-    with_bank(reading(), work, project=project and project_here(load(), project).id)
-
-
-@memory.command()
 @click.argument("change")
-@click.option("--project", type=click.Path(exists=True, file_okay=False, path_type=Path), help=_PROJECT)
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder of the project (default: the working folder).",
+)
 @agent_options
 def announce(change: str, project: Path | None) -> None:
     """Report that something has CHANGED in the project. Its facts are marked to be checked until they prove right."""
@@ -225,21 +214,39 @@ def announce(change: str, project: Path | None) -> None:
     show_default=True,
     help="Only lessons in this state.",
 )
-@click.option(
-    "--quarantined",
-    is_flag=True,
-    help="Only quarantined lessons; the same as --state quarantined.",
-)
+@click.option("--quarantined", is_flag=True, help="Only quarantined lessons; the same as --state quarantined.")
 @field_options(Selection)
 @click.option(
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number, newest first."
 )
+@click.option("--notebook", is_flag=True, help="Show this project's facts in full, as the form `notebook` shows them.")
+@click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="With --notebook: the folder of the project (default: the working folder).",
+)
+@click.option("--as-of", metavar="TIME", help="With --notebook: the facts as of this time, such as 2026-01-31.")
 @_json
-@for_banks
-async def list_lessons(
-    banks: Sequence[Bank], state: str, quarantined: bool, limit: int, as_json: bool, **given: Any
+@agent_options
+@click.pass_context
+def list_lessons(
+    ctx: click.Context, notebook: bool, project: Path | None, as_of: str | None, as_json: bool, **given: Any
 ) -> None:
     """List the lessons, newest first."""
+    of_notebook = ("notebook", "project", "as_of", "as_json", "all_agents", "agent_id")
+    if notebook and (wrong := given_options(ctx, besides=of_notebook)):
+        raise click.UsageError(f"Leave out {', '.join(wrong)}: --notebook shows all facts of the project.")
+    if not notebook and (project or as_of):
+        raise click.UsageError("--project and --as-of go with --notebook.")
+    if notebook:
+        id = project and project_here(load(), project).id
+        with_bank(reading(), lambda bank: _notebook(bank, as_of, as_json), project=id)
+    else:
+        _list(as_json=as_json, **given)
+
+
+@for_banks
+async def _list(banks: Sequence[Bank], state: str, quarantined: bool, limit: int, as_json: bool, **given: Any) -> None:
     state = "quarantined" if quarantined else state
     states: Any = {"all": STATES, "expired": ("active",)}.get(state, (state,))
     which = Selection(states, limit=limit, expired=True if state == "expired" else None, **given)
@@ -253,30 +260,36 @@ async def list_lessons(
         say("No lessons match in this bank." + ("" if reading() is None else " To search all banks: --all-banks"))
 
 
-@memory.command()
-@_json
-def banks(as_json: bool) -> None:
-    """List the banks with their number of lessons. `*` marks those used in this folder."""
-
-    here = banks_here()
-    counts: dict[str, Json] = {}
-    for agent in every_bank():
-        counts |= with_bank(agent, lambda bank: bank.stats())
+async def _notebook(bank: Bank, as_of: str | None, as_json: bool) -> None:
+    entries = await bank.notebook(time_of(as_of))
     if as_json:
-        emit(dumped({name: {**cast(dict[str, Json], of), "here": name in here} for name, of in counts.items()}))
-    elif counts:
-        emit(memory_words.stats_rows(counts, sorted(counts), here=here))
+        emit(dumped([to_json(entry) for entry in entries]))
+    elif entries:
+        emit(memory_words.notebook_page(entries, bank.project))
     else:
-        say("There is no bank yet.")
+        say(f"No facts about the project {bank.project or '(without a name)'} yet.")
 
 
 @memory.command()
 @click.argument("id")
 @_json
-@for_bank(reading, of="id")
+@for_bank(reading, of="id", look=of_lesson_or_recall)
 async def show(bank: Bank, id: str, as_json: bool) -> None:
-    """Show the lesson ID with its origin and its links. The beginning of the id is enough."""
-    lesson = await bank.get(id)
+    """Show the lesson ID with its origin and links, or the recall ID with its lessons and how its task ended.
+
+    The beginning of a lesson's id is enough.
+    """
+    try:
+        lesson = await bank.get(id)
+    except NotFound:
+        try:
+            receipt = await bank.receipt(id)
+        except NotFound:
+            here = f"There is no lesson and no recall {id!r} in this bank."
+            raise NotFound(f"{here} To list the lessons: mulligan memory list") from None
+        lessons = await existing(bank, (*receipt.lessons, *receipt.withheld))
+        emit(dumped(to_json(receipt)) if as_json else memory_words.receipt_story(receipt, lessons))
+        return
     its = await around(bank, lesson)
     if as_json:
         links = [to_json(link) for link, _ in its.near]
@@ -287,11 +300,23 @@ async def show(bank: Bank, id: str, as_json: bool) -> None:
 
 
 @memory.command()
-@click.argument("id")
+@click.argument("id", required=False)
+@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes since this time.")
+@click.option("--by", metavar="TEXT", help="Only changes by names that contain this, such as mcp.")
 @_json
+@agent_options
+def history(id: str | None, since: datetime | None, by: str | None, as_json: bool) -> None:
+    """Show the changes of the lesson ID, oldest first; without ID, who changed which lesson, when and why."""
+    if id is None:
+        _changes(since=since.timestamp() if since else 0.0, by=by or "", as_json=as_json)
+    elif since or by:
+        raise click.UsageError("--since and --by choose among the changes of all lessons: leave out ID.")
+    else:
+        _history(id=id, as_json=as_json)
+
+
 @for_bank(reading, of="id")
-async def history(bank: Bank, id: str, as_json: bool) -> None:
-    """Show the changes of the lesson ID, oldest first."""
+async def _history(bank: Bank, id: str, as_json: bool) -> None:
     versions = await bank.history(id)
     if as_json:
         emit(dumped([to_json(one) for one in versions]))
@@ -300,17 +325,16 @@ async def history(bank: Bank, id: str, as_json: bool) -> None:
     emit(memory_words.history_rows(versions, outcomes))
 
 
-@memory.command()
-@click.argument("id")
-@_json
-@for_bank(reading, of="id", look=of_recall)
-async def receipt(bank: Bank, id: str, as_json: bool) -> None:
-    """Show the lessons of the recall ID, its task, and how the task ended."""
-    kept = await bank.receipt(id)
+@for_banks
+async def _changes(banks: Sequence[Bank], since: float, by: str, as_json: bool) -> None:
+    every = sorted([one for bank in banks for one in await bank.decided()], key=lambda one: one.at)
+    found = [one for one in every if one.at >= since and by in one.by]
     if as_json:
-        emit(dumped(to_json(kept)))
+        emit(dumped([to_json(one) for one in found]))
+    elif found:
+        emit(memory_words.audit_rows(found, banks=len(banks) > 1 or banks[0].agent_id is None))
     else:
-        emit(memory_words.receipt_story(kept, await existing(bank, (*kept.lessons, *kept.withheld))))
+        say("No lesson was changed here.")
 
 
 @memory.command()
@@ -330,15 +354,20 @@ async def outcome(bank: Bank, recall: str, ended: str) -> None:
 @_json
 @for_banks
 async def stats(banks: Sequence[Bank], as_json: bool) -> None:
-    """Show the number of lessons by state, their size, and their worth."""
-    counts = {name: of for bank in banks for name, of in (await bank.stats()).items()}
+    """Show the number of lessons by state, their size, and their worth.
+
+    With --all-banks, list every bank; `*` marks those used in this folder.
+    """
+    counts = {name: cast(dict[str, Json], of) for bank in banks for name, of in (await bank.stats()).items()}
+    here = banks_here() if reading() is None else ()
     worth = [one for bank in banks for one in await bank.worth()]
     ids = tuple(one.id for one in worth if one.id)
     lessons = [lesson for bank in banks for lesson in await existing(bank, ids)]
     if as_json:
-        emit(dumped(memory_words.stats_json(counts, worth)))
+        marks = {name: {"here": name in here} if here else {} for name in counts}
+        emit(dumped(memory_words.stats_json({name: {**of, **marks[name]} for name, of in counts.items()}, worth)))
     elif counts:
-        emit(memory_words.stats_rows(counts, sorted(counts)))
+        emit(memory_words.stats_rows(counts, sorted(counts), here=here))
         if worth:
             emit(memory_words.worth_story(worth, lessons))
         if hint := memory_words.not_measured(worth, share=max(bank.withhold for bank in banks)):
@@ -351,10 +380,24 @@ async def stats(banks: Sequence[Bank], as_json: bool) -> None:
 
 
 @memory.command()
+@click.argument("work", required=False)
+@click.argument("answer", metavar="[FILE]", required=False)
 @_json
+@agent_options
+def pending(work: str | None, answer: str | None, as_json: bool) -> None:
+    """List pending jobs: queued, running, failed, or waiting for an answer.
+
+    With WORK, print the question that this job waits for, and the JSON schema of its answer. With FILE, too, answer it:
+    FILE has the answer as JSON; - is standard input.
+    """
+    if work is None:
+        _pending(as_json=as_json)
+    else:
+        _answer(work=work.removeprefix("extract_"), answer=answer)  # as agents see it
+
+
 @for_banks
-async def pending(banks: Sequence[Bank], as_json: bool) -> None:
-    """List pending jobs: queued, running, failed, or waiting for an answer."""
+async def _pending(banks: Sequence[Bank], as_json: bool) -> None:
     several = [one for bank in banks for one in await bank.pending()]
     if as_json:
         emit(dumped([asdict(one) for one in several]))
@@ -362,6 +405,16 @@ async def pending(banks: Sequence[Bank], as_json: bool) -> None:
         emit(memory_words.work_rows(several))
     else:
         say("Nothing is pending.")
+
+
+@for_bank(writing, of="work", look=of_work)
+async def _answer(bank: Bank, work: str, answer: str | None) -> None:
+    if answer is not None:
+        given_answer = json_of(answer, "answer")
+        _say_learned(bank, await bank.commit(work, given_answer), ("pending", "{work}", "FILE"))
+        return
+    emit(dumped(question_json(work, await bank.question(work))))
+    say(f"Put the answer into a file, then: {memory_command(bank.agent_id, 'pending', work, 'FILE')}")
 
 
 _model = click.option(
@@ -400,7 +453,7 @@ async def add(bank: Bank, source: Sequence[str], failure: bool, **given: Any) ->
         if lesson.state == "retired":
             say(
                 f"{lesson.id} is retired, so it is not recalled. To bring it back: "
-                f"{memory_command(bank.agent_id, 'restore', lesson.id)}"
+                f"{memory_command(bank.agent_id, 'retire', '--undo', lesson.id)}"
             )
         elif lesson.superseded_by:
             say(f"{lesson.id} was merged into {lesson.superseded_by}, which replaces it.")
@@ -444,27 +497,45 @@ async def edit(bank: Bank, id: str, file: str | None, **given: Any) -> None:
     say_changed(await bank.edit(id, **changes), "edited")
 
 
+_undo = click.option("--undo", is_flag=True, help="Take it back.")
+
+
 @memory.command()
 @click.argument("id")
 @click.option("--why", default="", metavar="TEXT", help="The reason, kept in the lesson's history.")
+@_undo
 @for_bank(writing, of="id")
-async def retire(bank: Bank, id: str, why: str) -> None:
-    """Stop recalling the lesson ID. `restore` undoes this."""
-    say_changed(await bank.retire(id, why), "retired")
+async def retire(bank: Bank, id: str, why: str, undo: bool) -> None:
+    """Stop recalling the lesson ID; with --undo, recall it again."""
+    if undo:
+        say_changed(await bank.restore(id), "restored")
+    else:
+        say_changed(await bank.retire(id, why), "retired")
 
 
-def _single(name: str, change: SingleChange) -> None:
-    """Add the command that makes this change of the lesson ID."""
+@memory.command()
+@click.argument("id")
+@_undo
+@for_bank(writing, of="id")
+async def pin(bank: Bank, id: str, undo: bool) -> None:
+    """Protect the lesson ID: it is never withheld to measure its worth, nor retired for harm."""
+    say_changed(await bank.pin(id, not undo), "unpinned" if undo else "pinned")
 
-    @memory.command(name, help=change.help)
-    @click.argument("id")
-    @for_bank(writing, of="id")
-    async def command(bank: Bank, id: str) -> None:  # pyright: ignore[reportUnusedFunction]
-        say_changed(await change.apply(bank, id), change.outcome)
+
+@memory.command()
+@click.argument("id")
+@for_bank(writing, of="id")
+async def release(bank: Bank, id: str) -> None:
+    """Release the lesson ID from quarantine, after you have read it and found it harmless."""
+    say_changed(await bank.release(id), "released")
 
 
-for _name, _of in SINGLE_CHANGES.items():
-    _single(_name, _of)
+@memory.command()
+@click.argument("id")
+@for_bank(writing, of="id")
+async def undo(bank: Bank, id: str) -> None:
+    """Undo the last change of the lesson ID: that it was replaced, retired, edited or marked."""
+    say_changed(await bank.undo(id), "as it was before")
 
 
 def say_changed(lesson: Lesson, done: str) -> None:
@@ -482,18 +553,26 @@ def say_changed(lesson: Lesson, done: str) -> None:
 @click.option(
     "--similarity", type=float, metavar="T", help="With --related: the minimum similarity of each pair (default: 0.6)."
 )
+@click.option("--undo", is_flag=True, help="Restore the lessons that ID was merged from, and retire ID.")
 @_model
 @for_bank(writing, of="ids")
-async def merge(bank: Bank, ids: Sequence[str], answer: str | None, related: bool, similarity: float | None) -> None:
-    """Merge the lessons IDS into one rule, and print its id. `unmerge` restores them.
+async def merge(
+    bank: Bank, ids: Sequence[str], answer: str | None, related: bool, similarity: float | None, undo: bool
+) -> None:
+    """Merge the lessons IDS into one rule, and print its id.
 
     With --related, list groups of lessons that one rule may explain, and change nothing.
 
     If the strategy needs a model and none is named, print the question and the JSON schema of the answer instead;
     give the answer with --answer FILE.
     """
+    if undo and (len(ids) != 1 or answer or related):
+        raise click.UsageError("Name one lesson that was merged: mulligan memory merge --undo ID.")
     if related == bool(ids) or (similarity is not None and not related) or (related and answer):
         raise click.UsageError("Name the lessons to merge, or use only --related (with --similarity T).")
+    if undo:
+        emit("\n".join(await bank.unmerge(ids[0])))
+        return
     if related:
         groups = await (bank.related() if similarity is None else bank.related(similarity=similarity))
         for group in groups:
@@ -505,32 +584,6 @@ async def merge(bank: Bank, ids: Sequence[str], answer: str | None, related: boo
     given_answer = None if answer is None else json_of(answer, "answer")
     again = ("merge", *ids, "--answer", "FILE")
     _say_learned(bank, await bank.merge(ids, answer=given_answer), again)
-
-
-@memory.command()
-@click.argument("work")
-@for_bank(writing, of="work", look=of_work)
-async def question(bank: Bank, work: str) -> None:
-    """Print the question that WORK waits for, and the JSON schema of its answer. Answer it with `commit`."""
-
-    id = _of_task(work)
-    emit(dumped(question_json(id, await bank.question(id))))
-    say(f"Put the answer into a file, then: {memory_command(bank.agent_id, 'commit', id, 'FILE')}")
-
-
-@memory.command()
-@click.argument("work")
-@click.argument("answer", metavar="FILE")
-@for_bank(writing, of="work", look=of_work)
-async def commit(bank: Bank, work: str, answer: str) -> None:
-    """Answer the question that WORK waits for. FILE has the answer as JSON; - is standard input."""
-    given_answer, id = json_of(answer, "answer"), _of_task(work)
-    _say_learned(bank, await bank.commit(id, given_answer), ("commit", "{work}", "FILE"))
-
-
-def _of_task(work: str) -> str:
-    """The id of the work, without the prefix `extract_` that agents see."""
-    return work.removeprefix("extract_")
 
 
 def _say_learned(bank: Bank, learned: Learned, again: Sequence[str]) -> None:
@@ -547,14 +600,6 @@ def _say_learned(bank: Bank, learned: Learned, again: Sequence[str]) -> None:
         words = [word.format(work=learned.work) for word in again]
         say(f"No model was named. Put your answer into a file, then: {memory_command(bank.agent_id, *words)}")
     click.get_current_context().exit(UNFINISHED if learned.failed else SOLVED)
-
-
-@memory.command()
-@click.argument("id")
-@for_bank(writing, of="id")
-async def unmerge(bank: Bank, id: str) -> None:
-    """Restore the lessons that ID was merged from, and print their ids. ID is retired."""
-    emit("\n".join(await bank.unmerge(id)))
 
 
 @memory.command()
@@ -605,21 +650,15 @@ def import_(file: str) -> None:
 
 
 @memory.command()
-@for_bank(writing)
-async def reembed(bank: Bank) -> None:
-    """Compute the missing vectors of the configured embedder for all lessons."""
-    with Counting() as shown:
-        why_not = await library().reembed(bank, partial(shown.at, "computing vectors"))
-    if why_not:
-        raise ModelError(f"No vectors could be computed: {why_not}")
-    say("Every lesson has its vector.")
-
-
-@memory.command()
 @click.option("--mend", is_flag=True, help="Repair as much as possible.")
+@click.option("--vectors", is_flag=True, help="Compute the missing vectors of the configured embedder instead.")
+@agent_options
 @click.pass_context
-def verify(ctx: click.Context, mend: bool) -> None:
+def verify(ctx: click.Context, mend: bool, vectors: bool) -> None:
     """Check the file of the lessons. Ends with 1 if it is damaged."""
+    if vectors:
+        _reembed()
+        return
 
     async def work(bank: Bank) -> list[Fault]:
         return list(await bank.verify(mend=mend))
@@ -634,6 +673,15 @@ def verify(ctx: click.Context, mend: bool) -> None:
     elif not found:
         say("All is well.")
     ctx.exit(1 if wrong else 0)
+
+
+@for_bank(writing)
+async def _reembed(bank: Bank) -> None:
+    with Counting() as shown:
+        why_not = await library().reembed(bank, partial(shown.at, "computing vectors"))
+    if why_not:
+        raise ModelError(f"No vectors could be computed: {why_not}")
+    say("Every lesson has its vector.")
 
 
 @memory.command()

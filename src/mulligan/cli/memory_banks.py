@@ -184,6 +184,13 @@ async def of_recall(bank: Bank, id: str) -> str:
     return (await bank.receipt(id)).agent_id or ""
 
 
+async def of_lesson_or_recall(bank: Bank, id: str) -> str:
+    try:
+        return await _of_lesson(bank, id)
+    except NotFound:
+        return await of_recall(bank, id)
+
+
 async def of_work(bank: Bank, id: str) -> str:
     id = id.removeprefix("extract_")
     found = next((one.agent_id for one in await bank.pending() if one.id == id), None)

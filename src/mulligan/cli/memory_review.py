@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,18 +25,15 @@ from mulligan.cli.memory import dumped, memory, say_changed
 from mulligan.cli.memory_banks import (
     agent_options,
     for_bank,
-    for_banks,
     library,
     project_agent,
     reading,
     with_bank,
     writing,
 )
-from mulligan.cli.memory_words import audit_rows
 from mulligan.cli.options import export_options, rating_options, score_of
 from mulligan.cli.terminal import clean, drawn, emit, one_line, put, say
 from mulligan.cli.words import count
-from mulligan.core.codec import to_json
 from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Lesson
@@ -77,7 +73,7 @@ def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], every
     """Review this project's candidates: keep, reject, reword or guard each with one key.
 
     Without a terminal they are listed. A kept lesson is also shown at the start of sessions. A rejected one is retired,
-    and `restore` brings it back. A guard refuses the command, flag or path that its lesson names. If the agent
+    and `retire --undo` brings it back. A guard refuses the command, flag or path that its lesson names. If the agent
     insists and can ask, you decide; `undo` removes the guard. A guard is not a security boundary. A lesson that is kept
     everywhere moves to the bank that all your projects read. You can do this to kept lessons later, by their ids.
     """
@@ -126,24 +122,6 @@ async def rate(bank: Bank, id: str, by: str | None, comment: str, **given: Any) 
     say_changed(await bank.rate(id, score_of(given), by=person() if by is None else by, comment=comment), "rated")
 
 
-@memory.command()
-@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes since this time.")
-@click.option("--by", metavar="TEXT", help="Only changes by names that contain this, such as mcp.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
-@for_banks
-async def audit(banks: Sequence[Bank], since: datetime | None, by: str | None, as_json: bool) -> None:
-    """Show who changed which lesson, when and why, oldest first."""
-    least = since.timestamp() if since else 0.0
-    every = sorted([one for bank in banks for one in await bank.decided()], key=lambda one: one.at)
-    found = [one for one in every if one.at >= least and (by or "") in one.by]
-    if as_json:
-        emit(dumped([to_json(one) for one in found]))
-    elif found:
-        emit(audit_rows(found, banks=len(banks) > 1 or banks[0].agent_id is None))
-    else:
-        say("No lesson was changed here.")
-
-
 def _page(lesson: Lesson, trial: Trial | None = None) -> str:
     lines = [
         f"{lesson.id}  {one_line(lesson.title, 100)}",
@@ -188,7 +166,7 @@ async def _everywhere(bank: Bank, id: str) -> None:
             if (pattern := (journal.guards() or {}).get(lesson.id)) is not None:
                 journal.guard({copy.id: pattern})
     await bank.retire(lesson.id, f"kept for all projects, as {copy.id}")
-    back = memory_command(bank.agent_id, "restore", lesson.id), memory_command(USER, "retire", copy.id)
+    back = memory_command(bank.agent_id, "retire", "--undo", lesson.id), memory_command(USER, "retire", copy.id)
     say(f"{lesson.id} kept for all your projects, as {copy.id}. To undo that: {' && '.join(back)}")
 
 

@@ -119,7 +119,7 @@ def _to_think(bank: Bank, learned: Learned, by_tool: bool) -> str:
         return (
             f"{why}No model was named on this server, and extract_memory is not offered here. Think about `prompt`, "
             "write your answer, JSON that fits `schema`, to a file, and have it kept by this command: "
-            f"{memory_command(bank.agent_id, 'commit', str(learned.work), 'FILE')}"
+            f"{memory_command(bank.agent_id, 'pending', str(learned.work), 'FILE')}"
         )
     if learned.success is None:
         return (

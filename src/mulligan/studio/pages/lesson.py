@@ -179,7 +179,7 @@ async def change(request: Request) -> Response:
     bank = await studio.bank_of(id)  # of an agent that is not served: as if there were none
     with acting_as("studio"):
         if name in SINGLE_CHANGES:
-            return RedirectResponse(address((await SINGLE_CHANGES[name].apply(bank, id)).id), 303)
+            return RedirectResponse(address((await SINGLE_CHANGES[name](bank, id)).id), 303)
         return RedirectResponse(address(await CHANGES[name](bank, id, form)), 303)
 
 

@@ -52,7 +52,7 @@ async def question(request: Request) -> Response:
 
 
 async def commit(request: Request) -> Response:
-    """Answers a question, as `mulligan memory commit` does."""
+    """Answers a question, as `mulligan memory pending` does."""
     bank = await _bank_of(request)
     try:
         answer = json.loads(text_of(form_of(request), "answer"))
