@@ -76,6 +76,34 @@ REFUSED = [call("ship", {"status": "rejected", "reason": "The shop is closed"}, 
             ["works: ship with city=…"],
         ),
         (
+            [
+                call("get_load", {"error": "get_load is not defined"}),
+                call("pay", {"ok": 1}),
+                call("read_load", {"ok": 1}),
+            ],
+            [],
+        ),
+        (
+            [call("get_van_load", {"error": "get_van_load is not defined"}), call("check_van_load", {"load": 1})],
+            ["works: check_van_load instead of get_van_load"],
+        ),
+        (
+            [
+                call("start", {"error": "The doors have to be locked."}, mode="fast"),
+                *[call("lockDoors", {"ok": 1}, all=True), call("honk", {"ok": 1})],
+                call("start", {"ok": 1}, mode="fast"),
+            ],
+            ["works: lockDoors before start"],
+        ),
+        (
+            [
+                call("distance", {"error": "nothing is known of it"}, a="Rome", b="Oslo"),
+                *[call("code_of", {"code": code}, city=city) for city, code in (("Rome", "00118"), ("Oslo", "0150"))],
+                call("distance", {"km": 2000}, a="00118", b="0150"),
+            ],
+            ["works: distance with a from code_of, b from code_of"],
+        ),
+        (
             [call("ship", {"error": "gift is not allowed"}, a=1, gift=True), call("ship", {"ok": 1}, a=1)],
             ["works: ship without gift"],
         ),

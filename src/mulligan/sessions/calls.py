@@ -108,28 +108,34 @@ def calls_of(turns: Iterable[Turn]) -> list[AnsweredCall]:
 def remedy_of(calls: Sequence[AnsweredCall], at: int) -> str:
     """What the session did right after the refused call at this place; "" where nothing says what that was.
 
-    For a tool that does not exist, that is the next one whose name has all words of the wrong name, or no others; for
-    an argument that does not exist, the names of those that the call then had.
+    Of a call of the same tool that worked it is what the error names of the arguments, or the only difference. A value
+    that a call in between gave is named by that call; where nothing else differs, the call that the error asks for is
+    the remedy. For a tool or an argument that does not exist, it is the name that was right.
     """
-    failed = calls[at]
+    failed, worked = calls[at], list[AnsweredCall]()
     pairs = pairwise(calls[at:])
     for later in [one for before, one in pairs if one.text != before.text][:REMEDY_WINDOW]:
         if later.error:
             continue
         if later.tool != failed.tool:
-            if _says(failed.error, later.tool) or (_is_unknown(failed) and _is_part(failed.tool, later.tool)):
+            if _says(failed.error, later.tool) or (_is_unknown(failed) and _is_alike(failed.tool, later.tool)):
                 return f"{later.tool} instead of {failed.tool}"
+            worked.append(later)
             continue
         changed = _changed(failed, later)
         named = [name for name in changed if _names(failed.error, name, failed.arguments.get(name))]
         others = [name for name in changed if name not in named and failed.arguments.get(name) not in ("", None)]
         if any(_ID.search(name) for name in others):
             continue  # it is about something else
+        if not changed:
+            needed = [one.tool for one in worked if _asks_for(failed.error, one.tool)]
+            return f"{needed[-1]} before {failed.tool}" if needed else ""
         instead = [f"{name}=…" for name in later.arguments if name not in failed.arguments]
         if named and instead and _UNEXPECTED.search(failed.error):
             return f"{later.tool} with {', '.join(instead)}"
-        counts = named or (changed if len(changed) == 1 else [])
-        return _step(later, counts) if counts else ""
+        givers = {name: tool for name in changed if (tool := _giver(later.arguments.get(name), worked))}
+        counts = named or (changed if len(changed) in (1, len(givers)) else [])
+        return _step(later, counts, givers) if counts else ""
     return ""
 
 
@@ -218,10 +224,30 @@ def _is_unknown(call: AnsweredCall) -> bool:
     return bool(_UNKNOWN.search(call.error)) and _says(call.error, call.tool)
 
 
-def _is_part(one: str, other: str) -> bool:
-    """Whether the words of one name are all in the other."""
-    first, second = ({word.casefold() for word in _NAME_WORDS.findall(name)} for name in (one, other))
-    return first <= second or second <= first
+def _is_alike(one: str, other: str) -> bool:
+    """Whether the words of one name are all in the other, or all but one of each are in both."""
+    first, second = _words_of(one), _words_of(other)
+    shared = len(first & second)
+    return first <= second or second <= first or (shared > 1 and max(len(first), len(second)) == shared + 1)
+
+
+def _asks_for(error: str, tool: str) -> bool:
+    """Whether an error has all words of the name of a tool, in any of their forms."""
+    said = re.findall(r"\w+", error.casefold())
+    return all(any(word.startswith(one) for word in said) for one in _words_of(tool))
+
+
+def _words_of(name: str) -> set[str]:
+    return {word.casefold() for word in _NAME_WORDS.findall(name)}
+
+
+def _giver(value: Any, calls: Sequence[AnsweredCall]) -> str:
+    """The last of these calls whose result holds a value that was not among what it was asked with; "" if none does."""
+    text = str(value)
+    found = (
+        one.tool for one in reversed(calls) if _says(one.output, text) and text not in map(str, one.arguments.values())
+    )
+    return next(found, "") if len(text) > 1 and not isinstance(value, bool) else ""
 
 
 def _names(error: str, name: str, value: Any) -> bool:
@@ -230,10 +256,15 @@ def _names(error: str, name: str, value: Any) -> bool:
     return any(_says(error, form) for form in forms)
 
 
-def _step(works: AnsweredCall, names: Sequence[str]) -> str:
-    """What was called instead: the value of each argument, but not ids, which are others in every session."""
+def _step(works: AnsweredCall, names: Sequence[str], givers: Mapping[str, str]) -> str:
+    """What was called instead: the value of each argument, or the tool that gave it, but not ids, which are others in
+    every session."""
     given = [
-        f"another {name}" if _ID.search(name) else f"{name}={_written(works.arguments[name])}"
+        f"{name} from {givers[name]}"
+        if name in givers
+        else f"another {name}"
+        if _ID.search(name)
+        else f"{name}={_written(works.arguments[name])}"
         for name in names
         if name in works.arguments
     ]
