@@ -228,6 +228,27 @@ async def test_a_long_writer_elsewhere_is_waited_for_and_then_said(tmp_path: Pat
     await store.close()
 
 
+async def test_the_event_loop_goes_on_while_a_short_write_waits_for_a_lock(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "m.db")
+    await store.create(Episode("a", Task("p")))  # from now on short writes are done in this thread
+    with closing(sqlite3.connect(tmp_path / "m.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.create_task(store.create(Episode("b", Task("p"))))
+        await asyncio.sleep(0)
+        other.execute("ROLLBACK")  # by the thread that would be blocked
+    async with asyncio.timeout(20):
+        await waiting
+    assert len(await store.list()) == 2
+    await store.close()
+
+
+async def test_a_long_burst_of_short_writes_leaves_a_short_log(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "m.db") as store:
+        for n in range(1000):
+            await store.create(Episode(f"e{n}", Task("p" * 4000)))
+        assert (tmp_path / "m.db-wal").stat().st_size < 12e6, "of some 30 MB that were written"
+
+
 SMALL = """
 import asyncio, resource, sys
 from mulligan.core.errors import StoreError

@@ -9,7 +9,8 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from mulligan.store.sqlite.database import LENIENT, Database, Lane, LockWait
+from mulligan.store.sqlite.database import LENIENT, Database, Lane
+from mulligan.store.sqlite.lock_wait import LockWait
 from mulligan.store.sqlite.schema import migrate
 from mulligan.store.sqlite.store import SqliteStore
 

@@ -112,6 +112,7 @@ class PostgresDatabase:
         agent: str | None = None,
         alone: str | None = None,
         under_way: bool = False,
+        short: bool = False,
     ) -> T:
         """See `Engine.write`."""
         lock = f"agent {agent}" if alone is None and agent is not None else alone

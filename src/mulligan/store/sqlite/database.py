@@ -1,4 +1,5 @@
-"""Runs transactions on one SQLite file: for async code on one writer thread and a few reader threads.
+"""Runs transactions on one SQLite file: for async code on one writer thread and a few reader threads, or at once where
+the work is short and waits for nothing (design/161).
 
 Work is a function of a connection, and runs as one transaction in one call, so no transaction is open across an await.
 The first work opens the file and brings it up to date. Write-ahead logging lets readers and one writer work at the
@@ -34,6 +35,7 @@ from mulligan.core.errors import RecordLost, StoreError
 from mulligan.core.lessons import Fault
 from mulligan.recording.bridge import blocking
 from mulligan.recording.holders import Watch
+from mulligan.store.sqlite.lock_wait import LockWait, MustWait
 from mulligan.store.sqlite.schema import (
     MIGRATIONS,
     check_readable,
@@ -66,12 +68,10 @@ LENIENT = partial(str, encoding="utf-8", errors="replace")
 """Decodes bytes that are not UTF-8, too: `rows.json_of` reports them, and other columns stay readable."""
 
 READERS = 2
-WAIT_AT_ONCE = 0.25
-"""Seconds that SQLite waits for a lock by itself, before `LockWait` checks the total."""
-
-SAY_AFTER = 2.0
-"""Seconds of waiting for another process's lock after which a warning is logged."""
-
+BURST = 200
+"""Short writes after which a thread folds the log; they are of a few pages each."""
+LOG_PAGES = 4000
+"""Pages of the log after which the next commit folds it by itself: those of many long writes."""
 _REVISION = (
     "SELECT (SELECT max(n) FROM episodes), (SELECT max(rowid) FROM events), (SELECT max(n) FROM steps),"
     " (SELECT max(step) FROM results), (SELECT max(n) FROM bench_runs), (SELECT max(rowid) FROM bench_cases),"
@@ -266,11 +266,17 @@ class Database:
         self._readers = Lane(self, self._file, "BEGIN", READERS, LockWait(*wait))
 
     async def write(
-        self, work: Work[T], *, agent: str | None = None, alone: str | None = None, under_way: bool = False
+        self,
+        work: Work[T],
+        *,
+        agent: str | None = None,
+        alone: str | None = None,
+        under_way: bool = False,
+        short: bool = False,
     ) -> T:
         """See `Engine.write`."""
         try:
-            return await self._writer.do(work, under_way=under_way)
+            return await self._writer.do(work, under_way=under_way, short=short and self._synchronous == "normal")
         except asyncio.CancelledError:
             with suppress(StoreError):  # it was closed, and so has done its work
                 await self._writer.do(None)
@@ -367,14 +373,13 @@ class Database:
         with suppress(OSError):  # a new file is for its user alone: it holds what people say; SQLite says what is wrong
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             trusted.note_store(self.path)
-        at_once = min(WAIT_AT_ONCE, self._busy_seconds)
-        db = sqlite3.connect(self.path, timeout=at_once, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         db.text_factory = LENIENT
         try:
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
             db.execute("PRAGMA secure_delete = ON")
-            # SQLite itself does not wait when a file is switched to write-ahead logging
-            lock_wait.through(lambda: migrate(db, self.path), pause=0.01)
+            db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+            lock_wait.through(lambda: migrate(db, self.path))
             self._file.opened()
         except BaseException:
             db.close()
@@ -444,7 +449,7 @@ class _WriteJob:
 
 class Lane:
     """Connections that are used in turn: by threads that take work from one queue, which the first work starts, and by
-    synchronous code, which does its work where it is."""
+    synchronous code and short work, which are done where they are asked for."""
 
     def __init__(self, database: Database, file: _OpenFile, begin: str, threads: int, lock_wait: LockWait) -> None:
         self._database, self._file = database, file
@@ -463,17 +468,37 @@ class Lane:
         self._room = threading.Semaphore(self._threads)
         self._idle: list[sqlite3.Connection] = []
         self._wrote: float | None = None  # when something was written that may not be synced yet
+        self._burst = 0  # short writes since the last sync
 
     async def do(
-        self, work: Work[Any] | None, *, whole: bool = True, under_way: bool = False, last: bool = False
+        self,
+        work: Work[Any] | None,
+        *,
+        whole: bool = True,
+        under_way: bool = False,
+        last: bool = False,
+        short: bool = False,
     ) -> Any:
-        """The result of the work, once it is done; a thread does it even if the caller is cancelled meanwhile."""
+        """The result of the work, once it is done; a thread does it even if the caller is cancelled meanwhile.
+
+        short: A write that takes no longer than handing it to a thread. Where it need not wait, for another work, a
+        lock or the disk, it is done at once. The first write after a sync waits for the disk, as SQLite begins the log
+        anew.
+        """
         if self._closed and not last:
             raise StoreError(f"{self._path} was closed: open the store again.")
         if self._process != os.getpid():  # a forked process has neither the threads nor the right to the connections
             self._set_up()
         if blocking.get():
             return self._done_here(work, whole, under_way)
+        if short and self._wrote is not None:
+            with suppress(MustWait):
+                result = self._done_here(work, whole, under_way, waits=False)
+                self._burst += 1
+                if self._burst == BURST:
+                    self._jobs.put(None)
+                await asyncio.sleep(0)  # others have their turn, and a cancellation comes through, as after any wait
+                return result
         self._start()
         loop = asyncio.get_running_loop()
         job = _WriteJob(work, whole, under_way, last, loop, loop.create_future())
@@ -499,10 +524,10 @@ class Lane:
                     threading.Thread(target=self._run, name="mulligan-store", daemon=True).start()
                     self._running += 1
 
-    def _done_here(self, work: Work[Any] | None, whole: bool, under_way: bool) -> Any:
+    def _done_here(self, work: Work[Any] | None, whole: bool, under_way: bool, waits: bool = True) -> Any:
         synced = self._wrote is None
         try:
-            return self._do(work, whole, under_way)
+            return self._do(work, whole, under_way, waits)
         except (sqlite3.Error, UnicodeError) as error:
             raise _failure(error, self._path) from error
         finally:
@@ -518,6 +543,7 @@ class Lane:
                 self._sync()
                 continue
             if job is None:
+                self._sync()
                 continue
             result, failed = None, None
             try:
@@ -533,37 +559,44 @@ class Lane:
             del job, result, failed  # the caller's alone now
 
     def _sync(self) -> None:
-        """Syncs the log, and copies it into the file as far as readers allow, if nothing was written for a while."""
+        """Syncs the log, and copies it into the file as far as readers allow, if nothing was written for a while, or
+        very often."""
         with self._room:
-            if self._wrote is not None and time.monotonic() - self._wrote >= IDLE and self._idle:
-                self._wrote = None
+            since = 0.0 if self._wrote is None else time.monotonic() - self._wrote
+            if self._idle and (since >= IDLE or self._burst >= BURST):
+                self._wrote, self._burst = None, 0
                 with suppress(sqlite3.Error):
                     self._idle[-1].execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
-    def _do(self, work: Work[Any] | None, whole: bool, under_way: bool) -> Any:
-        if work is None:
-            with self._room:
-                return None
-        with self._room:
-            try:
-                db = self._idle.pop() if self._idle else self._database.connect(self._lock_wait)
-                try:
-                    return self._transact(db, work, under_way) if whole else work(db)
-                finally:
-                    if db.in_transaction:  # Ctrl-C came as it began
-                        db.rollback()
-                    self._idle.append(db)
-                    self._wrote = time.monotonic() if self._begin == "BEGIN IMMEDIATE" else None
-            except (sqlite3.Error, NoFolder) as error:
-                if self._begin != "BEGIN" or not (isinstance(error, NoFolder) or write_refused(error)):
-                    raise
-                with closing(self._database.snapshot()) as still:
-                    return self._once(still, work)
+    def _do(self, work: Work[Any] | None, whole: bool, under_way: bool, waits: bool = True) -> Any:
+        """The result of the work. Raises `MustWait` where that would take a wait that is not wanted."""
+        if not self._room.acquire(blocking=waits):
+            raise MustWait
+        try:
+            return None if work is None else self._done_in_room(work, whole, under_way, waits)
+        finally:
+            self._room.release()
 
-    def _transact(self, db: sqlite3.Connection, work: Work[T], under_way: bool) -> T:
+    def _done_in_room(self, work: Work[Any], whole: bool, under_way: bool, waits: bool) -> Any:
+        try:
+            db = self._idle.pop() if self._idle else self._database.connect(self._lock_wait)
+            try:
+                return self._transact(db, work, under_way, waits) if whole else work(db)
+            finally:
+                if db.in_transaction:  # Ctrl-C came as it began
+                    db.rollback()
+                self._idle.append(db)
+                self._wrote = time.monotonic() if self._begin == "BEGIN IMMEDIATE" else None
+        except (sqlite3.Error, NoFolder) as error:
+            if self._begin != "BEGIN" or not (isinstance(error, NoFolder) or write_refused(error)):
+                raise
+            with closing(self._database.snapshot()) as still:
+                return self._once(still, work)
+
+    def _transact(self, db: sqlite3.Connection, work: Work[T], under_way: bool, waits: bool) -> T:
         if not under_way:
             self._file.check()
-        result = self._lock_wait.through(lambda: self._once(db, work))
+        result = self._lock_wait.through(lambda: self._once(db, work), waits=waits)
         try:
             self._file.check(db if self._begin == "BEGIN IMMEDIATE" else None)
         except RecordLost:
@@ -620,42 +653,6 @@ class _OpenFile:
         return _identity(self._log) in (None, log) and _identity(self._index) in (None, index)
 
 
-class LockWait:
-    """Waits for locks of other processes, and logs it. After a wait that took too long, the next work does not wait
-    again until the lock was free once, or nothing was asked for as long."""
-
-    def __init__(self, path: Path, seconds: float, clock: Callable[[], float]) -> None:
-        self._path, self._seconds, self._clock = path, seconds, clock
-        self._since: float | None = None
-        self._last = 0.0
-        self._logged = False
-
-    def through(self, do: Callable[[], T], *, pause: float = 0.0) -> T:
-        """The result of `do`, called again while the file is busy. pause: seconds between two calls."""
-        began = self._clock()
-        while True:
-            try:
-                result = do()
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or not self._go_on(began):
-                    raise
-                time.sleep(pause)
-            else:
-                self._since, self._logged = None, False
-                return result
-
-    def _go_on(self, began: float) -> bool:
-        now = self._clock()
-        if self._since is None or began - self._last > self._seconds:
-            self._since, self._logged = began, False
-        self._last = now
-        waited = now - self._since
-        if not self._logged and waited >= min(SAY_AFTER, self._seconds / 2):
-            self._logged = True
-            log.warning("waiting for another process that has %s locked (%g s at most)", self._path, self._seconds)
-        return waited < self._seconds
-
-
 def _identity(path: str | Path) -> Identity | None:
     try:
         about = os.stat(path)
@@ -666,14 +663,18 @@ def _identity(path: str | Path) -> Identity | None:
 
 def _fold_all(db: sqlite3.Connection) -> bool:
     """Copies the log into the file; whether all of it is there now."""
-    busy, pages, folded = db.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+    busy, pages, folded = _checkpoint(db, "FULL", 250)
     return not busy and pages == folded
 
 
 def _empty_log(db: sqlite3.Connection) -> None:
-    lock_wait = db.execute("PRAGMA busy_timeout").fetchone()[0]
-    db.execute("PRAGMA busy_timeout = 1000")
+    _checkpoint(db, "TRUNCATE", 1000)
+
+
+def _checkpoint(db: sqlite3.Connection, mode: str, milliseconds: int) -> tuple[int, int, int]:
+    """Copies the log into the file, and waits so long for those who read or write."""
+    db.execute(f"PRAGMA busy_timeout = {milliseconds}")
     try:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return db.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
     finally:
-        db.execute(f"PRAGMA busy_timeout = {lock_wait}")
+        db.execute("PRAGMA busy_timeout = 0")

@@ -32,7 +32,8 @@ class Connection(Protocol):
 
 
 class Engine(Protocol):
-    """Runs each work, a function of a connection, in one transaction, outside of the event loop. Raises `StoreError`.
+    """Runs each work, a function of a connection, in one transaction. The event loop waits for no disk and no lock.
+    Raises `StoreError`.
 
     agent: whose rows the work may touch, where the engine holds it to that; None: those of all that this store serves.
     """
@@ -47,6 +48,7 @@ class Engine(Protocol):
         agent: str | None = None,
         alone: str | None = None,
         under_way: bool = False,
+        short: bool = False,
     ) -> T:
         """The result of `work`, committed. A cancelled caller still waits until it is committed or rolled back.
 
@@ -55,6 +57,7 @@ class Engine(Protocol):
                 all of the agent, or else everything. SQLite has one writer at a time anyway.
             under_way: Do not raise `RecordLost` here: the work is part of a longer task that should end in its own way
                 although the record is gone, and a later write of it, without this, raises.
+            short: The work takes no longer than handing it to a thread, so SQLite may do it at once.
         """
         ...
 

@@ -100,7 +100,7 @@ class SqliteQueue:
                 return _claimed(db, n, owner, seconds)
             return _read(db, n), None
 
-        return await self._db.write(work, agent=agent_id)
+        return await self._db.write(work, agent=agent_id, short=True)
 
     async def find(self, agent_id: str, kind: str, key: str) -> str | None:
         found = await self._db.read(lambda db: _keyed(db, reader(db, agent_id), kind, key), agent=agent_id)
@@ -115,7 +115,7 @@ class SqliteQueue:
                 raise StoreError(f"Work {id} is {status}: there is nothing left to do.")
             release(db, n, "waiting" if waiting else "queued", borrowed=waiting, due=0)
 
-        await self._db.write(work, agent=agent_id)
+        await self._db.write(work, agent=agent_id, short=True)
 
     async def due(self, kinds: Sequence[str]) -> float | None:
         return await self._db.read(lambda db: _next(db, self._db.watch, kinds))
@@ -134,7 +134,7 @@ class SqliteQueue:
                     release(db, n, "failed", str(error), finished=time.time())
             return None
 
-        return await self._db.write(work, alone="")
+        return await self._db.write(work, alone="", short=True)
 
     async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
         def work(db: Connection) -> tuple[Queued, Claim]:
@@ -145,13 +145,13 @@ class SqliteQueue:
                 raise StoreError(f"Work {id} is not waiting for an answer: it is {status}.")
             return _claimed(db, n, owner, seconds)
 
-        return await self._db.write(work, agent=agent_id)
+        return await self._db.write(work, agent=agent_id, short=True)
 
     async def renew(self, claim: Claim, seconds: float) -> None:
         def work(db: Connection) -> None:
             db.execute("UPDATE work SET until = ? WHERE n = ?", (time.time() + seconds, held(db, claim)))
 
-        await self._db.write(work, alone="")
+        await self._db.write(work, alone="", short=True)
 
     async def keep(self, claim: Claim, payload: Json) -> None:
         text = _text(payload, f"The payload of work {claim.id}")
@@ -159,10 +159,10 @@ class SqliteQueue:
         def work(db: Connection) -> None:
             db.execute("UPDATE payloads SET payload = ? WHERE n = ?", (text, held(db, claim)))
 
-        await self._db.write(work, alone="")
+        await self._db.write(work, alone="", short=True)
 
     async def finish(self, claim: Claim, result: Json) -> None:
-        await self._db.write(lambda db: settle(db, None, claim, result))
+        await self._db.write(lambda db: settle(db, None, claim, result), short=True)
 
     async def fail(self, claim: Claim, error: str, *, retry_in: float | None) -> None:
         def work(db: Connection) -> None:
@@ -172,13 +172,13 @@ class SqliteQueue:
             else:
                 release(db, n, None, error, due=now + retry_in)
 
-        await self._db.write(work, alone="")
+        await self._db.write(work, alone="", short=True)
 
     async def waits(self, claim: Claim, error: str = "") -> None:
         def work(db: Connection) -> None:
             release(db, held(db, claim), "waiting", error, borrowed=True)
 
-        await self._db.write(work, alone="")
+        await self._db.write(work, alone="", short=True)
 
     async def look(self, agent_id: str | None, id: str) -> Queued:
         return await self._db.read(lambda db: _read(db, _found(db, reader(db, agent_id), id)[0]), agent=agent_id)

@@ -105,15 +105,20 @@ class SqliteBenches:
         def work(db: Connection) -> Lease:
             return leases.acquire(db, watch, run, owner, seconds, of)
 
-        return await (self._db.remove(work) if removing else self._db.write(work, alone=_bench(run)))
+        return await (self._db.remove(work) if removing else self._db.write(work, alone=_bench(run), short=True))
 
     async def renew(self, lease: Lease, seconds: float) -> None:
         await self._db.write(
-            lambda db: leases.renew(db, lease, seconds, leases.BENCH_RUNS), alone=_bench(lease.episode), under_way=True
+            lambda db: leases.renew(db, lease, seconds, leases.BENCH_RUNS),
+            alone=_bench(lease.episode),
+            under_way=True,
+            short=True,
         )
 
     async def release(self, lease: Lease) -> None:
-        await self._db.write(lambda db: leases.release(db, lease, leases.BENCH_RUNS), alone=_bench(lease.episode))
+        await self._db.write(
+            lambda db: leases.release(db, lease, leases.BENCH_RUNS), alone=_bench(lease.episode), short=True
+        )
 
     async def answered(self, step: str, request_hash: str) -> tuple[Json, ...]:
         if not step.startswith("model."):
@@ -202,6 +207,7 @@ class SqliteStore:
             lambda db: episodes.insert(db, episode, record, files),
             agent=episodes.agent_column(episode),
             alone=_episode(episode.id),
+            short=not files,
         )
 
     async def copy(
@@ -233,7 +239,7 @@ class SqliteStore:
                 arms.count(db, lease.episode)
 
         # the arms are counted over all episodes
-        await self._db.write(work, alone=None if over else _episode(lease.episode), under_way=True)
+        await self._db.write(work, alone=None if over else _episode(lease.episode), under_way=True, short=True)
 
     async def load(self, episode: str, *, agent: str | None = None) -> Episode:
         return await self._db.read(lambda db: episodes.load(db, episode, agent), agent=agent)
@@ -301,16 +307,18 @@ class SqliteStore:
         def work(db: Connection) -> Lease:
             return leases.acquire(db, watch, episode, owner, seconds)
 
-        return await (self._db.remove(work) if removing else self._db.write(work, alone=_episode(episode)))
+        return await (self._db.remove(work) if removing else self._db.write(work, alone=_episode(episode), short=True))
 
     async def holder(self, episode: str) -> str | None:
         return await self._db.read(lambda db: leases.holder(db, episode))
 
     async def renew(self, lease: Lease, seconds: float) -> None:
-        await self._db.write(lambda db: leases.renew(db, lease, seconds), alone=_episode(lease.episode), under_way=True)
+        await self._db.write(
+            lambda db: leases.renew(db, lease, seconds), alone=_episode(lease.episode), under_way=True, short=True
+        )
 
     async def release(self, lease: Lease) -> None:
-        await self._db.write(lambda db: leases.release(db, lease), alone=_episode(lease.episode))
+        await self._db.write(lambda db: leases.release(db, lease), alone=_episode(lease.episode), short=True)
 
     # --- the journal --------------------------------------------------------------------------------------------
 
@@ -323,6 +331,7 @@ class SqliteStore:
             lambda db: episodes.begin_step(db, leases.held(db, lease), key, text, request_hash),
             alone=_episode(lease.episode),
             under_way=True,
+            short=True,
         )
 
     async def finish_step(self, lease: Lease, key: str, result: Json) -> None:
@@ -342,4 +351,4 @@ class SqliteStore:
             if not added:
                 raise StoreError(f"The step {key} of episode {lease.episode} is not one that is under way.")
 
-        await self._db.write(work, alone=_episode(lease.episode), under_way=True)
+        await self._db.write(work, alone=_episode(lease.episode), under_way=True, short=True)

@@ -43,6 +43,9 @@ _DUPLICATE = (
     " AND NOT (fact AND state = 'superseded') ORDER BY state <> 'active', n"
 )
 
+SHORT = 10
+"""Lessons that are added at once; for more, a thread is worth its price."""
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -74,7 +77,8 @@ class SqliteLessons:
             queue.settle(db, agent, claim, {**result, **table} if isinstance(result, dict) else result)
             return kept
 
-        return await self._db.write(work, agent=agent_id) if ready or claim else ()
+        short = len(ready) <= SHORT
+        return await self._db.write(work, agent=agent_id, short=short) if ready or claim else ()
 
     async def change(
         self,
@@ -151,15 +155,17 @@ class SqliteLessons:
 
     async def recalled(self, receipt: Receipt) -> None:
         text = encoded(receipt, f"The receipt {receipt.id}")
-        await self._db.write(lambda db: _recalled(db, receipt, text), agent=receipt.agent_id)
+        await self._db.write(lambda db: _recalled(db, receipt, text), agent=receipt.agent_id, short=True)
 
     async def keep_accounts(self, agent_id: str, accounts: Sequence[Account], most: int) -> None:
         ready = [(one, encoded(one, f"The account of {one.id}")) for one in accounts]
-        await self._db.write(lambda db: rows.keep_accounts(db, rows.writer(db, agent_id), ready, most), agent=agent_id)
+        await self._db.write(
+            lambda db: rows.keep_accounts(db, rows.writer(db, agent_id), ready, most), agent=agent_id, short=True
+        )
 
     async def outcome_of(self, agent_id: str, id: str, success: bool) -> bool:
         return await self._db.write(
-            lambda db: worth.outcome_of(db, rows.writer(db, agent_id), id, success), agent=agent_id
+            lambda db: worth.outcome_of(db, rows.writer(db, agent_id), id, success), agent=agent_id, short=True
         )
 
     async def retired_for_harm(self, agent_id: str | None) -> Mapping[str, str]:
