@@ -373,13 +373,15 @@ class Database:
         with suppress(OSError):  # a new file is for its user alone: it holds what people say; SQLite says what is wrong
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             trusted.note_store(self.path)
-        db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         db.text_factory = LENIENT
         try:
+            db.execute("PRAGMA busy_timeout = 250")
             db.execute(f"PRAGMA synchronous = {self._synchronous}")
             db.execute("PRAGMA secure_delete = ON")
             db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
             lock_wait.through(lambda: migrate(db, self.path))
+            db.execute("PRAGMA busy_timeout = 0")  # from here on, `LockWait` waits
             self._file.opened()
         except BaseException:
             db.close()
