@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from mulligan.bench.harness.running import resume_benchmark
-from mulligan.bench.programming.replay.replay import (
+from mulligan.bench.harness.replay import (
     LogModel,
     Published,
     first_difference,
@@ -17,6 +16,7 @@ from mulligan.bench.programming.replay.replay import (
     read_log,
     replay_log,
 )
+from mulligan.bench.harness.running import resume_benchmark
 from mulligan.cli.main import main
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.loop import scope
@@ -129,9 +129,7 @@ async def test_where_the_log_ends_too_early_the_test_that_fails_is_named(tmp_pat
 
 
 async def test_all_of_the_time_may_go_into_one_hidden_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "mulligan.bench.programming.replay.replay.HIDDEN_SECONDS", 2.0
-    )  # of which a fourth would be 0.5
+    monkeypatch.setattr("mulligan.bench.harness.replay.HIDDEN_SECONDS", 2.0)  # of which a fourth would be 0.5
     code = "import time\ndef f(x):\n    time.sleep(1.0 if x == 5 else 0)\n    return x + 1"
     asserts = "".join(f"    assert candidate({n}) == {n + 1}\n" for n in range(2, 6))
     parted, _ = await replayed(tmp_path, entry("slow", code, hidden_test=f"def check(candidate):\n{asserts}"))

@@ -15,14 +15,14 @@ from mulligan.bench.streams import _tarnwood
 from mulligan.bench.streams.environments.database import Database, inquiry, schema
 from mulligan.bench.streams.environments.game import Game, openings
 from mulligan.bench.streams.environments.service import Service, quirks
+from mulligan.bench.streams.reader import Reader, service
+from mulligan.bench.streams.reader.code import conventions
+from mulligan.bench.streams.reader.game import OPEN
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Message, Question
 from mulligan.core.records import Case, Episode, Json, Recall, Task
 from mulligan.models.catalog import open_model
-from mulligan.models.reader import Reader, service
-from mulligan.models.reader.code import conventions
-from mulligan.models.reader.game import OPEN
 from mulligan.sandbox.local import LocalSandbox
 
 FAMILIES = ("database", "game", "code", "service")

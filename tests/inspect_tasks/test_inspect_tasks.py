@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from mulligan import ScriptedModel, inspect_tasks
+from mulligan.bench.harness.single import open_bench, options_of
 from mulligan.core.episode import Event
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode, Json
-from mulligan.inspect_tasks.benches import open_bench, options_of
 from mulligan.inspect_tasks.model import part
 
 PYTHON = os.environ.get("MULLIGAN_INSPECT_PYTHON") or (sys.executable if find_spec("inspect_ai") else "")

@@ -153,6 +153,45 @@ class Summarizes(Protocol):
 
 
 @dataclass(frozen=True)
+class ResultFile:
+    """A file of results in the format of other code. solved: how many of its `total` entries are solved."""
+
+    name: str
+    text: str
+    solved: int
+    total: int
+
+
+@runtime_checkable
+class Exports(Protocol):
+    """A benchmark whose runs can be written in the format of other code."""
+
+    def result_files(self, cases: Sequence[Case], episodes: Mapping[str, Episode], start: int) -> Sequence[ResultFile]:
+        """A file for each trial. episodes: by the case; of several the last. start: the number of the first file."""
+        ...
+
+
+@runtime_checkable
+class HasTrajectories(Protocol):
+    """A benchmark with recorded trajectories to learn from: `domains` are their names."""
+
+    domains: Sequence[str]
+
+    def trajectories(self, folder: Path, domain: str) -> Sequence[Path]:
+        """The files of a domain, below the folder of the data. Raises `InvalidInput` if there are none."""
+        ...
+
+
+@runtime_checkable
+class HasRightCalls(Protocol):
+    """A benchmark whose right calls can be replayed; no bank learns them."""
+
+    async def right_episodes(self, files: Sequence[Path]) -> Mapping[str, Episode]:
+        """An episode with the right calls, by the case. Raises `InvalidInput`, `WorldError`."""
+        ...
+
+
+@dataclass(frozen=True)
 class BenchRun:
     """A run as it was started: enough to resume it.
 

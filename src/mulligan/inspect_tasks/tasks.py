@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mulligan.bench.harness.single import KEY, Bench, open_bench, options_of
 from mulligan.core.benchmarks import Score
 from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected, Stopped
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.records import Episode, Json
-from mulligan.inspect_tasks.benches import KEY, Bench, open_bench, options_of
 from mulligan.inspect_tasks.model import InspectModel, part
 
 inspect_ai, _solving, _scoring = part(), part("solver"), part("scorer")

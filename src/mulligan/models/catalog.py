@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +30,9 @@ from mulligan.text.model_names import model_names
 
 ClientT = TypeVar("ClientT", ProviderModel, ProviderEmbedder)
 OURS = ("local", "local:NAME", "local:FILE.gguf", "scripted:FILE", "replay:FILE", "reader:FAMILY")
+
+_ELSEWHERE = {"reader": ("mulligan.bench.streams.reader", "Reader")}
+"""Models of side houses, by kind: the module and the class, which gets what stands behind the colon."""
 
 
 def open_model(
@@ -60,10 +64,9 @@ def open_model(
             return EmbeddedModel(rest or None)
         case "scripted" | "replay":
             return _from_file(kind, rest)
-        case "reader":
-            from mulligan.models.reader import Reader
-
-            return Reader(rest)
+        case _ if kind in _ELSEWHERE:
+            module, made = _ELSEWHERE[kind]
+            return getattr(import_module(module), made)(rest)
         case _ if not colon or not rest:
             raise _no_provider(kind)
         case _ if kind in PROVIDERS:

@@ -7,18 +7,12 @@ It is a JSON list with an object for each environment:
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
-from mulligan.app.config import Config
-from mulligan.app.model_roles import Models
-from mulligan.app.session import Session
-from mulligan.bench.harness.data import find_data
-from mulligan.bench.harness.plan import choice_of, open_benchmark
 from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Store
-from mulligan.core.records import Episode
+from mulligan.core.records import Case, Episode
 
 
 @dataclass(frozen=True)
@@ -74,42 +68,24 @@ def _entry(row: Any, where: str) -> EnvResult:
     return EnvResult(name, tuple(cast(list[str], memory)), *flags)
 
 
-@runtime_checkable
-class Continues(Protocol):
-    """A benchmark that can start from a file of results: ALFWorld."""
-
-    earlier: Sequence[EnvResult]
-
-
-async def env_results(prefix: str, store: Store, config: Config) -> Sequence[Sequence[EnvResult]]:
+def after_each_trial(
+    cases: Sequence[Case], episodes: Mapping[str, Episode], earlier: Sequence[EnvResult]
+) -> Sequence[Sequence[EnvResult]]:
     """The results of a run: a list for each trial, with all environments of the data in order.
 
-    For a run that started from a file of results, the memories of that file come first, and environments that were not
-    played keep their entry. Of several episodes of a game the last counts.
-
-    Raises:
-        NotFound: no run's id begins with `prefix`.
-        InvalidInput: the run is of another benchmark, or its data is missing.
+    Args:
+        episodes: by the case's id.
+        earlier: the results that the run started from. Their memories come first, and environments that were not played
+            keep their entry.
     """
-    run = await store.benches.run(prefix)
-    choice = choice_of(run.options)
-    sandbox = Session(config, Models(config)).sandbox(choice.sandbox)
-    _, benchmark, given = open_benchmark(choice.benchmark, (choice.settings or {}).get("benchmark", {}), sandbox)
-    if not isinstance(benchmark, Continues):
-        raise InvalidInput(f"Run {run.id} is of {run.benchmark}: only runs of ALFWorld have results in this format.")
-    targets = {case.id: case.target for case in benchmark.load(find_data(benchmark, given or choice.data))}
-    known = {each.name: each for each in benchmark.earlier}
-    for target in targets.values():
-        known.setdefault(target["env"], EnvResult(target["env"], tuple(target["memory"])))
-    played = dict[str, Episode]()
-    for result in await store.benches.results(run.id):
-        if result.case not in targets:
-            raise InvalidInput(f"Run {run.id} used other data: its game {result.case!r} is not in the present data.")
-        if result.episodes:
-            played[targets[result.case]["env"]] = await store.load(result.episodes[-1].episode)
+    names = {case.id: case.target["env"] for case in cases}
+    known = {each.name: each for each in earlier}
+    for case in cases:
+        known.setdefault(names[case.id], EnvResult(names[case.id], tuple(case.target["memory"])))
+    played = {names[id]: episode for id, episode in episodes.items()}
     most = max((len(episode.trials) for episode in played.values()), default=0)
-    names = sorted(known, key=lambda name: int(name.rpartition("_")[2]))
-    return [[_after(trial, known[name], played.get(name)) for name in names] for trial in range(1, most + 1)]
+    ordered = sorted(known, key=lambda name: int(name.rpartition("_")[2]))
+    return [[_after(trial, known[name], played.get(name)) for name in ordered] for trial in range(1, most + 1)]
 
 
 def _after(trial: int, known: EnvResult, episode: Episode | None) -> EnvResult:

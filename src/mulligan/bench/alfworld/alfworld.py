@@ -16,7 +16,7 @@ from typing import Any
 
 from mulligan.bench.alfworld import _env_results as env_results
 from mulligan.bench.alfworld._env_results import EnvResult
-from mulligan.core.benchmarks import Method, Score, Source
+from mulligan.core.benchmarks import Method, ResultFile, Score, Source
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Case, Episode, Spec, Task
 from mulligan.text.files import read_text
@@ -132,6 +132,18 @@ class Alfworld:
         if outcome.done and outcome.reward == 1.0:
             return Score(1.0, "The task was done.")
         return Score(0.0, f"The task was not done: {outcome.halted or 'the trial was cut short'}.")
+
+    def result_files(self, cases: Sequence[Case], episodes: Mapping[str, Episode], start: int) -> Sequence[ResultFile]:
+        """The results of a run in the format of Reflexion's code."""
+        return [
+            ResultFile(
+                env_results.file_name(number),
+                env_results.rendered(results),
+                sum(each.is_success for each in results),
+                len(results),
+            )
+            for number, results in enumerate(env_results.after_each_trial(cases, episodes, self.earlier), start)
+        ]
 
 
 def _task(file: Path) -> str | None:

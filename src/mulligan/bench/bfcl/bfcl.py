@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast
 
+from mulligan.bench.bfcl._right_calls import right_episodes
 from mulligan.bench.bfcl._wheel import dialogues, run_services, truths, wheel_of
 from mulligan.core.benchmarks import Method, Score, Source
 from mulligan.core.errors import InvalidInput
@@ -71,6 +72,10 @@ class Bfcl:
             family = "+".join(sorted(cast(list[str], dialogue.entry["involved_classes"])))
             cases.append(Case(id, Task(dialogue.turns[0]), answers[id], family=family))
         return cases
+
+    async def right_episodes(self, files: Sequence[Path]) -> Mapping[str, Episode]:
+        """The right calls of each task as a recorded episode."""
+        return await right_episodes(self._sandbox, files)
 
     def methods(self) -> Mapping[str, Method]:
         actor = Spec("interact", {"steps": ANSWERS, "max_tokens": 256, "anew": False})

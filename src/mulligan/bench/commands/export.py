@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from mulligan.app.config import load
-from mulligan.bench.alfworld._env_results import EnvResult, env_results, file_name, rendered
+from mulligan.bench.harness.summary import result_files
 from mulligan.cli.terminal import emit
+from mulligan.core.benchmarks import ResultFile
 from mulligan.store import open_store
 
 
@@ -30,14 +31,13 @@ from mulligan.store import open_store
 def command(run: str, folder: Path, start: int) -> None:
     """Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try."""
 
-    async def work() -> Sequence[Sequence[EnvResult]]:
+    async def work() -> Sequence[ResultFile]:
         config = load()
         async with open_store(config.store) as store:
-            return await env_results(run, store, config)
+            return await result_files(run, store, config, start)
 
-    trials = asyncio.run(work())
+    files = asyncio.run(work())
     folder.mkdir(parents=True, exist_ok=True)
-    for number, results in enumerate(trials, start):
-        file = folder / file_name(number)
-        file.write_text(rendered(results), encoding="utf-8")
-        emit(f"{file}: {sum(each.is_success for each in results)} of {len(results)} solved")
+    for file in files:
+        (folder / file.name).write_text(file.text, encoding="utf-8")
+        emit(f"{folder / file.name}: {file.solved} of {file.total} solved")

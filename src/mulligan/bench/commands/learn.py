@@ -18,10 +18,8 @@ from mulligan.app.session import Session
 from mulligan.app.transcripts import Transcript, has_something_to_learn, learn_from, read_transcripts, transcript_of
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.records import file_text
-from mulligan.bench.bfcl._right_calls import right_episodes
-from mulligan.bench.bfcl.bfcl import Bfcl
 from mulligan.bench.harness.data import find_data
-from mulligan.bench.state_bench._learnings import DOMAINS, bank_name, training_files
+from mulligan.bench.harness.plan import open_benchmark
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
 from mulligan.cli.learn import transcripts_in
@@ -30,7 +28,8 @@ from mulligan.cli.options import format_option, quiet_option
 from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import columns, drawn, emit, one_line, say
 from mulligan.cli.words import count
-from mulligan.core.errors import InvalidInput, MulliganError
+from mulligan.core.benchmarks import Benchmark, HasRightCalls, HasTrajectories
+from mulligan.core.errors import InvalidInput, MulliganError, UnknownName
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode
 from mulligan.text.secrets import mask
@@ -40,7 +39,7 @@ STATE_BENCH, BFCL = "state-bench", "bfcl"
 
 @click.command("learn")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--domain", type=click.Choice(DOMAINS), help="For state-bench: only this domain (default: all).")
+@click.option("--domain", metavar="NAME", help="For state-bench: only this domain (default: all).")
 @click.option(
     "--data",
     "--data-root",
@@ -82,7 +81,8 @@ def command(
             found = {name: one.to_json() for name, one in replayed.items()}
             page = _page(replayed)
         else:
-            found = {name: _learned(name, of, model, shown) for name, of in read.items()}
+            banks = {name: f"{STATE_BENCH}-{name.replace('_', '-')}" if _has_domains(sources) else "" for name in read}
+            found = {name: _learned(name, banks[name], of, model, shown) for name, of in read.items()}
             page = columns([("from", "bank", "transcripts", "lessons", "new"), *(_row(*one) for one in found.items())])
     emit(json.dumps(found, ensure_ascii=False, indent=1) if form == "json" else page)
     ctx.exit(UNFINISHED if any(one.get("errors") for one in found.values()) else SOLVED)
@@ -92,11 +92,16 @@ def _read(
     sources: Sequence[str], domain: str | None, data: str | None, replay: bool
 ) -> Mapping[str, Sequence[Transcript]]:
     """The transcripts by what they belong to: a domain of state-bench, or all other sources together."""
-    if [one.replace("_", "-") for one in sources] == [STATE_BENCH]:
+    if _has_domains(sources):
         folder = data or os.environ.get("MULLIGAN_DATA")
         if not folder:
             raise InvalidInput("Name a checkout of STATE-Bench: --data DIR.")
-        files = {name: training_files(Path(folder).expanduser(), name) for name in ([domain] if domain else DOMAINS)}
+        benchmark = _opened("state_bench")
+        assert isinstance(benchmark, HasTrajectories)
+        if domain and domain not in benchmark.domains:
+            raise UnknownName("domain of state-bench", domain, benchmark.domains)
+        at = Path(folder).expanduser()
+        files = {one: benchmark.trajectories(at, one) for one in ([domain] if domain else benchmark.domains)}
         return {name: _in_files(paths) for name, paths in files.items()}
     if domain or (data and BFCL not in sources):
         raise click.UsageError("--domain goes with state-bench, and --data with state-bench or bfcl.")
@@ -111,10 +116,19 @@ def _read(
     return {", ".join(sources): [*_in_files(paths), *(transcript_of(*one) for one in attempts.items())]}
 
 
-def _right_episodes(data: str | None) -> Iterable[tuple[str, Episode]]:
+def _has_domains(sources: Sequence[str]) -> bool:
+    return [one.replace("_", "-") for one in sources] == [STATE_BENCH]
+
+
+def _opened(name: str) -> Benchmark:
     config = load()
-    sandbox = Session(config, Models(config)).sandbox("auto")
-    return asyncio.run(right_episodes(sandbox, find_data(Bfcl(sandbox=sandbox), data))).items()
+    return open_benchmark(name, {}, Session(config, Models(config)).sandbox("auto"))[1]
+
+
+def _right_episodes(data: str | None) -> Iterable[tuple[str, Episode]]:
+    benchmark = _opened(BFCL)
+    assert isinstance(benchmark, HasRightCalls)
+    return asyncio.run(benchmark.right_episodes(find_data(benchmark, data))).items()
 
 
 async def _recorded(source: str, store: Store) -> Iterable[tuple[str, Episode]]:
@@ -127,10 +141,11 @@ def _in_files(paths: Iterable[Path]) -> Sequence[Transcript]:
     return [one for path in paths for one in read_transcripts(file_text(path), str(path))]
 
 
-def _learned(name: str, transcripts: Sequence[Transcript], model: str | None, shown: Counting) -> dict[str, object]:
-    """Learns from these transcripts; what came of it."""
-    named = named_agent()
-    agent = writing() if named is not None or name not in DOMAINS else bank_name(name)
+def _learned(
+    name: str, bank: str, transcripts: Sequence[Transcript], model: str | None, shown: Counting
+) -> dict[str, object]:
+    """Learns from these transcripts; what came of it. bank: where the user names none; "": the project's."""
+    agent = writing() if named_agent() is not None or not bank else bank
 
     async def work(bank: Bank) -> dict[str, object]:
         before = {one.id for one in await bank.list()}

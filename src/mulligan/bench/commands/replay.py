@@ -9,7 +9,7 @@ import os
 import click
 
 from mulligan.bench.harness.cases import Hooks
-from mulligan.bench.programming.replay.replay import Compared, Replayed, first_difference, replay_log
+from mulligan.bench.harness.replay import Compared, Replayed, first_difference, replay_log
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import NOT_SOLVED, SOLVED, UNFINISHED
 from mulligan.cli.main import run

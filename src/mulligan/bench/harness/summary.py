@@ -1,4 +1,4 @@
-"""Writes the metrics of a run whose benchmark has its own, such as Mind2Web's."""
+"""Writes the metrics of a run whose benchmark has its own, such as Mind2Web's, or its results in another format."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mulligan.app.config import load
+from mulligan.app.config import Config, load
 from mulligan.app.model_roles import Models
 from mulligan.app.plugins import find, parse_spec
 from mulligan.app.session import Session
-from mulligan.bench.harness.plan import choice_of, make_plan, plain_name, reader_of
+from mulligan.bench.harness.data import find_data
+from mulligan.bench.harness.plan import choice_of, make_plan, open_benchmark, plain_name, reader_of
 from mulligan.bench.harness.running import Finished
-from mulligan.core.benchmarks import Summarizes
+from mulligan.core.benchmarks import Exports, ResultFile, Summarizes
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
-from mulligan.core.records import Json
+from mulligan.core.records import Episode, Json
 
 
 def check_summary(benchmark: str) -> None:
@@ -48,6 +49,29 @@ async def write_summary(finished: Finished, store: Store, folder: Path) -> Seque
     if left := len(finished.run.cases) - len(episodes):
         lines.append(f"{left} cases ended with an error or not at all, and are in no figure there")
     return lines
+
+
+async def result_files(prefix: str, store: Store, config: Config, start: int) -> Sequence[ResultFile]:
+    """The results of a run in the format that its benchmark writes. start: the number of the first file.
+
+    Raises:
+        NotFound: no run's id begins with `prefix`.
+        InvalidInput: the run's benchmark has no such format, or its data is missing.
+    """
+    run = await store.benches.run(prefix)
+    choice = choice_of(run.options)
+    sandbox = Session(config, Models(config)).sandbox(choice.sandbox)
+    _, benchmark, given = open_benchmark(choice.benchmark, (choice.settings or {}).get("benchmark", {}), sandbox)
+    if not isinstance(benchmark, Exports):
+        raise InvalidInput(f"Run {run.id} is of {run.benchmark}: only runs of ALFWorld have results in this format.")
+    cases = benchmark.load(find_data(benchmark, given or choice.data))
+    episodes = dict[str, Episode]()
+    for result in await store.benches.results(run.id):
+        if result.case not in {case.id for case in cases}:
+            raise InvalidInput(f"Run {run.id} used other data: its game {result.case!r} is not in the present data.")
+        if result.episodes:
+            episodes[result.case] = await store.load(result.episodes[-1].episode)
+    return benchmark.result_files(cases, episodes, start)
 
 
 def _write(parts: Mapping[str, Json], folder: Path) -> None:

@@ -1,38 +1,15 @@
-"""The learning track: finds the training trajectories, and serves what was learned from them."""
+"""The learning track: serves what was learned from the training trajectories."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from pathlib import Path
 
 from mulligan.app.memory import open_bank
 from mulligan.app.transcripts import lessons_about
-from mulligan.core.errors import InvalidInput
 
-DOMAINS = ("travel", "customer_support", "shopping_assistant")
 BANK = "MULLIGAN_BANK"
 """The variable that names the bank to serve."""
-
-
-def bank_name(domain: str) -> str:
-    """The bank that learns a domain, if no other is named."""
-    return f"state-bench-{domain.replace('_', '-')}"
-
-
-def training_files(folder: Path, domain: str) -> list[Path]:
-    """The training trajectories of a domain: a file each, as in their repository, or one file with a line each.
-
-    Raises:
-        InvalidInput: The folder holds none.
-    """
-    found = sorted(folder.rglob(f"train_task_trajectories/{domain}/*.json")) or sorted(folder.rglob(f"{domain}.jsonl"))
-    if not found:
-        raise InvalidInput(
-            f"{folder} holds no training trajectories of {domain}. Give --data the folder of a checkout of "
-            "https://github.com/microsoft/STATE-Bench."
-        )
-    return found
 
 
 def retrieve_learnings(query: str, top_k: int = 3, *, bank: str = "") -> list[str]:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from mulligan.bench.state_bench._checkout import StateBenchCheckout, calls_of
 from mulligan.core.benchmarks import Method, Score, Source
+from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Sandbox
 from mulligan.core.records import Case, Episode, Json, Spec, Task
 
@@ -33,6 +34,7 @@ class StateBench:
     data = "train_test*.json"
     sources: Sequence[Source] = ()
     where = "Clone https://github.com/microsoft/STATE-Bench and give --data its folder"
+    domains: Sequence[str] = ("travel", "customer_support", "shopping_assistant")
 
     def __init__(
         self, *, domain: Literal["travel", "customer_support", "shopping_assistant"] = "travel", sandbox: Sandbox
@@ -61,6 +63,20 @@ class StateBench:
 
     def beside(self) -> Sequence[Path]:
         return [file for file in self._files if file.is_file()]
+
+    def trajectories(self, folder: Path, domain: str) -> Sequence[Path]:
+        """A file for each training trajectory, as in their repository, or one file with a line for each.
+
+        Raises:
+            InvalidInput: The folder holds none.
+        """
+        found = sorted(folder.rglob(f"train_task_trajectories/{domain}/*.json"))
+        if not (found := found or sorted(folder.rglob(f"{domain}.jsonl"))):
+            raise InvalidInput(
+                f"{folder} holds no training trajectories of {domain}. Give --data the folder of a checkout of "
+                "https://github.com/microsoft/STATE-Bench."
+            )
+        return found
 
     def methods(self) -> Mapping[str, Method]:
         actor = Spec("interact", {"steps": STEPS, "max_tokens": 512, "anew": False})

@@ -14,13 +14,13 @@ from typing import Any, Literal, TypeAlias, cast
 from mulligan.bench.streams import _tarnwood
 from mulligan.bench.streams._drawing import LEAST, MOST
 from mulligan.bench.streams.environments import database, game, service
+from mulligan.bench.streams.reader.database import OPENING as QUESTION
+from mulligan.bench.streams.reader.game import OPENING as MATCH
+from mulligan.bench.streams.reader.service import OPENING as JOB
+from mulligan.bench.streams.reader.service import OPERATIONS
 from mulligan.core.benchmarks import Judges, Method, Score, Source
 from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Case, Episode, Json, Spec, Task
-from mulligan.models.reader.database import OPENING as QUESTION
-from mulligan.models.reader.game import OPENING as MATCH
-from mulligan.models.reader.service import OPENING as JOB
-from mulligan.models.reader.service import OPERATIONS
 
 Family: TypeAlias = Literal["database", "game", "code", "service"]
 SECONDS = 10.0

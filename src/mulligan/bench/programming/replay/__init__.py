@@ -1,1 +1,3 @@
-"""Replays of published logs: the log is the model, and the result is compared with it."""
+"""What replays published logs was here until 0.2."""
+
+raise ImportError("mulligan.bench.programming.replay is now mulligan.bench.harness.replay: import from there.")

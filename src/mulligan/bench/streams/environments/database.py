@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from mulligan.bench.streams._drawing import MOST, drawn, odd_names, points
+from mulligan.bench.streams.reader.database import CODE, COLUMN, TABLE, Inquiry
 from mulligan.core.records import Outcome, Step
-from mulligan.models.reader.database import CODE, COLUMN, TABLE, Inquiry
 from mulligan.text.actions import parse_action
 
 THINGS: Mapping[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mulligan.bench.streams._drawing import drawn
+from mulligan.bench.streams.reader.game import OPEN, SIDES
 from mulligan.core.records import Outcome, Step
-from mulligan.models.reader.game import OPEN, SIDES
 from mulligan.text.actions import parse_action
 
 ROUNDS = 6

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mulligan.bench.streams._drawing import MOST, drawn, odd_names, points
+from mulligan.bench.streams.reader.service import HEADER, OPERATIONS, PAGE, PREFIX, TWICE, UNIT, Operation
 from mulligan.core.records import Outcome, Step
-from mulligan.models.reader.service import HEADER, OPERATIONS, PAGE, PREFIX, TWICE, UNIT, Operation
 from mulligan.text.actions import parse_action
 
 PAGES = ("0", "7", "10", "50", "100", "1000")

@@ -1,4 +1,4 @@
-"""A benchmark for Inspect: its cases by id, an episode of a case, and the hidden verdict. Does not import Inspect."""
+"""A benchmark whose cases another program runs one at a time, such as Inspect: cases by id, an episode, its score."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEY = "mulligan"
 
 @dataclass
 class Bench:
-    """A benchmark that Inspect runs.
+    """A benchmark that another program runs, such as Inspect.
 
     Attributes:
         asked: what the user chose.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mulligan.models.reader.facts import Form, Notes
+from mulligan.bench.streams.reader.facts import Form, Notes
 
 OPENING = "A match against the fencer Orlo:"
 SIDES = ("high", "low", "left", "right", "centre")

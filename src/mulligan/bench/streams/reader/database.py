@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mulligan.models.reader.facts import Form, Notes
+from mulligan.bench.streams.reader.facts import Form, Notes
 
 OPENING = "A question to the database:"
 TABLE = Form("table '{table}' holds the '{things}'", ("things",), "Tables of the database")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mulligan.models.reader.facts import Form, Notes
+from mulligan.bench.streams.reader.facts import Form, Notes
 
 OPENING = "A job for the service:"
 HEADER = Form("{operation}: too many calls without the header '{header}'", ("operation",), "{operation}: header")

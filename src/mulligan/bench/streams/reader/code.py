@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+from mulligan.bench.streams.reader.facts import Fact, Form, Notes
 from mulligan.core.records import Json
-from mulligan.models.reader.facts import Fact, Form, Notes
 
 OPENING = "A function for the code base Tarnwood:"
 CHECK = Form("", ("suffix",), "Tarnwood: the form of ..._{suffix}")

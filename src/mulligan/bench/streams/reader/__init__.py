@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from mulligan.bench.streams.reader import code, database, game, service
+from mulligan.bench.streams.reader.facts import Fact, Form, Notes, is_marked
 from mulligan.core.errors import UnknownName
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Json
-from mulligan.models.reader import code, database, game, service
-from mulligan.models.reader.facts import Fact, Form, Notes, is_marked
 from mulligan.models.scripted import Line, ScriptedModel
 
 _STEP = re.compile(r"^s(\d+) (?:thought|action|observation|output):", re.MULTILINE)
