@@ -6,19 +6,22 @@ These names stay where they are; the modules behind them may move. See docs/plug
 """
 
 from mulligan.bank.learn.trajectory import episode_text
-from mulligan.core.benchmarks import Benchmark, Judges, Method, Score, Source
+from mulligan.core.benchmarks import Benchmark, Judges, Method, ResultFile, Score, Source
 from mulligan.core.errors import (
     BadAnswer,
     GaveUp,
     InvalidInput,
     ModelError,
     MulliganError,
+    NotFound,
     OverBudget,
     SandboxError,
+    StoreError,
     ToolError,
     UnknownName,
     WorldError,
 )
+from mulligan.core.extras import require
 from mulligan.core.foresight import Ahead, Foresight
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import (
@@ -47,7 +50,7 @@ from mulligan.core.protocols import (
     Workspace,
     World,
 )
-from mulligan.core.questions import Answer, Message, Question, Sampling, Thinker, Tool, ToolCall, think
+from mulligan.core.questions import Answer, Message, Question, Sampling, Thinker, Tool, ToolCall, object_schema, think
 from mulligan.core.ranking import Candidates, Deduplication, Merging, Ranked, Retrieval
 from mulligan.core.records import (
     Artifact,
@@ -75,9 +78,15 @@ from mulligan.core.records import (
     Usage,
 )
 from mulligan.core.records import Choice as ArmChoice
+from mulligan.models.answers import answer_in
+from mulligan.models.scripted import Line, ScriptedModel
+from mulligan.models.tool_answers import in_json
 from mulligan.reflectors._condensing import Condensing
 from mulligan.reflectors._editing import Choice, Decide, Edited
+from mulligan.text.actions import Action, parse_action
+from mulligan.text.call_lines import calls_in, literal
 from mulligan.text.evidence import TaskFeedback, evidence_of, findings_of, gathered, recalled_beside
+from mulligan.text.files import read_text
 from mulligan.text.formatting import (
     attempt_text,
     evidence_text,
@@ -88,11 +97,15 @@ from mulligan.text.formatting import (
     task_text,
     trajectory_text,
 )
+from mulligan.text.json_lines import objects, text_in
 from mulligan.text.lessons import LessonBudget
-from mulligan.text.programs import program
+from mulligan.text.programs import Language, program, runs_by_itself, typed, whole
+from mulligan.text.python_code import asked_for, parsed
 from mulligan.text.reflections import fault, quality_of
+from mulligan.text.truncate import estimate
 
 __all__ = [
+    "Action",
     "Actor",
     "Adapts",
     "Agent",
@@ -129,14 +142,17 @@ __all__ = [
     "Journal",
     "Json",
     "Judges",
+    "Language",
     "Lesson",
     "LessonBudget",
+    "Line",
     "Merging",
     "Message",
     "Method",
     "Model",
     "ModelError",
     "MulliganError",
+    "NotFound",
     "Outcome",
     "OverBudget",
     "Past",
@@ -150,15 +166,18 @@ __all__ = [
     "Reflection",
     "Reflector",
     "Reply",
+    "ResultFile",
     "Retrieval",
     "Sampling",
     "Sandbox",
     "SandboxError",
     "Score",
+    "ScriptedModel",
     "SolvedEpisodes",
     "Source",
     "Spec",
     "Step",
+    "StoreError",
     "Strategy",
     "Task",
     "TaskFeedback",
@@ -177,8 +196,12 @@ __all__ = [
     "Workspace",
     "World",
     "WorldError",
+    "answer_in",
+    "asked_for",
     "attempt_text",
+    "calls_in",
     "episode_text",
+    "estimate",
     "evidence_of",
     "evidence_text",
     "fault",
@@ -186,12 +209,24 @@ __all__ = [
     "fenced",
     "findings_of",
     "gathered",
+    "in_json",
+    "literal",
+    "object_schema",
+    "objects",
+    "parse_action",
+    "parsed",
     "past_text",
     "program",
     "quality_of",
+    "read_text",
     "recalled_beside",
     "reflections_text",
+    "require",
+    "runs_by_itself",
     "task_text",
+    "text_in",
     "think",
     "trajectory_text",
+    "typed",
+    "whole",
 ]

@@ -13,13 +13,58 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mulligan.app.config import load
+    from mulligan.app.memory import open_bank
+    from mulligan.app.plugins import attribute_of, names
+    from mulligan.app.transcripts import lessons_about
+    from mulligan.bench.harness.single import Bench, open_bench, options_of
+    from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected, Stopped
+    from mulligan.core.home import home
+    from mulligan.core.protocols import Observer, Store
+    from mulligan.models.catalog import open_embedder
+    from mulligan.store import open_store
 
 _HOMES = {
+    "Acted": "core.episode",
+    "Bench": "bench.harness.single",
+    "Evaluated": "core.episode",
+    "Event": "core.episode",
+    "Observer": "core.protocols",
+    "Recalled": "core.episode",
+    "Reflected": "core.episode",
+    "Stopped": "core.episode",
+    "Store": "core.protocols",
+    "attribute_of": "app.plugins",
+    "home": "core.home",
+    "lessons_about": "app.transcripts",
     "load": "app.config",
+    "names": "app.plugins",
+    "open_bank": "app.memory",
+    "open_bench": "bench.harness.single",
+    "open_embedder": "models.catalog",
+    "open_store": "store",
+    "options_of": "bench.harness.single",
 }
 
 __all__ = [
+    "Acted",
+    "Bench",
+    "Evaluated",
+    "Event",
+    "Observer",
+    "Recalled",
+    "Reflected",
+    "Stopped",
+    "Store",
+    "attribute_of",
+    "home",
+    "lessons_about",
     "load",
+    "names",
+    "open_bank",
+    "open_bench",
+    "open_embedder",
+    "open_store",
+    "options_of",
 ]
 
 

@@ -8,11 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.questions import Answer, Message, Question, Sampling
-from mulligan.core.records import Usage
-from mulligan.models.answers import answer_in
-from mulligan.models.tool_answers import in_json
+from mulligan.plugins import Answer, InvalidInput, Message, ModelError, Question, Sampling, Usage, answer_in, in_json
 
 
 def part(name: str = "") -> Any:

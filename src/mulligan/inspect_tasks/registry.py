@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mulligan.app.plugins import names
 from mulligan.inspect_tasks.tasks import benchmark, hidden, inspect_ai, reflexion
+from mulligan.running import names
 
 __all__ = ["hidden", "reflexion", "tasks"]
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mulligan.bench.harness.single import KEY, Bench, open_bench, options_of
-from mulligan.core.benchmarks import Score
-from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected, Stopped
-from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.records import Episode, Json
 from mulligan.inspect_tasks.model import InspectModel, part
+from mulligan.plugins import Episode, InvalidInput, Json, ModelError, Score
+from mulligan.running import Acted, Bench, Evaluated, Event, Recalled, Reflected, Stopped, open_bench, options_of
 
+KEY = "mulligan"
+"""The key in a sample's metadata of the benchmark's options and the case's id. The target is never there."""
 inspect_ai, _solving, _scoring = part(), part("solver"), part("scorer")
 
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Case, Episode
+from mulligan.plugins import Case, Episode, InvalidInput
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,7 @@ from typing import Any
 
 from mulligan.bench.alfworld import _env_results as env_results
 from mulligan.bench.alfworld._env_results import EnvResult
-from mulligan.core.benchmarks import Method, ResultFile, Score, Source
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Case, Episode, Spec, Task
-from mulligan.text.files import read_text
+from mulligan.plugins import Case, Episode, InvalidInput, Method, ResultFile, Score, Source, Spec, Task, read_text
 
 KINDS: Mapping[str, str] = {
     "pick_and_place": "put",

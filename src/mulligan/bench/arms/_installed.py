@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Embedder
+from mulligan.plugins import Embedder, InvalidInput
 
 
 def package(module: str, distribution: str) -> Any:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from mulligan.bank.learn.trajectory import episode_text
 from mulligan.bench.arms._installed import embedded_rows, package
-from mulligan.core.records import Episode, Task
-from mulligan.models.catalog import open_embedder
+from mulligan.plugins import Episode, Task, episode_text
+from mulligan.running import open_embedder
 
 _PLACE = ("exam",)
 

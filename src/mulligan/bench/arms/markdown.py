@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mulligan.bank.learn.trajectory import episode_text
-from mulligan.core.records import Episode, Task
-from mulligan.text.truncate import estimate
+from mulligan.plugins import Episode, Task, episode_text, estimate
 
 _RULE = "\n\n---\n\n"
 

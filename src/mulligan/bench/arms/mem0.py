@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mulligan.bank.learn.trajectory import episode_text
 from mulligan.bench.arms._installed import embedded_rows, package
-from mulligan.core.protocols import Embedder
-from mulligan.core.records import Episode, Task
-from mulligan.models.catalog import open_embedder
+from mulligan.plugins import Embedder, Episode, Task, episode_text
+from mulligan.running import open_embedder
 
 _USER = "exam"
 _NO_MODEL = {"provider": "openai", "config": {"api_key": "none"}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from mulligan.text.call_lines import calls_in, literal
+from mulligan.plugins import calls_in, literal
 
 
 def calls_of(action: str, functions: Collection[str]) -> tuple[str, ...] | None:

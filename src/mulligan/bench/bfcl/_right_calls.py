@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from mulligan.bench.bfcl._wheel import Dialogue, dialogues, run_services, truths, wheel_of
-from mulligan.core.protocols import Sandbox
-from mulligan.core.records import Attempt, Episode, Json, Step, Task, Trial
+from mulligan.plugins import Attempt, Episode, Json, Sandbox, Step, Task, Trial
 
 CATEGORY = "base"
 

@@ -16,11 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.bench.bfcl._calls import calls_of
-from mulligan.core.errors import InvalidInput, WorldError
-from mulligan.core.protocols import Job, Sandbox
-from mulligan.core.questions import Tool
-from mulligan.core.records import Json
-from mulligan.text.json_lines import objects
+from mulligan.plugins import InvalidInput, Job, Json, Sandbox, Tool, WorldError, objects
 
 SECONDS = 60.0
 """For one run of the services."""

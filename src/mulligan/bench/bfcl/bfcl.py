@@ -13,10 +13,7 @@ from typing import Literal, cast
 
 from mulligan.bench.bfcl._right_calls import right_episodes
 from mulligan.bench.bfcl._wheel import dialogues, run_services, truths, wheel_of
-from mulligan.core.benchmarks import Method, Score, Source
-from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Sandbox
-from mulligan.core.records import Case, Episode, Json, Spec, Task
+from mulligan.plugins import Case, Episode, InvalidInput, Json, Method, Sandbox, Score, Source, Spec, Task
 
 FIRST = "first turn"
 """The name of the part of a score that says whether the first turn was right."""

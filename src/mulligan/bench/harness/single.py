@@ -23,9 +23,6 @@ from mulligan.core.protocols import Model, Observer
 from mulligan.core.records import Attempt, Case, Episode, Json, Trial
 from mulligan.store import open_store
 
-KEY = "mulligan"
-"""The key in a sample's metadata of the benchmark's options and the case's id. The target is never there."""
-
 
 @dataclass
 class Bench:

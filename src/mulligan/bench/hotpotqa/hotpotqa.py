@@ -10,9 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from mulligan.core.benchmarks import Judges, Method, Score, Source
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Case, Episode, Json, Spec, Task
+from mulligan.plugins import Case, Episode, InvalidInput, Json, Judges, Method, Score, Source, Spec, Task
 
 TEMPERATURES = (0.0, 0.7)
 """Of the first try and of later ones of `resample`: at 0 a second try that sees nothing new would repeat the first."""

@@ -15,7 +15,7 @@ from statistics import fmean
 
 from mulligan.bench.mind2web._pages import excerpt, ids_of, read_page
 from mulligan.bench.mind2web._tasks import WebStep, WebTask
-from mulligan.core.errors import InvalidInput
+from mulligan.plugins import InvalidInput
 
 AT_ONCE = 5
 """Candidates of one question."""

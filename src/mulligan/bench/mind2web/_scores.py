@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.core.errors import InvalidInput, described
+from mulligan.plugins import InvalidInput
 
 # The letters of struct for NumPy's names of number types.
 _NAMES = ("f2", "f4", "f8", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
@@ -100,6 +100,6 @@ def _read(file: Path, changed: int) -> Mapping[str, Mapping[str, int]]:
         raise
     except Exception as error:  # a damaged pickle may raise anything
         raise InvalidInput(
-            f"The candidate scores {file} cannot be used: {described(error)}. Mind2Web's scores_all_data.pkl is a "
-            'table whose "ranks" rank each candidate of each step.'
+            f"The candidate scores {file} cannot be used: {type(error).__name__}: {error}. "
+            "Mind2Web's scores_all_data.pkl is a table whose 'ranks' rank each candidate of each step."
         ) from error

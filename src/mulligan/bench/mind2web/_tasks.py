@@ -11,8 +11,7 @@ from typing import Any, cast
 
 from mulligan.bench.mind2web._pages import ID, read_page
 from mulligan.bench.mind2web._scores import read_ranks
-from mulligan.core.errors import InvalidInput
-from mulligan.text.files import read_text
+from mulligan.plugins import InvalidInput, read_text
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from mulligan.app.session import absolute
 from mulligan.bench.mind2web._choosing import StepScore, rates, scored, totals
 from mulligan.bench.mind2web._tasks import WebTask, tasks_of
-from mulligan.core.benchmarks import Method, Score, Source
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Case, Episode, Json, Spec, Task
+from mulligan.plugins import Case, Episode, InvalidInput, Json, Method, Score, Source, Spec, Task
 
 STEPS = 1000
 """The most answers of a task: more than any needs, because each answer leaves fewer candidates."""
@@ -50,8 +47,8 @@ class Mind2Web:
         if top_k < 1:
             raise InvalidInput(f"top_k must be at least 1, not {top_k}.")
         self.data = f"{split}_[0-9]*.json"
-        self._top_k, self._template = top_k, absolute(prompt_template)
-        self._scores = absolute(scores_pickle)
+        self._top_k, self._template = top_k, _absolute(prompt_template)
+        self._scores = _absolute(scores_pickle)
         self._tasks: Mapping[str, tuple[Path, WebTask]] = {}
 
     def load(self, files: Sequence[Path]) -> Sequence[Case]:
@@ -101,3 +98,7 @@ class Mind2Web:
     def _case(self, task: WebTask) -> Case:
         target = [{"operation": step.action, "elements": sorted(step.right)} for step in task.steps]
         return Case(task.id, Task(task.prompt), cast(Json, target), family=task.website)
+
+
+def _absolute(file: str | None) -> str | None:
+    return None if file is None else str(Path(file).expanduser().resolve())

@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from mulligan.bench.programming._programs import Cut, ProgramBenchmark, check_unique, located, with_code, writes_tests
-from mulligan.core.benchmarks import Judges, Score
-from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Case, Episode, Json, Spec, Task
-from mulligan.text.json_lines import text_in
-from mulligan.text.programs import program, whole
+from mulligan.plugins import (
+    Case,
+    Episode,
+    Evaluator,
+    InvalidInput,
+    Json,
+    Judges,
+    Score,
+    Spec,
+    Task,
+    program,
+    text_in,
+    whole,
+)
 
 Form: TypeAlias = Literal["full", "origin"]
 BASE, PLUS = "base", "plus"

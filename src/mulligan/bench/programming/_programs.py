@@ -10,14 +10,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.app.plugins import attribute_of
-from mulligan.core.benchmarks import Judges, Method, Score, Source
-from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Evaluator
-from mulligan.core.records import Attempt, Case, Episode, Json, Spec, Task, Trial
-from mulligan.text.json_lines import objects, text_in
-from mulligan.text.programs import Language, program, runs_by_itself, typed, whole
-from mulligan.text.python_code import parsed
+from mulligan.plugins import (
+    Attempt,
+    Case,
+    Episode,
+    Evaluator,
+    InvalidInput,
+    Json,
+    Judges,
+    Language,
+    Method,
+    Score,
+    Source,
+    Spec,
+    Task,
+    Trial,
+    objects,
+    parsed,
+    program,
+    runs_by_itself,
+    text_in,
+    typed,
+    whole,
+)
+from mulligan.running import attribute_of
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from mulligan.bench.programming._programs import ProgramBenchmark, cuts
-from mulligan.core.benchmarks import Judges
+from mulligan.plugins import Judges
 
 Name: TypeAlias = Literal["openai", "reflexion", "hardest50", "rs", "rs-hardest50"]
 CUTS = cuts("humaneval")

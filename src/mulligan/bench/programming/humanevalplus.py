@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mulligan.bench.programming._plus import EvalPlusBenchmark, Form
 from mulligan.bench.programming._programs import cuts
-from mulligan.core.benchmarks import Judges
+from mulligan.plugins import Judges
 
 
 class HumanEvalPlus(EvalPlusBenchmark):

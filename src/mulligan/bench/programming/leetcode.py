@@ -12,11 +12,7 @@ from typing import Any, cast
 
 from mulligan.bench.programming import _programs
 from mulligan.bench.programming._programs import methods
-from mulligan.core.benchmarks import Method, Score, Source
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Case, Episode, Spec, Task
-from mulligan.text.json_lines import text_in
-from mulligan.text.python_code import asked_for, parsed
+from mulligan.plugins import Case, Episode, InvalidInput, Method, Score, Source, Spec, Task, asked_for, parsed, text_in
 
 _VISIBLE = Spec("given_tests", {"tests": ["assert True"]})
 """A placeholder: `play` puts the tests of the case in."""

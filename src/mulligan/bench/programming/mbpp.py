@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mulligan.bench.programming._programs import ProgramBenchmark, cuts
-from mulligan.core.benchmarks import Judges
-from mulligan.text.programs import Language
+from mulligan.plugins import Judges, Language
 
 CUTS = cuts("mbpp")
 

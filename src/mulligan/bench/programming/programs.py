@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mulligan.bench.programming._programs import Cut, ProgramBenchmark
-from mulligan.core.benchmarks import Judges
-from mulligan.text.programs import Language
+from mulligan.plugins import Judges, Language
 
 _TITLE = "functions of your own: rows with task_id, prompt, entry_point and test, as HumanEval has them"
 

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mulligan.core.errors import InvalidInput, WorldError
-from mulligan.core.protocols import Job, Sandbox
-from mulligan.core.records import Json
-from mulligan.text.call_lines import calls_in, literal
+from mulligan.plugins import InvalidInput, Job, Json, Sandbox, WorldError, calls_in, literal
 
 SECONDS = 60.0
 """The most that one request may take."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from mulligan.app.memory import open_bank
-from mulligan.app.transcripts import lessons_about
+from mulligan.running import lessons_about, open_bank
 
 BANK = "MULLIGAN_BANK"
 """The variable that names the bank to serve."""

@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from mulligan.bench.state_bench._checkout import StateBenchCheckout, calls_of
-from mulligan.core.benchmarks import Method, Score, Source
-from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Sandbox
-from mulligan.core.records import Case, Episode, Json, Spec, Task
+from mulligan.plugins import Case, Episode, InvalidInput, Json, Method, Sandbox, Score, Source, Spec, Task
 
 STEPS = 120
 """The most actions of a try: 15 turns of eight calls, the limits of their harness."""

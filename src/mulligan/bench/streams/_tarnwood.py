@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from mulligan.bench.streams._drawing import drawn
 from mulligan.bench.streams.reader.code import OPENING, Convention, conventions
-from mulligan.core.records import Json
+from mulligan.plugins import Json
 
 KINDS = 12
 """The most conventions of one code base, drawn from all; the change replaces a third of them."""

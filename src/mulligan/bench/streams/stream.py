@@ -18,9 +18,7 @@ from mulligan.bench.streams.reader.database import OPENING as QUESTION
 from mulligan.bench.streams.reader.game import OPENING as MATCH
 from mulligan.bench.streams.reader.service import OPENING as JOB
 from mulligan.bench.streams.reader.service import OPERATIONS
-from mulligan.core.benchmarks import Judges, Method, Score, Source
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Case, Episode, Json, Spec, Task
+from mulligan.plugins import Case, Episode, InvalidInput, Json, Judges, Method, Score, Source, Spec, Task
 
 Family: TypeAlias = Literal["database", "game", "code", "service"]
 SECONDS = 10.0

@@ -20,8 +20,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path, PurePath
 from typing import Any, cast
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.extras import require
+from mulligan.plugins import InvalidInput, require
 
 _WORD = re.compile(r"[a-z0-9]+(?:[.'][a-z0-9]+)*")
 _ALIKE = 0.85

@@ -13,9 +13,7 @@ from types import MappingProxyType
 
 from mulligan.bench.webshop._shop import Goal, check_installed, read_shop
 from mulligan.bench.webshop.environments.webshop import CATALOGUE
-from mulligan.core.benchmarks import Method, Score, Source
-from mulligan.core.records import Case, Episode, Json, Spec, Task
-from mulligan.text.files import read_text
+from mulligan.plugins import Case, Episode, Json, Method, Score, Source, Spec, Task, read_text
 
 STEPS = 14
 """The most actions of a trial. The reference has 15, but counts the reset."""

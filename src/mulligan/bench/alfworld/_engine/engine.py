@@ -31,7 +31,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from mulligan.core.errors import InvalidInput
+from mulligan.plugins import InvalidInput
 
 KNOWN: Mapping[str, str] = {"textworld": "1.7.0", "fast-downward-textworld": "20.6.4"}
 """The versions whose internals are known. With other versions nothing is replaced."""

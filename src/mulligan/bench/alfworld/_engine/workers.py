@@ -20,8 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mulligan.core.errors import InvalidInput, WorldError
-from mulligan.core.home import home
+from mulligan.plugins import InvalidInput, WorldError
+from mulligan.running import home
 
 IDLE = 4
 """The most idle processes that are kept; one takes about 150 MB."""

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.bench.alfworld._engine.workers import Worker, workers
-from mulligan.core.errors import InvalidInput, WorldError
-from mulligan.core.extras import require
-from mulligan.core.records import Outcome, Step
+from mulligan.plugins import InvalidInput, Outcome, Step, WorldError, require
 
 _PUT = re.compile(r"(?:put|move|place) (.+) (?:in/on|in|on|into|onto|to) (.+)")
 _FORMS = ("move {} to {}", "put {} in/on {}", "put {} in {}", "put {} on {}")

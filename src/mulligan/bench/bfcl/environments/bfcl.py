@@ -10,10 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mulligan.bench.bfcl._wheel import Dialogue, dialogues, run_services, wheel_of
-from mulligan.core.errors import InvalidInput
-from mulligan.core.protocols import Sandbox
-from mulligan.core.questions import Tool
-from mulligan.core.records import Json, Outcome, Step
+from mulligan.plugins import InvalidInput, Json, Outcome, Sandbox, Step, Tool
 
 STEPS = 20
 """The most steps of a turn, as in BFCL."""

@@ -16,10 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Outcome, Step
-from mulligan.text.actions import Action, parse_action
-from mulligan.text.json_lines import objects
+from mulligan.plugins import Action, InvalidInput, Outcome, Step, objects, parse_action
 
 VALID = "Valid actions are Search[title], Lookup[keyword] and Finish[answer]."
 NO_PAGE = "No page is open: Search[title] opens one, and Lookup[keyword] then finds sentences of it."

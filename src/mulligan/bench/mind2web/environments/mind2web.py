@@ -7,8 +7,7 @@ from pathlib import Path
 
 from mulligan.bench.mind2web._choosing import Walk
 from mulligan.bench.mind2web._tasks import read_tasks
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Outcome, Step
+from mulligan.plugins import InvalidInput, Outcome, Step
 
 OVER = "The task is over."
 

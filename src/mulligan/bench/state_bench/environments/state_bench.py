@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mulligan.bench.state_bench._checkout import StateBenchCheckout, calls_of
-from mulligan.core.protocols import Bank, Sandbox
-from mulligan.core.questions import Message, Question, Tool, object_schema
-from mulligan.core.records import Feedback, Json, Outcome, Step, Task
+from mulligan.plugins import Bank, Feedback, Json, Message, Outcome, Question, Sandbox, Step, Task, Tool, object_schema
 
 _DETAIL = object_schema(id={"type": "string"}, passed={"type": "boolean"}, reasoning={"type": "string"})
 RETRIEVE = Tool(

@@ -15,8 +15,7 @@ from itertools import islice
 
 from mulligan.bench.streams._drawing import MOST, drawn, odd_names, points
 from mulligan.bench.streams.reader.database import CODE, COLUMN, TABLE, Inquiry
-from mulligan.core.records import Outcome, Step
-from mulligan.text.actions import parse_action
+from mulligan.plugins import Outcome, Step, parse_action
 
 THINGS: Mapping[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {
     "orders": ("amount", {"region": ("north", "south", "east"), "state": ("open", "paid", "returned")}),

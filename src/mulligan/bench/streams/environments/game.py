@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from mulligan.bench.streams._drawing import drawn
 from mulligan.bench.streams.reader.game import OPEN, SIDES
-from mulligan.core.records import Outcome, Step
-from mulligan.text.actions import parse_action
+from mulligan.plugins import Outcome, Step, parse_action
 
 ROUNDS = 6
 STANCES = ("heron", "otter", "badger", "swift", "lynx", "toad", "raven", "hare", "bison", "viper", "crane", "mole")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from mulligan.bench.streams._drawing import MOST, drawn, odd_names, points
 from mulligan.bench.streams.reader.service import HEADER, OPERATIONS, PAGE, PREFIX, TWICE, UNIT, Operation
-from mulligan.core.records import Outcome, Step
-from mulligan.text.actions import parse_action
+from mulligan.plugins import Outcome, Step, parse_action
 
 PAGES = ("0", "7", "10", "50", "100", "1000")
 """Possible numbers of the first page. 1 is not among them, because that is what a caller guesses first."""

@@ -14,10 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from mulligan.bench.streams.reader import code, database, game, service
 from mulligan.bench.streams.reader.facts import Fact, Form, Notes, is_marked
-from mulligan.core.errors import UnknownName
-from mulligan.core.questions import Question, Sampling
-from mulligan.core.records import Json
-from mulligan.models.scripted import Line, ScriptedModel
+from mulligan.plugins import Json, Line, Question, Sampling, ScriptedModel, UnknownName
 
 _STEP = re.compile(r"^s(\d+) (?:thought|action|observation|output):", re.MULTILINE)
 _ENTRY = re.compile(r"^(?P<id>\w+) - (?P<line>.*)$(?P<content>(?:\n  > .*)*)", re.MULTILINE)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mulligan.bench.streams.reader.facts import Fact, Form, Notes
-from mulligan.core.records import Json
+from mulligan.plugins import Json
 
 OPENING = "A function for the code base Tarnwood:"
 CHECK = Form("", ("suffix",), "Tarnwood: the form of ..._{suffix}")

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from mulligan.bench.webshop import _pages as pages
 from mulligan.bench.webshop._shop import Goal, OpenShop, Product, open_shop, reward
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Outcome, Step
+from mulligan.plugins import InvalidInput, Outcome, Step
 
 CATALOGUE = Path(__file__).parents[1] / "catalogue.json"
 """A small shop of invented products, for examples and tests."""
