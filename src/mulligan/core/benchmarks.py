@@ -154,11 +154,11 @@ class Summarizes(Protocol):
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A file of results in the format of other code. solved: how many of its `total` entries are solved."""
+    """A file of results in the format of other code. successes: how many of its `total` entries are solved."""
 
     name: str
     text: str
-    solved: int
+    successes: int
     total: int
 
 

@@ -40,4 +40,4 @@ def command(run: str, folder: Path, start: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in files:
         (folder / file.name).write_text(file.text, encoding="utf-8")
-        emit(f"{folder / file.name}: {file.solved} of {file.total} solved")
+        emit(f"{folder / file.name}: {file.successes} of {file.total} solved")
