@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.graphs.repair.around import LONGEST, bare_query
+from mulligan.graphs.bare_query import LONGEST, bare_query
 
 QUERY = "MATCH (b:Book {title: 'Emma'})<-[:WROTE]-(a:Author)\nWHERE a.name <> ''\nRETURN a.name AS name"
 
@@ -30,7 +30,6 @@ QUERY = "MATCH (b:Book {title: 'Emma'})<-[:WROTE]-(a:Author)\nWHERE a.name <> ''
         f"`{QUERY}`",
         f'"{QUERY}"',
         f"\u201c{QUERY}\u201d",
-        QUERY.replace(" ", "\u00a0"),
         f"\ufeff{QUERY}",
         QUERY.replace("<-", "&lt;-").replace("<>", "&lt;&gt;"),
         html.escape(QUERY),
@@ -38,9 +37,6 @@ QUERY = "MATCH (b:Book {title: 'Emma'})<-[:WROTE]-(a:Author)\nWHERE a.name <> ''
         json.dumps([{"cypher": QUERY, "reason": "It finds her."}]),
         f"```json\n{json.dumps({'query': QUERY})}\n```",
         json.dumps(QUERY),
-        json.dumps(QUERY)[1:-1],
-        QUERY.replace("'Emma'", "\u2018Emma\u2019"),
-        QUERY.replace("]-(a", "]\u2013(a"),
         f"Use this query:\n\n{QUERY}",
         f"{QUERY}\n\nThis query finds the author.",
         f"{QUERY}\nThis query finds the author.",
@@ -52,38 +48,27 @@ QUERY = "MATCH (b:Book {title: 'Emma'})<-[:WROTE]-(a:Author)\nWHERE a.name <> ''
         f"Sure, here you go: {QUERY}",
         f"Cypher: `{QUERY}`",
         f"- {QUERY}",
-        f"neo4j$ {QUERY}",
-        f"'''{QUERY}'''",
-        f'query = """{QUERY}"""',
         f"**{QUERY}**",
-        f"<cypher>\n{QUERY}\n</cypher>",
-        f"[CYPHER]{QUERY}[/CYPHER]",
-        f"({QUERY})",
-        f"\u00ab{QUERY}\u00bb",
-        f"```json\n{{'query': \"{QUERY}\",}}\n```",
     ],
 )
-def test_the_query_is_taken_out_and_it_is_said(text: str) -> None:
-    found = bare_query(text)
-    assert found.query == QUERY
-    assert found.changes
+def test_the_query_is_taken_out(text: str) -> None:
+    assert bare_query(text) == QUERY
 
 
 @pytest.mark.parametrize("text", [f'session.run("{QUERY}")', f"one that says {QUERY}"])
 def test_the_last_line_of_a_query_is_not_taken_for_the_query(text: str) -> None:
-    assert bare_query(text).query == text
+    assert bare_query(text) == text
 
 
 @pytest.mark.parametrize("comment", ["/* up to </think> */ ", "// [/THINK]\n"])
 def test_a_comment_about_thoughts_stays(comment: str) -> None:
-    assert bare_query(comment + QUERY).query == comment + QUERY
-    assert bare_query(f"MATCH (b) DELETE b\n</think>{QUERY}").query == QUERY
+    assert bare_query(comment + QUERY) == comment + QUERY
+    assert bare_query(f"MATCH (b) DELETE b\n</think>{QUERY}") == QUERY
 
 
-def test_words_behind_a_semicolon_are_left_out_and_a_second_statement_is_not() -> None:
-    assert bare_query(f"{QUERY}; It's fast.").query == f"{QUERY};"
+def test_a_second_statement_stays() -> None:
     two = f"{QUERY}; MATCH (b) DETACH DELETE b"
-    assert bare_query(two) == bare_query(two).__class__(two)  # the guard refuses it, and has to see it
+    assert bare_query(two) == two  # the guard refuses it, and has to see it
 
 
 STRINGS = st.text(st.characters(exclude_characters="'\\", exclude_categories=["Cs", "Cc"])) | st.sampled_from(
@@ -110,18 +95,18 @@ STRINGS = st.text(st.characters(exclude_characters="'\\", exclude_categories=["C
 def test_a_valid_query_is_itself(value: str, end: str, begin: str) -> None:
     query = f"{begin}MATCH (b:Book)\n\nWHERE b.title = '{value}' AND b.n > 1\n\nRETURN b.title, `a\u00a0b`{end}"
     found = bare_query(query)
-    assert (found.query, found.changes) == (query, ())
+    assert found == query
 
 
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
     found = bare_query(text)
-    assert bare_query(found.query).query == found.query
+    assert bare_query(found) == found
 
 
 @pytest.mark.parametrize("text", ["I cannot say.", "MATCH (b RETURN b", "SELECT * FROM books", "", "Use it; call me."])
 def test_a_text_without_a_query_is_itself(text: str) -> None:
-    assert bare_query(text).query == text
+    assert bare_query(text) == text
 
 
 @pytest.mark.light_cases(3)
@@ -131,4 +116,4 @@ def test_a_text_without_a_query_is_itself(text: str) -> None:
 def test_the_longest_text_is_read(unit: str) -> None:
     for begin in ("", "MATCH "):
         text = begin + unit * (LONGEST // len(unit) - 1)
-        assert len(bare_query(text).query) <= len(text)
+        assert len(bare_query(text)) <= len(text)

@@ -13,7 +13,6 @@ from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
 from mulligan.graphs.query_sketch import Sketch, sketch_of
 from mulligan.graphs.query_text import QueryText
 from mulligan.graphs.question_checks import Asked, literal
-from mulligan.graphs.repair import mended_query
 from mulligan.graphs.values import Link, Links, link_values
 
 
@@ -42,7 +41,7 @@ async def test_a_query_in_which_every_word_has_its_place_is_right(asked_graph: t
         sketch = await sketched(graph, question)
         if sketch is None or sketch.unread:
             continue
-        made = (await graph.run(mended_query(sketch.query, await graph.schema()).query)).rows
+        made = (await graph.run(sketch.query)).rows
         if values_of(made) == values_of((await graph.run(query)).rows):
             right += 1
         else:
@@ -257,5 +256,5 @@ def test_any_words_give_one_query_that_reads_or_none(words: list[str], links: se
     named = tuple(link for link in links if link.words in words)
     sketch = sketch_of(Asked(question, SCHEMA, Links(named)))
     if sketch is not None:
-        assert QueryText(sketch.query).returns != "nothing"
+        assert QueryText(sketch.query).returned
         assert all(literal(link.value) in sketch.query for link in named), "every value has its place"

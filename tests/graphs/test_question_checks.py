@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind
-from mulligan.graphs.query_text import in_words
 from mulligan.graphs.question_checks import Asked
 from mulligan.graphs.values import Link, Links
 
@@ -65,21 +64,16 @@ def test_nothing_speaks_against_a_right_query(question: str, query: str, rows: A
         ("Which persons advise Ada?", ADVISED.replace("->", "-"), [{"n": "Bo"}], [ADA], "or none is written"),
         ("Which persons advise Ada?", "MATCH (a:Person)-[:ADVISES]->(b:Person) RETURN a.name", [{"n": "Bo"}], [ADA], 'names "Ada"'),
         ("Which persons live in Ulm?", OF_ULM.replace("Ulm", "Bonn"), [{"n": "Bo"}], [ULM], 'asks for "Bonn"'),
-        ("Which persons live in Ulm?", OF_ULM.replace("p:Person", "p:Person {born: 1900}"), [{"n": "Bo"}], [ULM], "a condition with 1900"),
         ("Which persons live in Ulm since 1990?", OF_ULM, [{"n": "Bo"}], [ULM], "names 1990"),
         ("Which cities does Ada live in?", "MATCH (a:Person {name: 'Ada'})-[:LIVES_IN]->(:City) RETURN a.born", [{"n": 1}], [ADA], "asks for City nodes"),
         ("What is the length of the line Ulm?", "MATCH (r:RailLine {name: 'Ulm'}) RETURN r.name, r.name", [{"n": "Ulm"}], [], "the property length"),
-        ("Who meets with Ada?", MEETS.replace("]-(", "]->("), [{"n": "Bo"}], [ADA], "MEETS_WITH holds both ways"),
         ("How many persons live in Ulm?", OF_ULM, [{"n": "Bo"}], [ULM], "not a single number"),
         ("Which persons live in Ulm?", OF_ULM.replace("p.name", "count(p)"), [{"n": 3}], [ULM], "does not ask for a number"),
         ("Which persons do not live in Ulm?", OF_ULM, [{"n": "Bo"}], [ULM], "excludes nothing"),
-        ("Which persons live in Ulm?", OF_ULM.replace("RETURN", "WHERE NOT p.name = 'Ulm' RETURN"), [{"n": "Bo"}], [ULM], "the question does not"),
         ("Which city has the most people?", "MATCH (c:City) RETURN c.name", [{"n": "Ulm"}], [], "no ORDER BY"),
         ("Which persons live in Ulm?", OF_ULM.replace("p.name", "p.name LIMIT 2"), [{"n": "Bo"}, {"n": "Cy"}], [ULM], "the first 2 of the rows"),
         ("Which persons advise Ada?", ADVISED.replace("a.name", "b.name"), [{"n": "Ada"}], [ADA], "only repeat"),
         ("Which persons live in Ulm?", OF_ULM.replace("p.name", "p.name, p.born"), [{"n": "Bo", "b": None}], [ULM], "The column b is null"),
-        ("Which persons live in Ulm?", "MATCH (p:Person)-[:ADVISES]->(:Person), (c:City {name: 'Ulm'}) RETURN p.name", [{"n": "Bo"}], [ULM], "without a common node"),
-        ("What is the average length of rail lines?", "MATCH (r:RailLine) RETURN r.length", [{"n": 9}, {"n": 10}], [], "the query computes none"),
         ("Which persons live in Ulm?", OF_ULM.replace("LIVES_IN", "ADVISES"), [{"n": "Bo"}], [ULM], "speaks of LIVES_IN"),
     ],
 )  # fmt: skip
@@ -119,11 +113,3 @@ def test_a_value_that_only_begins_alike_is_another() -> None:
     about = asked("Which persons live in Ulm Mitte?", Link("Ulm", "City", "name", "Ulm Nord"))
     assert about.strangers == ("Ulm Mitte",)
     assert any('"Ulm Mitte"' in said for said in about.objections(OF_ULM.replace("'Ulm'", "'Ulm Nord'"), [{"n": "Bo"}]))
-
-
-def test_a_query_in_words() -> None:
-    query = "MATCH (p:Person)-[:LIVES_IN]->(c:City {name: 'Ulm'}) WHERE p.born > 3 RETURN p.name AS name LIMIT 3"
-    assert in_words(query) == (
-        'Looks for: Person p -LIVES_IN-> City c with name "Ulm". Keeps those where p.born > 3. Returns: p.name AS name.'
-    )
-    assert in_words("no (query 'at all") == "no (query 'at all"

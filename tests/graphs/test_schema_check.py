@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
-from mulligan.graphs.repair import mended_query
 from mulligan.graphs.schema_check import Checked, check_query
 
 SCHEMA = GraphSchema(
@@ -39,6 +38,9 @@ QUESTIONS = Path(__file__).parents[2] / "studies" / "graph_questions"
         "MATCH p = shortestPath((a:Gene)-[:REGULATES|TARGETS*]-(b:Drug)) RETURN length(p)",
         "MATCH (n) WHERE n:Gene AND n.whatever = 1 RETURN n",
         "MATCH (g:Gene)--(x) RETURN x.name",
+        "MATCH (g:Gene) OPTIONAL MATCH (g)-[:REGULATES]->(t:Gene) WITH g, t WHERE t IS NULL RETURN g.name",
+        "MATCH (g:Gene) OPTIONAL MATCH (g)-[:REGULATES]->(t:Gene) WHERE t.length IS NULL RETURN g.name",
+        "MATCH (Gene:Gene)-[:REGULATES]->(Drug:Gene) RETURN Gene.name, Drug.name",
         "MATCH (n:!Drug) RETURN n.length",
         "WITH {odd: 1} AS g MATCH (h:Gene) RETURN g.odd",
         "MATCH (g:Gene) RETURN g.name // (:Nothing)-[:AT_ALL]->()",
@@ -72,6 +74,11 @@ def test_what_fits_is_left_as_it_is(query: str) -> None:
             "MATCH (d:Drug)<-[t:TARGETS]-(g) WHERE (g)<-[:REGULATES]-(:Gene {Name: 'A'}) RETURN t.action",
             "MATCH (d:Drug)-[t:TARGETS]->(g) WHERE (g)<-[:REGULATES]-(:Gene {name: 'A'}) RETURN t.action",
             "property Name was written name",
+        ),
+        (
+            "MATCH (d:Drug)-[:TARGETS]->(g:Gene) WHERE g.action = 'binds' AND d.length > 9 RETURN g.name, g.action",
+            "MATCH (d:Drug)-[r:TARGETS]->(g:Gene) WHERE r.action = 'binds' AND g.length > 9 RETURN g.name, r.action",
+            "g.action was written r.action, whose property it is",
         ),
     ],
 )
@@ -111,6 +118,15 @@ def test_spellings_and_arrows_are_corrected_and_said(query: str, corrected: str,
             "MATCH (d:Drug)-[:REGULATES]->(g:Gene) RETURN g",
             "REGULATES does not connect Drug and Gene: (:Gene)-[:REGULATES]->(:Gene).",
         ),
+        (
+            "MATCH (Gene)-[TARGETS]-(d:Drug) RETURN Gene.name",
+            "Gene stands for any node there: write its label as (:Gene).",
+        ),
+        ("MATCH (Gene)-[TARGETS]-(d:Drug) RETURN Gene.name", "TARGETS stands for any relationship there: "),
+        (
+            "MATCH (g:Gene) OPTIONAL MATCH (g)-[:REGULATES]->(t:Gene) WHERE g.length > 1 AND t IS NULL RETURN g.name",
+            "t IS NULL in OPTIONAL MATCH leaves out nothing. ",
+        ),
     ],
 )
 def test_what_cannot_be_corrected_safely_is_said_with_the_nearest_name(query: str, fault: str) -> None:
@@ -132,7 +148,7 @@ def test_right_queries_of_the_study_have_no_fault() -> None:
     )
     for name in ("questions", "questions_b"):
         for each in json.loads((QUESTIONS / f"{name}.json").read_text(encoding="utf-8"))["questions"]:
-            checked = mended_query(each["query"], schema)
+            checked = check_query(each["query"], schema)
             assert (checked.query, checked.changes, checked.faults) == (each["query"], (), ()), each["question"]
 
 

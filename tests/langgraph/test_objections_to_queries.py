@@ -13,7 +13,6 @@ from mulligan.langgraph.querying import Querying
 
 OBJECTED = {
     "List the titles of all books by Irish authors.",
-    "What is the age difference between Ann and Bob?",
     "Who acted in a movie that Jacques Tati directed?",
     "Which movies are shorter than two hours?",
     "Which movies from the 1990s are there?",

@@ -11,8 +11,8 @@ from langchain_core.messages import AIMessage
 from reflexion_graphs import a_graph, asking, revised
 
 from mulligan.core.errors import BadAnswer
+from mulligan.graphs.bare_query import TAKEN_OUT
 from mulligan.graphs.protocol import Graph
-from mulligan.graphs.repair.around import THOUGHTS
 from mulligan.langgraph import ask_graph, chat_model
 from mulligan.models.scripted import ScriptedModel
 
@@ -48,7 +48,7 @@ def test_the_query_is_taken_out_and_it_is_said(graph: Graph, agent_on: Any) -> N
     written = f"<think>MATCH (n) DETACH DELETE n</think>Here it is:\n```cypher\n{GOOD}\n```<|im_end|>"
     agent, chat = agent_on(graph, draft(written), revision(9))
     assert agent.execute(QUESTION, PROMPT).answer == GOOD
-    assert json.loads(chat.asked[1][-1].text)["corrected"] == [THOUGHTS, "the query was taken out of a code fence"]
+    assert json.loads(chat.asked[1][-1].text)["corrected"] == [TAKEN_OUT]
 
 
 async def test_the_first_draft_gives_rows(kg: Path) -> None:

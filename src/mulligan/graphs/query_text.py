@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from mulligan.graphs._guard import Refused, Token, tokens
-from mulligan.graphs._patterns import Edge, Node, Pattern, Reader
-from mulligan.graphs.values import shown
+from mulligan.graphs._guard import Token, tokens
+from mulligan.graphs._patterns import Edge, Pattern, Reader
 
 _AGGREGATES = ("count", "sum", "avg", "min", "max", "collect")
-_CLAUSES = frozenset(("MATCH", "OPTIONAL", "RETURN", "WITH", "ORDER", "LIMIT", "UNWIND", "UNION", "CALL"))
 _NEGATIONS = frozenset(("NOT", "EXCEPT", "NONE", "FALSE", "NULL"))
 
 
@@ -39,7 +37,6 @@ class QueryText:
         self.told = {token.text for token in self._tokens}
         self.types = {name.text for pattern in self._patterns for edge in pattern.edges for name in edge.types}
         self._labels: dict[str, set[str]] = defaultdict(set)
-        self._bound: dict[str, set[str]] = defaultdict(set)
         for node in (node for pattern in self._patterns for node in pattern.nodes):
             self._labels[node.variable].update(name.text for name in node.labels)
 
@@ -160,58 +157,6 @@ class QueryText:
             texts += self.texts_at(node.variable)
         return any(value.lower() == text.lower() for text in texts)
 
-    def in_words(self) -> str:
-        """The patterns, the conditions and what is returned, a sentence each."""
-        paths = [self._path(pattern) for pattern in self._patterns if any(node.labels for node in pattern.nodes)]
-        found = [f"Looks for: {'; '.join(paths)}."] if paths else []
-        if conditions := self._clause("WHERE"):
-            found.append(f"Keeps those where {conditions}.")
-        return " ".join([*found, f"Returns: {self.returns}."])
-
-    def _path(self, pattern: Pattern) -> str:
-        said = self._node_in_words(pattern.nodes[0])
-        for edge, node in zip(pattern.edges, pattern.nodes[1:], strict=True):
-            types = " or ".join(name.text for name in edge.types) or "any relationship"
-            left, right = ("<-", "-") if edge.arrow == "left" else ("-", "->" if edge.arrow == "right" else "-")
-            said += f" {left}{types}{right} {self._node_in_words(node)}"
-        return said
-
-    def _node_in_words(self, node: Node) -> str:
-        labels = ":".join(name.text for name in node.labels) or "node"
-        texts = [f"{key.text} {', '.join(map(shown, self._texts_near(key.at + 1)))}" for key in node.keys]
-        return " ".join(
-            part for part in (labels, node.variable, f"with {' and '.join(texts)}" if texts else "") if part
-        )
-
-    def _clause(self, word: str) -> str:
-        """What stands between this word and the next clause, of each of its places."""
-        found: list[str] = []
-        for n, token in enumerate(self._tokens):
-            if token.kind == "word" and token.text.upper() == word:
-                end = next((t.at for t in self._tokens[n + 1 :] if t.text.upper() in _CLAUSES), len(self._query))
-                found.append(" ".join(self._query[token.at + len(word) : end].split()))
-        return "; ".join(found)
-
-    @cached_property
-    def is_torn(self) -> bool:
-        """Whether two patterns of nodes with labels have no variable in common, directly or by others."""
-        groups: list[set[str]] = []
-        for pattern in self._patterns:
-            names = {node.variable for node in pattern.nodes if node.variable}
-            if not (names and any(node.labels for node in pattern.nodes)):
-                continue
-            touching = [group for group in groups if group & names]
-            groups = [group for group in groups if not group & names] + [names.union(*touching)]
-        return (
-            len(groups) > 1
-            and not self.words & {"WITH", "UNION", "EXISTS", "CALL"}
-            and "=" not in {t.text for n, t in enumerate(self._tokens) if self._compares_variables(n)}
-        )
-
-    def _compares_variables(self, n: int) -> bool:
-        """Whether properties of two variables are compared here: a.x = b.y."""
-        return self._reader.sign(n) == "=" and n + 1 < len(self._tokens) and self._tokens[n + 1].text in self._labels
-
 
 def _role(edge: Edge, *, left: bool) -> Literal["source", "target", "either"]:
     if edge.arrow == "none":
@@ -221,12 +166,3 @@ def _role(edge: Edge, *, left: bool) -> Literal["source", "target", "either"]:
 
 def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
-
-
-def in_words(query: str) -> str:
-    """Say what a query does, in the words of the graph; the query itself if it cannot be read."""
-    try:
-        read = QueryText(query)
-    except Refused:
-        return query
-    return read.in_words()

@@ -37,16 +37,11 @@ _AMOUNTS = re.compile(
 _NEGATES = re.compile(
     r"\b(not|no|nobody|none|nothing|without|except|excluding|never|neither|nor|lacks?|lacking)\b|n['’]t\b", re.I
 )
-_LEAVES_OUT = re.compile(
-    r"\b(only|other|another|unless|but|outside|rather|different|missing|besides|un\w+|non\w*)\b", re.I
-)
 _SUPERLATIVE = re.compile(
     r"\b(longest|shortest|largest|smallest|biggest|highest|lowest|greatest|heaviest|lightest|oldest|newest|latest|"
     r"earliest|youngest|strongest|weakest|most|fewest|least|(?<=the )(?:first|last)|maximum|minimum)\b",
     re.I,
 )
-_AVERAGE = re.compile(r"\b(average|median)\b", re.I)
-_COMPUTES = frozenset(("AVG", "SUM", "PERCENTILECONT", "PERCENTILEDISC"))
 _SEVERAL = re.compile(r"\b(\d+|two|three|four|five|ten|at (?:most|least))\b", re.I)
 NOBODY = frozenset(("nobody", "nothing", "none"))
 """Words that negate, and stand for the end of a relationship."""
@@ -105,31 +100,14 @@ class Asked:
     schema: GraphSchema
     links: Links = Links()
 
-    def hints(self) -> list[str]:
-        """What a query for this question needs, a sentence each, as far as its words tell."""
-        found: list[str] = []
-        if self.kind or self.property:
-            what = f"{self.kind} nodes" if self.kind else f"the property {self.property}"
-            found.append(f"The question asks for {'a number of ' if self.counts else ''}{what}.")
-        if self.direction:
-            found.append(f"It is about {self.direction}.")
-        if self.counts:
-            found.append("It asks for a number: return count(DISTINCT …) alone.")
-        if self.negates:
-            found.append("It leaves something out: use WHERE NOT, with EXISTS { MATCH … } for a relationship.")
-        if self.superlative:
-            found.append("It asks for the first of an order: use ORDER BY … LIMIT 1.")
-        return found
-
     def objections(self, query: str, rows: Sequence[Mapping[str, Json]]) -> list[str]:
         """What is wrong with these rows as an answer, a sentence each. A query that cannot be read gives none."""
         try:
             read = QueryText(query)
         except Refused:
             return []
-        rules = (self._values, self._kinds, self._relations, self._conditions)
-        found = [said for rule in rules for said in rule(read)]
-        return list(dict.fromkeys([*found, *self._of_rows(read, rows)]))
+        rules = (self._values(read), self._kinds(read), self._relations(read), self._conditions(read))
+        return list(dict.fromkeys([said for rule in (*rules, self._of_rows(read, rows)) for said in rule]))
 
     def passed_over(self, query: str) -> list[str]:
         """The words of the question that no value equals, such as DNA, and that the query does not ask for, a sentence
@@ -452,21 +430,6 @@ class Asked:
             items = [item for item in query.returned if item.aggregate != "count"]
             if items and all(item.property and item.property != self.property for item in items):
                 yield f"The question asks for the property {self.property}, and the query returns {query.returns}."
-            named = [link.label for link in self.links.found if self.property in self.properties_of(link.label)]
-            owners = {
-                label for item in items if item.property == self.property for label in query.labels_of(item.variable)
-            }
-            texts = [text.lower() for text in query.texts_at(*(item.variable for item in items))]
-            if (
-                len(named) == 1
-                and owners == {named[0]}
-                and not self.kind
-                and not self.relations
-                and query.texts
-                and not texts
-            ):
-                name = shown(self.links.found[0].value)
-                yield f"The question asks for the {self.property} of {name} itself: return it from that node."
         if self.kind:
             labels = [query.labels_of(item.variable) for item in query.returned]
             if labels and all(labels) and not any(self.kind in some for some in labels):
@@ -479,24 +442,8 @@ class Asked:
         for name in self.relations:
             if query.types and name not in query.types:
                 yield f"The question speaks of {name}, and the query has no such relationship."
-        if not self.relations and len(query.types) and self._about_one_node:
-            yield "The question is about a node alone: the query needs no relationship."
-        for name in filter(self.is_mutual, self.relations):
-            if any(query.role_of(name, link.value) in ("source", "target") for link in self.links.found):
-                yield f"{name} holds both ways, and the query asks for one of them: write -[:{name}]- without an arrow."
         if (way := self.direction) and (found := query.role_of(way.type, way.value)) and found != way.role:
             yield f"The arrow points the wrong way, or none is written. The question is about {way}."
-
-    @cached_property
-    def _about_one_node(self) -> bool:
-        """Whether the question asks for a property of the one node that it names, and speaks of no other kind."""
-        if not self.property or len({link.words for link in self.links.found}) != 1:
-            return False
-        stems = [said for _, said in self.words]
-        own = {link.label for link in self.links.found}
-        others = [node.label for node in self.schema.nodes if node.label not in own]
-        named = any(stem(parts_of(label)[0]) in stems for label in others)
-        return not named and any(self.property in self.properties_of(label) for label in own)
 
     def _conditions(self, query: QueryText) -> Iterator[str]:
         if self.negates and not query.negates:
@@ -507,21 +454,9 @@ class Asked:
         for name in self.properties_said:  # stall and stalls may both be meant by one word
             if not any(name == other or stem(name) == stem(other) for other in query.told):
                 yield f"The question speaks of {name}, and the query does not use this property."
-        for said in query.amounts:
-            if not re.search(rf"(?<![\w.]){re.escape(said)}(?![\w.]*\d)", self.question) and not self._says_amount(
-                said
-            ):
-                yield f"The query has a condition with {said}, which the question does not name."
-        if query.words & {"NOT", "EXCEPT"} and not self.negates and not _LEAVES_OUT.search(self.question):
-            yield "The query excludes something (NOT), and the question does not."
         orders = query.words & {"ORDER", "MAX", "MIN"}
         if self.superlative and not orders and not _SEVERAL.search(self.unnamed):
             yield "The question asks for the first of an order, and the query has no ORDER BY … LIMIT 1."
-        average = _AVERAGE.search(self.unnamed)
-        if average and stem(average[0]) not in self._schema_stems and not query.words & _COMPUTES:
-            yield "The question asks for an average, and the query computes none: use avg(…)."
-        if query.words & {"MATCH"} and query.is_torn:
-            yield "The query has patterns without a common node, so that everything is combined with everything."
 
     def _is_percent(self, number: str, query: QueryText) -> bool:
         return bool(re.search(rf"{re.escape(number)}\s*(%|per ?cent)", self.question)) and any(
@@ -545,15 +480,6 @@ class Asked:
         every -= {"name", *(link.property for link in self.links.found)}
         return sorted(name for name in every if bare(stem(name)) in said and stem(name) not in others)
 
-    def _says_amount(self, amount: str) -> bool:
-        """Whether the question says this number in a word, or with a comma or a percent sign."""
-        digits = re.sub(r"[,_](?=\d)", "", self.question)
-        number = float(amount)
-        words = {word for word, _ in self.words}
-        said = number in (0, 1) or any(number == n and word in words for n, word in enumerate(NUMBERS))
-        percent = any(float(each) == 100 * number for each in re.findall(r"(\d+(?:\.\d+)?)\s*(?:%|per ?cent)", digits))
-        return said or percent or any(float(each) == number for each in re.findall(r"\d+(?:\.\d+)?", digits))
-
     def _of_rows(self, query: QueryText, rows: Sequence[Mapping[str, Json]]) -> Iterator[str]:
         if not rows:
             return
@@ -576,10 +502,6 @@ class Asked:
         several, plural = _SEVERAL.search(self.unnamed), _plural(self.kind, named)
         if limit is not None and limit == len(rows) and not self.superlative and not several and (limit > 1 or plural):
             yield f"The query keeps the first {limit} of the rows only: leave out LIMIT, or raise it."
-        ordered = "ORDER" in query.words and limit != len(rows)
-        is_one = bool(self.kind) or bool(re.match(r"\s*(who|what) (is|was)\b", self.question, re.I))
-        if self.superlative and len(rows) > 1 and not several and ordered and not plural and is_one:
-            yield "The question asks for one, and there are several rows: add LIMIT 1."
 
 
 def _done(said: str) -> str:

@@ -1,14 +1,16 @@
 """Compares a query with the schema of its graph, before a database is asked.
 
 Labels, relationship types, properties, and which labels a relationship connects, in which direction. Names that differ
-from the schema only in case, spaces or underscores are corrected, and so is a reversed arrow; everything else is said
-in a sentence that names the nearest one. What cannot be told from the text alone is left to the database; where the
-schema is not exact, so are properties and what a relationship connects.
+from the schema only in case, spaces or underscores are corrected, and so are a reversed arrow and a property that is
+read from the wrong variable; everything else is said in a sentence that names the nearest one. So is what a database
+reads otherwise than it was meant. What a database itself reports is left to it (design/158); where the schema is not
+exact, so are properties and what a relationship connects.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,9 @@ NEAR = 0.6
 """The likeness (`difflib`, 0 to 1) from which on a name of the schema is offered for one that is not there."""
 LISTED = 12
 """The names that a fault lists where none is near."""
+_REST = r"(?:(?!\b(?:MATCH|WITH|RETURN)\b).)*"
+_NEVER = re.compile(rf"\bOPTIONAL MATCH {_REST}\bWHERE {_REST}(?<!\. )\b(\w+) IS NULL\b", re.IGNORECASE)
+"""A condition inside of OPTIONAL MATCH that leaves out no row."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +64,17 @@ class _Comparison:
         self._edges = {edge.label: edge for edge in schema.edges}
         self._right: dict[int, str] = {}
         self._turned: list[Edge] = []
+        self._named: dict[int, str] = {}
         self._changes: list[str] = []
         self._faults: list[str] = []
         self._labels: dict[str, set[str]] = defaultdict(set)
         self._types: dict[str, set[str]] = defaultdict(set)
 
     def checked(self) -> Checked:
-        patterns = list(self._reader.patterns())
+        self._patterns = patterns = list(self._reader.patterns())
         for pattern in patterns:
             self._read(pattern)
+        self._compare_meaning()
         for pattern in patterns if self._schema.exact else ():
             for n, edge in enumerate(pattern.edges):
                 self._compare_ends(pattern.nodes[n], edge, pattern.nodes[n + 1])
@@ -87,6 +94,21 @@ class _Comparison:
             known = [self._known(name, self._edges, "relationship type") for name in edge.types]
             if edge.variable:
                 self._types[edge.variable].update(known)
+
+    def _compare_meaning(self) -> None:
+        """What gives rows that were not meant: a label as a variable, and a test for null that keeps everything."""
+        for variable in sorted(self._labels.keys() & self._nodes.keys()):
+            if not self._labels[variable]:
+                self._faults.append(f"{variable} stands for any node there: write its label as (:{variable}).")
+        for variable in sorted(self._types.keys() & self._edges.keys()):
+            if not self._types[variable]:
+                self._faults.append(f"{variable} stands for any relationship there: write its type as [:{variable}].")
+        text = " ".join(token.text for token in self._tokens if token.kind != "string")
+        if never := _NEVER.search(text):
+            self._faults.append(
+                f"{never[1]} IS NULL in OPTIONAL MATCH leaves out nothing. To find what lacks a relationship, use "
+                "WHERE NOT EXISTS { MATCH (a)-[:TYPE]->(:Label) }."
+            )
 
     def _known(self, name: Named, among: Mapping[str, object], what: str, of: str = "") -> str:
         """The name as the schema has it; where it has none, the name as it is, and a fault."""
@@ -151,10 +173,42 @@ class _Comparison:
             if not read or owner in named_anew or self._reader.sign(n - 3) == "." or self._reader.sign(n + 1) == "(":
                 continue
             key = Named(self._tokens[n].text, n)
+            if self._is_elsewhere(key, owner):
+                continue
             if owner in self._labels:
                 self._property(key, self._labels[owner], self._nodes)
             elif owner in self._types:
                 self._property(key, self._types[owner], self._edges)
+
+    def _is_elsewhere(self, key: Named, owner: str) -> bool:
+        """Whether exactly one other part of the query has a property that its variable lacks. It is read there then."""
+        own = self._labels.get(owner, set[str]()) | self._types.get(owner, set[str]())
+        kinds: Mapping[str, NodeKind | EdgeKind] = {**self._nodes, **self._edges}
+        if not own or any(name not in kinds or key.text in kinds[name].properties for name in own):
+            return False
+        having: dict[str | int, Edge | None] = {}
+        for pattern in self._patterns:
+            parts = [(node.variable, self._ends_of(node), None) for node in pattern.nodes if node.variable]
+            parts += [
+                (edge.variable, {self._right.get(name.at, name.text) for name in edge.types}, edge)
+                for edge in pattern.edges
+            ]
+            for variable, names, edge in parts:
+                if any(name in kinds and key.text in kinds[name].properties for name in names):
+                    having[variable or (edge.start if edge else 0)] = edge
+        if len(having) != 1:
+            return False
+        ((variable, edge),) = having.items()
+        if edge is not None and not edge.variable:
+            opened = edge.start + (edge.arrow == "left") + 1
+            taken = {token.text for token in self._tokens}
+            variable = next(name for n in range(len(taken) + 1) if (name := f"r{n or ''}") not in taken)
+            self._named[opened] = variable
+            edge.variable = variable
+            self._types[variable] = {self._right.get(name.at, name.text) for name in edge.types}
+        self._right[key.at - 2] = str(variable)
+        self._changes.append(f"{owner}.{key.text} was written {variable}.{key.text}, whose property it is")
+        return True
 
     def _property(self, key: Named, owners: Iterable[str], kinds: Mapping[str, NodeKind | EdgeKind]) -> None:
         """Compare a property with those of its owners; nothing is said where an owner is unknown or has none."""
@@ -172,6 +226,7 @@ class _Comparison:
             token = self._tokens[n]
             length = len(token.text) + token.text.count("`") + 2 if token.kind == "quoted" else len(token.text)
             edits.append((token.at, length, spelled(name)))
+        edits += [(self._tokens[n].at + 1, 0, variable) for n, variable in self._named.items()]
         for edge in self._turned:
             first, last = self._tokens[edge.start], self._tokens[edge.end - 1]
             edits += (

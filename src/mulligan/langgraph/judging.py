@@ -19,7 +19,6 @@ from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Prompts
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import GraphSchema
-from mulligan.graphs.query_text import in_words
 from mulligan.langgraph.asking import SchemaResponder, fields_of, score_of, valid_score
 from mulligan.langgraph.graph_texts import record_in, schema_text, shown
 from mulligan.langgraph.querying import Querying, answers
@@ -117,7 +116,6 @@ class RowsJudge:
         parts = [
             labelled("Question", question),
             labelled("Query", query),
-            labelled("The query in words", in_words(query)),
             labelled("Rows", shown({"result": found["result"]}, JUDGED_TOKENS), "json"),
         ]
         fields = fields_of(await called(responder.arespond, [HumanMessage("\n\n".join(parts))]))

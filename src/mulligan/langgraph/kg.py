@@ -20,8 +20,8 @@ from mulligan.core.errors import BadAnswer, InvalidInput, QueryError
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Bank, Prompts, Store
 from mulligan.core.records import Json
+from mulligan.graphs.bare_query import bare_query
 from mulligan.graphs.protocol import SECONDS, Graph, GraphSchema, Rows, check_limits
-from mulligan.graphs.repair.around import bare_query
 from mulligan.langgraph.agent import (
     Prompted,
     ReflexionAgent,
@@ -424,7 +424,7 @@ def failed_in(messages: Sequence[BaseMessage]) -> frozenset[str]:
 def folded(query: str) -> str:
     """Return the query alone with single spaces, and without a limit or a semicolon at its end: no rows come either
     way."""
-    return _LIMITED.sub("", " ".join(bare_query(query).query.split()))
+    return _LIMITED.sub("", " ".join(bare_query(query).split()))
 
 
 def query_prompts(prompts: Prompts) -> Mapping[str, Prompt]:
