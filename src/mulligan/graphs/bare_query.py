@@ -82,8 +82,8 @@ def _in_json(text: str) -> str:
         value: Any = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return ""
-    if isinstance(value, list) and len(cast(list[Any], value)) == 1:
-        value = value[0]
+    listed = cast(list[Any], value) if isinstance(value, list) else [value]
+    value = listed[0] if len(listed) == 1 else None
     if isinstance(value, dict):
         named = cast(dict[str, Any], value)
         value = next((named[name] for name in _NAMES if name in named), "")
