@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from measures import in_circles
-from rooms import ROOT, SRC, crossings, imports, statements, wrong_crossings
+from rooms import MOST_NAMES, ROOT, SRC, crossings, imports, imports_from_the_middle, statements, wrong_crossings
 
 HEAVY = {"pydantic", "pydantic_ai", "numpy", "rich", "click", "mcp", "starlette", "xllamacpp", "openai", "anthropic"}
 
@@ -47,6 +47,10 @@ def test_a_long_function_has_a_reason() -> None:
 def test_imports_point_one_way() -> None:
     assert len(crossings()) > 500
     assert wrong_crossings() == []
+
+
+def test_side_houses_take_no_more_names_from_the_middle() -> None:
+    assert 50 < len(imports_from_the_middle()) <= MOST_NAMES
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:

@@ -34,12 +34,16 @@ class Move:
 
 @dataclass(frozen=True)
 class Recalled:
+    """What the bank gave the episode. seconds: how long that took."""
+
     recall: Recall
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Acted:
+    """The actor made an attempt. parent: the trial that a search went on from."""
+
     trial: int
     attempt: Attempt
     parent: int | None = None
@@ -48,6 +52,8 @@ class Acted:
 
 @dataclass(frozen=True)
 class Evaluated:
+    """The evaluator judged a trial."""
+
     trial: int
     feedback: Feedback
     seconds: float = 0.0
@@ -108,6 +114,7 @@ class Rated:
 
 Remark: TypeAlias = Revised | Rated
 Event: TypeAlias = Recalled | Acted | Evaluated | Reflected | Stopped | Resumed | Forked | Remark
+"""What happens in an episode, one record for each step; an `Observer` is told of it."""
 
 RESUMABLE = frozenset({"interrupted", "error", "over_budget"})
 

@@ -15,6 +15,7 @@ from mulligan.models.answers import answer_in
 from mulligan.text.plain import count
 
 Line: TypeAlias = "str | dict[str, Json] | list[Json] | Exception"
+"""An answer of a scripted model: a text, the JSON of a structured answer, or an error that it raises."""
 _RULE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
 
 

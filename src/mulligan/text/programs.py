@@ -17,6 +17,7 @@ from mulligan.text.rust import extract_rust, items, open_braces, with_imports
 from mulligan.text.thoughts import answer_of
 
 Language: TypeAlias = Literal["py", "rs"]
+"""The languages of programs that can be judged, by the endings of their files."""
 
 _TYPING = frozenset(name for name in dir(typing) if name[0].isupper())
 # As fences name them.
