@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -58,7 +59,7 @@ def documented(module: ModuleType, name: str) -> bool:
     body = ast.parse(Path(str(import_module(home).__file__)).read_text(encoding="utf-8")).body
     return any(
         isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-        for node, after in zip(body, body[1:], strict=False)
+        for node, after in pairwise(body)
         if isinstance(node, ast.AnnAssign | ast.Assign) and own in ast.unparse(node).split("=")[0]
     )
 
