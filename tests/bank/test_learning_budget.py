@@ -122,3 +122,14 @@ async def test_what_an_observation_states_is_a_fact_and_what_it_asks_for_is_none
     trial = Trial(1, Attempt("look", steps), Feedback(False, "", source="environment"))
     await bank.learn(Episode("e1", Task("Find the orders."), run="e1", trials=(trial,), stop=Stop("exhausted")))
     assert [lesson.title for lesson in await bank.list()] == [stated]
+
+
+async def test_a_small_reader_is_shown_no_fact_that_is_a_guess_among_several(bank: Bank) -> None:
+    stated = [f"the door of the '{name}' opens with the key '{key}'" for name, key in (("mill", "k1"), ("barn", "k2"))]
+    for n, sentence in enumerate(stated, 1):
+        trial = Trial(1, Attempt("look", (Step(observation="You are in."), Step(action="look", observation=sentence))))
+        await bank.learn(
+            Episode(f"e{n}", Task(f"A walk, number {n}."), run="e", trials=(trial,), stop=Stop("exhausted"))
+        )
+    assert [one.title for one in (await bank.recall("A walk, number 3, to the mill.")).lessons] == stated[:1]
+    assert (await bank.recall("A walk, number 4.")).lessons == ()

@@ -123,6 +123,9 @@ async def test_a_baseline_in_another_world_or_that_remembers_is_found(store: Sto
     assert "it remembers something" in with_baseline(lambda report: [*none_of(report), *again])
     twice = [replace(row, order=2, recalled_tokens=9) for row in changing.rows if row.arm == "markdown"]
     shared = replace(changing, rows=[*changing.rows, *twice])
-    assert "markdown begins with what it learned in another order" in " ".join(faults(shared))
+    assert "markdown begins with what it learned in another arm or order" in " ".join(faults(shared))
+    beside = [replace(row, arm="markdown-stale", recalled_tokens=9) for row in changing.rows if row.arm == "markdown"]
+    shared = replace(changing, rows=[*changing.rows, *beside])
+    assert "markdown begins with what it learned in another arm or order" in " ".join(faults(shared))
     shown = [replace(row, recalled_tokens=row.position - 1) for row in none_of(changing)]
     assert "a leaking control: the arm without memory was shown" in with_baseline(lambda _: shown)

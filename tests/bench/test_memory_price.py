@@ -51,10 +51,14 @@ async def test_where_nothing_is_shown_prompt_and_answer_are_those_without_memory
 
 
 @pytest.mark.slow
-async def test_facts_that_all_change_unannounced_lose_nothing(store: Store) -> None:
-    report = await ran(store, SMALL, "game", tasks=12, kinds=12, drift=5, announce=False)
-    scores = {arm.arm: arm.score for arm in report.arms}
-    assert scores["priced"] >= scores["none"] - 0.05
+@pytest.mark.parametrize(("family", "kinds"), [("game", 12), ("database", 4), ("service", 8)])
+async def test_facts_that_change_unannounced_lose_nothing_and_cost_little(
+    store: Store, family: str, kinds: int
+) -> None:
+    report = await ran(store, SMALL, family, tasks=12, kinds=kinds, drift=5, announce=False)
+    arms = {arm.arm: arm for arm in report.arms}
+    assert arms["priced"].score >= arms["none"].score - 0.05
+    assert arms["priced"].tokens + arms["priced"].memory_tokens <= 1.1 * arms["none"].tokens
 
 
 @pytest.mark.parametrize("share", [0.1, pytest.param(1, marks=pytest.mark.slow)])

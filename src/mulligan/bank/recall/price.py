@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from mulligan.bank.learn.facts import checks_of, claimed, names_in, quotes_checks
+from mulligan.bank.learn.facts import checks_of, claimed, names_in, quotes_checks, working_actions
+from mulligan.bank.recall.terms import commonness, terms
 from mulligan.core.lesson import Lesson
 from mulligan.core.records import Task, same_kind
 from mulligan.core.worth import Tally
@@ -38,6 +39,10 @@ FITS = (0.5, 0.9)
 """A lesson of the first relevance never fits the task, one of the second always, and between them by proportion. Checks
 of another kind of task never do: by meaning, tasks of one project are alike. A statement that ends in a word of the
 task always does."""
+COMMON = 0.1
+"""A word in more than this share of texts does not say what a task is about."""
+NEAR = 0.05
+"""Net gains that differ by less say nothing of which fact fits."""
 _WORD = re.compile(r"\w{3,}")
 PRIOR = 10
 """Outcomes that this beginning counts as."""
@@ -77,8 +82,9 @@ def worth_showing(
 ) -> list[Lesson]:
     """Those of these lessons, in their order, that are worth their price.
 
-    What a person wrote or pinned has no price. A small reader is shown one other lesson at most, a large one all that
-    fit the task, and the sure facts that share a name with one of them.
+    What a person wrote or pinned has no price. A small reader is shown one other lesson at most: the chance that it is
+    the one that fits is shared with those that nothing in the task tells apart from it. A large reader is shown all
+    that fit the task, and the sure facts that share a name with one of them.
 
     Args:
         text: How a lesson stands in the prompt.
@@ -93,10 +99,33 @@ def worth_showing(
     }
     paying = [one for one in lessons if gains.get(one.id, 0.0) > 0]
     if reader == "small":
-        paying = sorted(paying, key=lambda one: (-round(gains[one.id], 2), -one.time))[:1]
+        paying = _best(paying, gains, task)
     else:
         names = names_in(*paying)
         sure = [one for one in lessons if one.nature == "fact" and not one.to_check]
         paying += [one for one in sure if not names.isdisjoint(names_in(one))]
     kept = {one.id for one in (*free, *paying)}
     return [one for one in lessons if one.id in kept]
+
+
+def _best(paying: Sequence[Lesson], gains: Mapping[str, float], task: Task) -> list[Lesson]:
+    """The lesson with the largest net gain, of equal ones the newest. Among facts of steps, the one that shares most
+    particular terms with the task comes first, and none is shown where it would be a guess among several. Facts that
+    quote checks are of the task's kind, and may all fit."""
+    best = max(paying, key=lambda one: (round(gains[one.id], 2), one.time), default=None)
+    if best is None or quotes_checks(best):
+        return [] if best is None else [best]
+    asked = {term for term in terms(task.prompt) if commonness(term) < COMMON}
+    shared = {one.id: len(asked.intersection(terms(_subject(one)))) for one in paying}
+    near = [one for one in paying if gains[one.id] > gains[best.id] - NEAR]
+    most = max(shared[one.id] for one in near)
+    rivals = [one for one in near if shared[one.id] == most]
+    best = max(rivals, key=lambda one: (round(gains[one.id], 2), one.time))
+    choices = len(rivals) if most else max(len(rivals), 2)  # the task says nothing of it: there may be others
+    misleads = MISLEADS["small"]
+    return [best] if (gains[best.id] + misleads) / choices > misleads else []
+
+
+def _subject(fact: Lesson) -> str:
+    """What a fact is about: the actions that work, else all that it says."""
+    return " ".join(working_actions(fact)) or claimed(fact)

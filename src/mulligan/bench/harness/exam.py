@@ -16,7 +16,7 @@ from mulligan.core.protocols import Store
 FAMILIES = ("database", "game", "service")
 """The streams of an exam. `code` runs tests in the sandbox, which takes ten times as long."""
 MEMORIES = ("default", "markdown")
-TASKS, ORDERS, SEED = 20, 2, 1
+TASKS, ORDERS, SEED = 20, 1, 1
 """SEED: any but 0, the world of the unrelated control."""
 
 

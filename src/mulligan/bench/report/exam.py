@@ -122,10 +122,10 @@ def faults(report: StreamReport, fillings: Mapping[str, set[str]] = {}) -> Itera
     yield from (f"{name}: a wrong baseline: {fault}" for fault in _baseline(report))
     controls = [arm.name for arm in report.choice.arms if arm.control == "stale"]
     for arm in report.choice.arms:
-        if arm.plugin and arm.control != "unrelated":
-            first = {row.recalled_tokens for row in report.rows if row.arm == arm.name and row.position == 1}
-            if len(first) > 1:
-                yield f"{name}: {arm.name} begins with what it learned in another order: it is shared between arms."
+        if arm.plugin and not arm.control:
+            equal = (arm.name, f"{arm.name}-stale")
+            if len({row.recalled_tokens for row in report.rows if row.arm in equal and row.position == 1}) > 1:
+                yield f"{name}: {arm.name} begins with what it learned in another arm or order: it is shared by them."
     for control in controls if WHOLE.search(name) else ():
         found = difference([row for row in report.rows if row.phase > 1], control, NONE)
         if found and found.value > 0 and found.p is not None and found.p * len(controls) < 1 - LEVEL:
@@ -176,7 +176,8 @@ def exam_page(report: ExamReport) -> list[Block]:
     facts = {
         "Streams": ", ".join(f"{_name(stream)} ({stream.run.id})" for stream in report.streams),
         "Model": ", ".join(dict.fromkeys(stream.model or UNKNOWN for stream in report.streams)),
-        "Cases": f"{max((row.position for row in first.rows), default=0)} in {first.choice.orders} orders each",
+        "Cases": f"{max((row.position for row in first.rows), default=0)} of each stream",
+        "Orders": str(first.choice.orders),
     }
     blocks: list[Block] = [Heading(1, "Exam of memories")]
     blocks += [Line(strong=scripted.upper())] if scripted else []
