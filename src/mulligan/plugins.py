@@ -78,9 +78,6 @@ from mulligan.core.records import (
     Usage,
 )
 from mulligan.core.records import Choice as ArmChoice
-from mulligan.models.answers import answer_in
-from mulligan.models.scripted import Line, ScriptedModel
-from mulligan.models.tool_answers import in_json
 from mulligan.reflectors._condensing import Condensing
 from mulligan.reflectors._editing import Choice, Decide, Edited
 from mulligan.text.actions import Action, parse_action
@@ -145,7 +142,6 @@ __all__ = [
     "Language",
     "Lesson",
     "LessonBudget",
-    "Line",
     "Merging",
     "Message",
     "Method",
@@ -172,7 +168,6 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "Score",
-    "ScriptedModel",
     "SolvedEpisodes",
     "Source",
     "Spec",
@@ -196,7 +191,6 @@ __all__ = [
     "Workspace",
     "World",
     "WorldError",
-    "answer_in",
     "asked_for",
     "attempt_text",
     "calls_in",
@@ -209,7 +203,6 @@ __all__ = [
     "fenced",
     "findings_of",
     "gathered",
-    "in_json",
     "literal",
     "object_schema",
     "objects",

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from mulligan.core.episode import Acted, Evaluated, Event, Recalled, Reflected, Stopped
     from mulligan.core.home import home
     from mulligan.core.protocols import Observer, Store
+    from mulligan.models.answers import answer_in
     from mulligan.models.catalog import open_embedder
+    from mulligan.models.tool_answers import in_json
     from mulligan.store import open_store
 
 _HOMES = {
@@ -33,8 +35,10 @@ _HOMES = {
     "Reflected": "core.episode",
     "Stopped": "core.episode",
     "Store": "core.protocols",
+    "answer_in": "models.answers",
     "attribute_of": "app.plugins",
     "home": "core.home",
+    "in_json": "models.tool_answers",
     "lessons_about": "app.transcripts",
     "load": "app.config",
     "names": "app.plugins",
@@ -55,8 +59,10 @@ __all__ = [
     "Reflected",
     "Stopped",
     "Store",
+    "answer_in",
     "attribute_of",
     "home",
+    "in_json",
     "lessons_about",
     "load",
     "names",

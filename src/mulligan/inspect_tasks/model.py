@@ -8,7 +8,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from mulligan.plugins import Answer, InvalidInput, Message, ModelError, Question, Sampling, Usage, answer_in, in_json
+from mulligan.plugins import Answer, InvalidInput, Message, ModelError, Question, Sampling, Usage
+from mulligan.running import answer_in, in_json
 
 
 def part(name: str = "") -> Any:

@@ -12,9 +12,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from mulligan import ScriptedModel
 from mulligan.bench.streams.reader import code, database, game, service
 from mulligan.bench.streams.reader.facts import Fact, Form, Notes, is_marked
-from mulligan.plugins import Json, Line, Question, Sampling, ScriptedModel, UnknownName
+from mulligan.plugins import Json, Question, Sampling, UnknownName
 
 _STEP = re.compile(r"^s(\d+) (?:thought|action|observation|output):", re.MULTILINE)
 _ENTRY = re.compile(r"^(?P<id>\w+) - (?P<line>.*)$(?P<content>(?:\n  > .*)*)", re.MULTILINE)
@@ -54,7 +55,7 @@ class Reader(ScriptedModel):
         super().__init__(self._line, f"reader:{family}")
         self._family = FAMILIES[family]
 
-    def _line(self, question: Question, sampling: Sampling) -> Line:
+    def _line(self, question: Question, sampling: Sampling) -> str | dict[str, Json]:
         text = question.messages[-1].text
         if question.schema is not None:
             return self._thought(text, cast(Mapping[str, Any], question.schema)["properties"])
@@ -62,7 +63,7 @@ class Reader(ScriptedModel):
             return " ".join(dict.fromkeys(fact.sentence for fact in self._family.facts(text))) or "No fact was seen."
         return self._family.act(Notes.read(text, self._family.opening, self._family.shown))
 
-    def _thought(self, text: str, properties: Mapping[str, Any]) -> Line:
+    def _thought(self, text: str, properties: Mapping[str, Any]) -> dict[str, Json]:
         """The answer to a question with a schema."""
         if "verdict" in properties:
             return {"reasoning": "The reader judges nothing.", "verdict": "uncertain"}
