@@ -25,9 +25,9 @@ from studio_kit import HOSTILE, keep, solved
 from mulligan.app.config import load
 from mulligan.app.memory import open_bank
 from mulligan.app.service import Service
-from mulligan.hooks.events import Notice
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.project import project_id
+from mulligan.sessions.events import Notice
 from mulligan.sessions.pairs import TAG
 from mulligan.store import open_store
 from mulligan.studio.serving import serve_studio

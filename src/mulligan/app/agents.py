@@ -20,7 +20,7 @@ from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.agentfile.subagents import FOLDERS, subagents
 from mulligan.app.config import Config, load, project_root
 from mulligan.app.foresight import foresight_of
-from mulligan.app.model_roles import StepModel, chosen, implicit, vision_role
+from mulligan.app.model_roles import StepModel, chosen, implicit, role_models
 from mulligan.app.plugin_files import is_code, is_own
 from mulligan.app.plugins import check_setting, examine, file_of, names, tried
 from mulligan.app.recipe import Recipe, settled
@@ -311,9 +311,7 @@ def recipe_of(
         strategy=_strategy_of(agent, default),
         limits=limits_of(agent, limits, max_iter),
         model=act.name,
-        judge_model=config.text("judge_model"),
-        reflect_model=config.text("reflect_model"),
-        vision_model=vision_role(config),
+        **role_models(config),
         foresight=_foresight(agent, config),
         top_k=agent.memory.top_k if agent.memory else None,
         agent={

@@ -172,6 +172,18 @@ def vision_role(config: Config) -> str | None:
     return "vision" if is_role(config, "vision") and ("models", "vision") not in config.held else None
 
 
+ROLE_MODELS = ("reflect_model", "judge_model", "vision_model")
+"""The options that name the model of a role, as a recipe has them, too."""
+
+
+def role_models(config: Config, given: Mapping[str, str | None] = {}) -> dict[str, Any]:
+    """The model of each of these roles: the one that is given, else the one of mulligan.toml."""
+    return {
+        name: given.get(name) or (vision_role(config) if name == "vision_model" else config.text(name))
+        for name in ROLE_MODELS
+    }
+
+
 def check_model_name(name: str) -> None:
     """Raises `InvalidInput` for a name that no model can have. Looks for no key and no package, and calls nothing."""
     if len(names := model_names(name)) > 1:

@@ -197,11 +197,7 @@ class Quotas:
             await self._queue.keep(claim, {"day": day, **asdict(total)})
             await self._queue.waits(claim)
             account.stored, account.looked = total, time.monotonic()
-            account.new = _less(account.new, added)
-
-
-def _less(one: Used, other: Used) -> Used:
-    return one + replace(other, **{name: -value for name, value in asdict(other).items()})
+            account.new += replace(added, **{name: -value for name, value in asdict(added).items()})
 
 
 def _used(payload: Any) -> Used:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from mulligan.app.compose import Parts, asks_model
 from mulligan.app.config import Config, located_model, project_here
 from mulligan.app.foresight import Person, person_at_terminal
-from mulligan.app.model_roles import OWN_KINDS, Models, is_role, role_of
+from mulligan.app.model_roles import OWN_KINDS, ROLE_MODELS, Models, is_role, role_of
 from mulligan.app.options import ResumeOptions, RunOptions, SolveOptions, Watched
 from mulligan.app.recipe import Recipe
 from mulligan.app.runner import Runner, log
@@ -172,8 +172,7 @@ def with_limits(limits: Limits, given: Limits | Mapping[str, float | None] | Non
 
 def located(recipe: Recipe) -> Recipe:
     """The recipe with model files by their whole path, so that a resume finds them from any folder."""
-    roles = ("model", "reflect_model", "judge_model", "vision_model")
-    names: dict[str, str | None] = {role: getattr(recipe, role) for role in roles}
+    names: dict[str, str | None] = {role: getattr(recipe, role) for role in ("model", *ROLE_MODELS)}
     return replace(recipe, **{role: name and located_model(name, Path.cwd()) for role, name in names.items()})  # pyright: ignore[reportArgumentType]
 
 

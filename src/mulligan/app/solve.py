@@ -13,7 +13,7 @@ from mulligan.app.config import Config, choose_model, load, prompts_folder
 from mulligan.app.defaults import completed
 from mulligan.app.foresight import foresight_of
 from mulligan.app.kinds import with_kind
-from mulligan.app.model_roles import vision_role
+from mulligan.app.model_roles import ROLE_MODELS, Models, role_models
 from mulligan.app.options import ResumeOptions, SolveOptions, taken_by
 from mulligan.app.plugins import ROLES, find, names, parse_spec
 from mulligan.app.recipe import DEFAULT_STRATEGY, Recipe
@@ -115,9 +115,7 @@ def recipe_of(options: SolveOptions, session: Session, of_task: Spec | None) -> 
         strategy=_spec("strategy", options.strategy or DEFAULT_STRATEGY, objects),
         limits=with_limits(configured_limits(config), options.limits, options.tries),
         model=choose_model(models.name(options.model), config),
-        reflect_model=models.name(options.reflect_model) or config.text("reflect_model"),
-        judge_model=models.name(options.judge_model) or config.text("judge_model"),
-        vision_model=models.name(options.vision_model) or vision_role(config),
+        **role_models(config, _named_models(options, models)),
         environment=None if environment is None else parse_spec("environments", environment),
         workspace=None if options.workspace is None else {"folder": absolute(options.workspace)},
         sandbox=options.sandbox or config.text("sandbox") or "auto",
@@ -140,6 +138,10 @@ def recipe_of(options: SolveOptions, session: Session, of_task: Spec | None) -> 
     if whole.model != recipe.model:  # the default must not stand in for a model that waits for trust
         config.refuse_held("model")
     return _with_settings(located(scaled(whole, options.scale, chosen)), options.settings or {}), why
+
+
+def _named_models(options: SolveOptions | ResumeOptions, models: Models) -> dict[str, Any]:
+    return {name: models.name(getattr(options, name)) for name in ROLE_MODELS}
 
 
 def _other(kind: str, given: Any, recorded: Spec, own: dict[str, Any], fork: bool) -> Spec:
@@ -171,9 +173,7 @@ def _again(recorded: Recipe, options: ResumeOptions, session: Session) -> Recipe
     recipe = replace(
         recipe,
         limits=with_limits(recipe.limits, options.limits, options.tries),
-        reflect_model=models.name(options.reflect_model) or recipe.reflect_model,
-        judge_model=models.name(options.judge_model) or recipe.judge_model,
-        vision_model=models.name(options.vision_model) or recipe.vision_model,
+        **{name: one for name, one in _named_models(options, models).items() if one},
         prompts=absolute(options.prompts) or recipe.prompts,
         checks=recipe.checks or fork,  # a fork is checked as a new run is
         **{

@@ -31,7 +31,6 @@ from mulligan.bank.learn.traces.runs import Counts, Run, Spans
 from mulligan.core.errors import MulliganError, StoreError
 from mulligan.core.home import home
 from mulligan.core.protocols import Evaluator, Learned, Model
-from mulligan.core.records import Episode
 from mulligan.core.write_ahead import keep_log
 
 FILE = "traces.db"
@@ -232,7 +231,8 @@ class TraceLearner:
                 done = replace(done, success=feedback.passed, why=feedback.text, source=self._judge_name)
                 episode = transcript.episode(success=done.success, why=done.why)
         found = transcript.found()
-        done = replace(done, drawn=(*(one.title for one in found), *_facts(bank, episode)))
+        facts = () if bank.paper else (fact.title for fact in facts_of(episode, bank.project))
+        done = replace(done, drawn=(*(one.title for one in found), *facts))
         if not found and not has_something_to_learn(bank, episode):
             return replace(done, state="nothing", why_not="no model is named, and rules find nothing in it")
         if self._dry_run:
@@ -303,10 +303,6 @@ def _evaluator(judge: str | Evaluator | None, model: str | Model | None, config:
     named = models.name(model) or config.text("judge_model")
     ports = {"prompts": FilePrompts(), "model": models.open(named) if named else None}
     return build("evaluators", parse_spec("evaluators", judge), ports)
-
-
-def _facts(bank: plain.Bank, episode: Episode) -> tuple[str, ...]:
-    return () if bank.paper else tuple(fact.title for fact in facts_of(episode, bank.project))
 
 
 def _notes(runs: Mapping[State, int], spans: Counts) -> Iterator[str]:

@@ -150,19 +150,10 @@ def _wish(check: str, given: dict[str, Any]) -> Any:
     if check and given["maximise"] is not None:
         raise InvalidInput(f"One judge is expected: {check!r} or --maximise, not both.")
     rubric, model = _judge(given)
-    return Wish(
-        check or given["maximise"] or "",
-        given["tests"] or "",
-        rubric,
-        model,
-        given["at_least"],
-        given["trials"],
-        given["max_seconds"],
-        given["check_seconds"],
-        given["protect"],
-        given["sandbox"],
-        not given["no_first_check"],
-    )
+    check, tests = check or given["maximise"] or "", given["tests"] or ""
+    same = {name: given[name] for name in ("at_least", "trials", "max_seconds", "protect", "sandbox")}
+    first = not given["no_first_check"]
+    return Wish(check, tests, rubric, model, seconds=given["check_seconds"], first_check=first, **same)
 
 
 def _judge(given: dict[str, Any]) -> tuple[str, str]:

@@ -116,11 +116,11 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
     if since is not None:
         _mine(seconds_of(since) / 86400, given["agents"] or AGENTS, everywhere=given["all_projects"])
     elif all(traced):
-        ctx.exit(_traces(files, **given))
+        ctx.exit(_traces(files, given))
     elif any(traced):
         raise InvalidInput(f"{files[traced.index(False)]} is not a file of traces: learn from transcripts separately.")
     else:
-        ctx.exit(_each(files, **given))
+        ctx.exit(_each(files, given))
 
 
 def transcripts_in(file: str) -> list[str]:
@@ -143,12 +143,12 @@ def _began(file: Path) -> float:
     return next((at for one in head if (at := seconds(one.get("timestamp")))), file.stat().st_mtime)
 
 
-def _each(files: Sequence[str], **given: Any) -> int:
+def _each(files: Sequence[str], given: Mapping[str, Any]) -> int:
     """Learns from transcripts one after the other; of several, one that cannot be read keeps none from the others."""
     status = SOLVED
     for file in files:
         try:
-            status = max(status, _one(file, **given))
+            status = max(status, _one(file, given))
         except InvalidInput as error:
             if len(files) == 1:
                 raise
@@ -190,20 +190,10 @@ def _from_git(dry_run: bool) -> int:
     return with_project_bank(agent, work, "none")
 
 
-def _traces(
-    files: Sequence[str],
-    *,
-    model: str | None,
-    judge: str | None,
-    judge_model: str | None,
-    evaluations: Sequence[str],
-    by_agent: bool,
-    dry_run: bool,
-    **_: Any,
-) -> int:
+def _traces(files: Sequence[str], given: Mapping[str, Any]) -> int:
     """Learns from the runs in traces; the exit status."""
-    agent = writing()
-    if by_agent and agent:
+    agent, dry_run = writing(), given["dry_run"]
+    if given["by_agent"] and agent:
         raise InvalidInput("Name --bank or --by-agent, not both.")
     number = 0
 
@@ -217,18 +207,9 @@ def _traces(
             for id, title in run.titles.items():
                 emit(f"{id}  {one_line(title, 100)}")
 
-    done = asyncio.run(
-        learn_traces(
-            files,
-            bank=None if by_agent else agent,
-            model=model,
-            judge=judge,
-            judge_model=judge_model,
-            evaluations=evaluations,
-            dry_run=dry_run,
-            progress=told,
-        )
-    )
+    options = {name: given[name] for name in ("model", "judge", "judge_model", "evaluations", "dry_run")}
+    bank = None if given["by_agent"] else agent
+    done = asyncio.run(learn_traces(files, bank=bank, progress=told, **options))
     for note in (*done.errors, *done.notes):
         say(one_line(note, 400))
     runs = ", ".join(f"{done.runs[state]:,} {words}" for state, words in _STATES.items() if done.runs.get(state))
@@ -283,59 +264,36 @@ _FOR_TRACES = ("judge", "judge_model", "evaluations", "by_agent")
 _FOR_TRANSCRIPTS = ("outcome", "task", "form", "recall", "forgotten")
 
 
-def _one(
-    file: str,
-    *,
-    outcome: str | None,
-    task: str | None,
-    form: str | None,
-    model: str | None,
-    recall: str | None,
-    dry_run: bool,
-    forgotten: bool,
-    **_: Any,
-) -> int:
-    """Learns from one transcript; the exit status."""
+def _one(file: str, given: Mapping[str, Any]) -> int:
+    """Learns from one file of transcripts; the exit status."""
     agent = writing()
     name = "standard input" if file == "-" else file
     text = standard_input("transcript") if file == "-" else file_text(Path(file))
-    statuses = [
-        _learned(one, agent, outcome, task, model, recall, dry_run, forgotten)
-        for one in read_transcripts(text, name, form)
-    ]
-    return max(statuses)
+    return max(_learned(one, agent, given) for one in read_transcripts(text, name, given["form"]))
 
 
-def _learned(
-    transcript: Transcript,
-    agent: str,
-    outcome: str | None,
-    task: str | None,
-    model: str | None,
-    recall: str | None,
-    dry_run: bool,
-    forgotten: bool,
-) -> int:
-    name = transcript.name
-    say(f"{count(len(transcript.turns), 'turn')} read from {name} ({transcript.format})")
+def _learned(transcript: Transcript, agent: str, given: Mapping[str, Any]) -> int:
+    """Learns from one transcript; the exit status."""
+    outcome, model = given["outcome"], given["model"]
+    say(f"{count(len(transcript.turns), 'turn')} read from {transcript.name} ({transcript.format})")
     found = transcript.found()
-    if dry_run:
+    if given["dry_run"]:
         emit(_turn_rows(transcript.turns))
-    episode = transcript.episode(task=task, success=None if outcome is None else outcome == "success")
-    if dry_run:
+    episode = transcript.episode(task=given["task"], success=None if outcome is None else outcome == "success")
+    if given["dry_run"]:
         emit(f"task: {one_line(mask(episode.task.prompt), 400)}")
         for one in found:
             emit(f"found: {one_line(one.title, 400)}")
         return SOLVED
 
-    if not forgotten and transcript.format in AGENTS:
+    if not given["forgotten"] and transcript.format in AGENTS:
         _check_not_forgotten(transcript)
     needed = _needed() if found else NEEDED
 
     async def work(bank: Bank) -> int:
         known = {one.id for one in await bank.list(Selection(STATES, limit=None))}
         try:
-            learned = await learn_from(bank, episode, recall, found, needed)
+            learned = await learn_from(bank, episode, given["recall"], found, needed)
         except MulliganError as error:
             if error.facts:
                 say(f"{count(len(error.facts), 'fact')} learned by rule: {', '.join(error.facts)}")

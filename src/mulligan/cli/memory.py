@@ -6,12 +6,11 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin
 
 import click
 
@@ -99,6 +98,7 @@ def field_options(cls: type) -> Callable[[Any], Any]:
 
 
 STATES = ("active", "quarantined", "retired", "superseded")
+T = TypeVar("T")
 _kind = click.option("--kind", metavar="KIND", help=annotations_of(Selection)["kind"][1].help)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -252,22 +252,25 @@ async def _list(banks: Sequence[Bank], state: str, quarantined: bool, limit: int
     which = Selection(states, limit=limit, expired=True if state == "expired" else None, **given)
     found = [lesson for bank in banks for lesson in await bank.list(which)]
     lessons = sorted(found, key=lambda lesson: -lesson.created)[:limit]
+    nothing = "No lessons match in this bank." + ("" if reading() is None else " To search all banks: --all-banks")
+    rows = partial(memory_words.lesson_rows, banks=len(banks) > 1 or banks[0].agent_id is None)
+    _say_each(lessons, rows, nothing, as_json)
+
+
+def _say_each(several: Sequence[T], rows: Callable[[Sequence[T]], str], nothing: str, as_json: bool) -> None:
+    """Print these as JSON or as rows; where there are none, say so."""
     if as_json:
-        emit(dumped([to_json(lesson) for lesson in lessons]))
-    elif lessons:
-        emit(memory_words.lesson_rows(lessons, banks=len(banks) > 1 or banks[0].agent_id is None))
+        emit(dumped([to_json(one) for one in several]))
+    elif several:
+        emit(rows(several))
     else:
-        say("No lessons match in this bank." + ("" if reading() is None else " To search all banks: --all-banks"))
+        say(nothing)
 
 
 async def _notebook(bank: Bank, as_of: str | None, as_json: bool) -> None:
     entries = await bank.notebook(time_of(as_of))
-    if as_json:
-        emit(dumped([to_json(entry) for entry in entries]))
-    elif entries:
-        emit(memory_words.notebook_page(entries, bank.project))
-    else:
-        say(f"No facts about the project {bank.project or '(without a name)'} yet.")
+    page = partial(memory_words.notebook_page, project=bank.project)
+    _say_each(entries, page, f"No facts about the project {bank.project or '(without a name)'} yet.", as_json)
 
 
 @memory.command()
@@ -329,12 +332,8 @@ async def _history(bank: Bank, id: str, as_json: bool) -> None:
 async def _changes(banks: Sequence[Bank], since: float, by: str, as_json: bool) -> None:
     every = sorted([one for bank in banks for one in await bank.decided()], key=lambda one: one.at)
     found = [one for one in every if one.at >= since and by in one.by]
-    if as_json:
-        emit(dumped([to_json(one) for one in found]))
-    elif found:
-        emit(memory_words.audit_rows(found, banks=len(banks) > 1 or banks[0].agent_id is None))
-    else:
-        say("No lesson was changed here.")
+    rows = partial(memory_words.audit_rows, banks=len(banks) > 1 or banks[0].agent_id is None)
+    _say_each(found, rows, "No lesson was changed here.", as_json)
 
 
 @memory.command()
@@ -399,12 +398,7 @@ def pending(work: str | None, answer: str | None, as_json: bool) -> None:
 @for_banks
 async def _pending(banks: Sequence[Bank], as_json: bool) -> None:
     several = [one for bank in banks for one in await bank.pending()]
-    if as_json:
-        emit(dumped([asdict(one) for one in several]))
-    elif several:
-        emit(memory_words.work_rows(several))
-    else:
-        say("Nothing is pending.")
+    _say_each(several, memory_words.work_rows, "Nothing is pending.", as_json)
 
 
 @for_bank(writing, of="work", look=of_work)

@@ -302,7 +302,10 @@ def worth_story(worth: Sequence[Worth], lessons: Sequence[Lesson]) -> str:
             if one.tally.uplift:
                 lines.append(f"  Whole bank: {one.tally}.")
     of_lessons = [one for one in worth if one.id]
-    measured = sorted((one for one in of_lessons if one.tally.uplift), key=lambda one: _mean(one.tally))
+    measured = sorted(
+        (one for one in of_lessons if one.tally.uplift),
+        key=lambda one: one.tally.uplift.mean if one.tally.uplift else 0.0,
+    )
     heads = ("id", "uplift", "95 %", "shown", "withheld", "state", "title")
     rows = [_worth(one, titles.get((one.agent_id, one.id), "")) for one in measured]
     if rows:
@@ -331,10 +334,6 @@ def _worth(one: Worth, title: str) -> tuple[str, ...]:
     state = f"{one.state}{', did harm' if tally.harmful else ''}"
     interval = f"{uplift.low:+.2f} to {uplift.high:+.2f}"
     return one.id[:SHORT], f"{uplift.mean:+.2f}", interval, *counts, state, one_line(title, 60)
-
-
-def _mean(tally: Tally) -> float:
-    return tally.uplift.mean if tally.uplift else 0.0
 
 
 def _rate(tally: Tally) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -128,16 +129,8 @@ def serve(**given: Any) -> None:
     from mulligan.app.service import ServerOptions, Service
     from mulligan.mcp_server.logs import logs_on_stderr
 
-    served = ServerOptions(
-        given["agent_id"],
-        given["model"],
-        given["embedder"],
-        given["preset"],
-        given["memory_depth"],
-        given["output_schemas"],
-        Quota.parse(given["quota"]),
-    )
-    service = Service(served)
+    same = {name: given[name] for name in ("agent_id", "model", "embedder", "preset", "output_schemas")}
+    service = Service(ServerOptions(depth=given["memory_depth"], quota=Quota.parse(given["quota"]), **same))
     over_http = given["transport"] != "stdio"
     if given["metrics"] and not over_http:
         raise InvalidInput("--metrics is answered over HTTP: add --transport http, or leave it out.")
@@ -195,19 +188,6 @@ def _serving(service: Service, tokens: Sequence[Token], given: Mapping[str, Any]
         return serve_stdio(service, given["which"])
     from mulligan.mcp_server.http import Listening, serve_http
 
-    names = (
-        "transport",
-        "host",
-        "port",
-        "rate",
-        "concurrency",
-        "drain",
-        "metrics",
-        "metrics_token",
-        "sessions",
-        "identity",
-    )
-    listening = Listening(
-        **{name: given[name] for name in names}, tokens=tokens, origins=given["allow_origin"], proxies=given["proxies"]
-    )
+    given = {**given, "tokens": tokens, "origins": given["allow_origin"]}
+    listening = Listening(**{one.name: given[one.name] for one in fields(Listening)})
     return serve_http(service, given["which"], listening, lambda url: say(f"Serving MCP at {url}"))

@@ -171,7 +171,9 @@ class BackgroundTasks:
         if not id.startswith(SOLVE):
             reply = await memory_task.call({"task_id": id}, Call(self._service, bound))
             queued = await self._service.store.memory.queue.look(bound, id.removeprefix(memory_task.PREFIX))
-            return self._task(id, queued.created, queued.created, None if _goes_on(reply) else reply)
+            return self._task(
+                id, queued.created, queued.created, None if reply.data.get("status") == "processing" else reply
+            )
         from mulligan.mcp_server.tools.solving import reply_of
 
         goes_on = await self._service.store.holder(id.removeprefix(SOLVE))  # at another server
@@ -216,10 +218,6 @@ def _task_ids(wanted: types.SubscriptionFilter) -> Sequence[str]:
     if listed != ids or len(listed) > MAX_IDS:
         raise MCPError(types.INVALID_PARAMS, f"taskIds must be a list of at most {MAX_IDS} ids.")
     return list(dict.fromkeys(listed))
-
-
-def _goes_on(reply: Reply) -> bool:
-    return reply.data.get("status") == "processing"
 
 
 def _moment(seconds: float) -> str:

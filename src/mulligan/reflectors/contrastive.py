@@ -125,7 +125,8 @@ class Contrastive:
         if not text:
             return Reflection("", withheld=EMPTY, notes=(note,))
         # what stands in the attempt at another task is as little a lesson on this one as what stands in an example
-        strange = _texts_of(partner.trial.attempt) if partner.task else ()
+        attempt = partner.trial.attempt
+        strange = (trajectory_text(attempt.steps), output_of(attempt)) if partner.task else ()
         examples, earlier = (*self._examples, *strange, reason), [each.text for each in self._earlier]
         return checked(Reflection(text, notes=(note,)), episode, examples=examples, earlier=earlier)
 
@@ -158,7 +159,3 @@ def _attempt_text(attempt: Attempt, start: int, tokens: int) -> str:
 
 def _bounded(steps: Sequence[Step], first: int, tokens: int) -> str:
     return truncate_text(trajectory_text(truncate(steps, tokens), first), tokens)
-
-
-def _texts_of(attempt: Attempt) -> tuple[str, ...]:
-    return trajectory_text(attempt.steps), output_of(attempt)

@@ -84,7 +84,7 @@ def error_in(output: str) -> str:
     record = record_in(output)
     error = record.get("error") or record.get("isError") or record.get("is_error")
     if error:
-        return _text(error) or _reason(record) or output[:_LONGEST]
+        return (error if isinstance(error, str) else _reason(as_record(error))) or _reason(record) or output[:_LONGEST]
     if record.get("success") is False or str(record.get("status")).lower() in _REFUSED:
         return _reason(record) or (output[:_LONGEST] if record.get("success") is False else "")
     return output[:_LONGEST].strip() if not record and _PLAIN_ERROR.match(output) else ""
@@ -275,10 +275,6 @@ def _step(works: AnsweredCall, names: Sequence[str], givers: Mapping[str, str]) 
 
 def _written(value: Any) -> str:
     return one_line(json.dumps(value, ensure_ascii=False), 80)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else _reason(as_record(value))
 
 
 def _reason(record: Record) -> str:

@@ -7,26 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any
 
-from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput, OutOfOrder, Unreadable
-from mulligan.core.lessons import Account, Fault, Receipt
+from mulligan.core.lessons import Fault
 from mulligan.core.records import Lesson
-from mulligan.core.worth import Tally
 from mulligan.store.sqlite import episodes
 from mulligan.store.sqlite.engine import Connection
-from mulligan.store.sqlite.rows import broken, json_in, record_of
+from mulligan.store.sqlite.rows import broken, json_in
+from mulligan.store.sqlite.verify import OF_BANK, OF_BENCHES, Records
 
-_RECORDS: Sequence[tuple[type[Any], str, str]] = (
-    (Lesson, "Line {} of the log", "SELECT seq, schema, record FROM log WHERE record IS NOT NULL"),
-    (Receipt, "The receipt {}", "SELECT id, schema, record FROM receipts"),
-    (Account, "The account of {}", "SELECT id, schema, record FROM accounts"),
-    (Tally, "What lesson number {} is worth", "SELECT lesson, schema, record FROM worth"),
-    (BenchRun, "Benchmark run {}", "SELECT id, schema, record FROM bench_runs"),
-    (CaseResult, "The result of case {} of a benchmark run", "SELECT position, schema, record FROM bench_cases"),
-)
+_RECORDS = (Records(Lesson, "log", "Line {} of the log", "seq"), *OF_BANK, *OF_BENCHES)
 _JSON = (
     ("The payload of work {}", "SELECT w.id, p.payload FROM work w JOIN payloads p ON p.n = w.n"),
     ("The result of work {}", "SELECT id, result FROM work"),
@@ -45,13 +35,10 @@ def verify(db: Connection) -> Sequence[Fault]:
     return found
 
 
-def _record(cls: type[Any], what: str, row: tuple[Any, ...]) -> object:
-    return record_of(cls, what.format(row[0]), *row[1:])
-
-
 def _unreadable(db: Connection) -> Iterator[str]:
-    for cls, what, query in _RECORDS:
-        yield from (why for _, why in broken(db.execute(query).fetchall(), partial(_record, cls, what)))
+    for of in _RECORDS:
+        rows = db.execute(f"SELECT {of.name}, schema, record FROM {of.table} WHERE record IS NOT NULL").fetchall()
+        yield from (why for _, why in broken(rows, of.read))
     for what, query in _JSON:
         yield from (why for _, why in broken(db.execute(query).fetchall(), json_in(what)))
     for (id,) in db.execute("SELECT id FROM episodes ORDER BY n").fetchall():

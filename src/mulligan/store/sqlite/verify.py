@@ -11,7 +11,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -59,7 +59,7 @@ def check_episodes(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
     yield from _steps(db, mend)
     yield from _hashed(db, mend, "texts", "files", "text", "a prompt")
     yield from _hashed(db, mend, "images", "shown", "image", "an episode")
-    yield from _benches(db, mend)
+    yield from _records(db, mend, OF_BENCHES)
 
 
 def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fault]:
@@ -136,41 +136,70 @@ def _hashed(db: sqlite3.Connection, mend: bool, table: str, users: str, one: str
         yield Fault(f"The {one} {str(sha256)[:12]} of {whose} does not match its hash. Mended, it is set aside.", mend)
 
 
-def _benches(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
-    rest = ("bench_cases.run", "bench_leases.run")
-    then = "it is set aside with its results; its episodes stay"
-    yield from _records(db, mend, BenchRun, "bench_runs", "Benchmark run {}", "id", rest=rest, then=then)
-    what, then = "The result of case {} of a benchmark run", "it is set aside, and a resume settles the case again"
-    yield from _records(db, mend, CaseResult, "bench_cases", what, "position", then=then)
+@dataclass(frozen=True)
+class Records:
+    """A table whose rows have a record each.
 
-
-def _records(
-    db: sqlite3.Connection,
-    mend: bool,
-    cls: type[Any],
-    table: str,
-    what: str,
-    name: str,
-    *,
-    agent: str = "NULL",
-    rest: Sequence[str] = (),
-    then: str = "it is set aside",
-) -> Iterator[Fault]:
-    """Rows whose record cannot be read.
-
-    Args:
+    Attributes:
         cls: The class of the records.
-        what: Names a record in the message; `{}` is the value of the column `name`.
+        what: Names a record in a message; `{}` is the value of the column `name`.
         agent: The column of the agent that a row belongs to.
         rest: Columns of other tables (`table.column`) that refer to the row; their rows are set aside with it.
         then: What mending does.
     """
-    found = db.execute(f"SELECT rowid, {name}, {agent}, schema, record FROM {table}").fetchall()
-    for (row, about, whose, *_), why in broken(found, lambda row: record_of(cls, what.format(row[1]), *row[3:])):
-        if mend:
-            for other, column in (*(one.split(".") for one in rest), (table, "rowid")):
-                set_aside(db, other, f"{column} = ?", (row,), about=str(about), agent=whose)
-        yield Fault(f"{why} Mended, {then}.", mend)
+
+    cls: type[Any]
+    table: str
+    what: str
+    name: str = "id"
+    agent: str = "NULL"
+    rest: Sequence[str] = ()
+    then: str = "it is set aside"
+
+    def read(self, row: Sequence[Any]) -> object:
+        """The record of a row that begins with its name and ends with its version and text. Raises `Unreadable`."""
+        return record_of(self.cls, self.what.format(row[0]), *row[-2:])
+
+
+OF_BANK = (
+    Records(Receipt, "receipts", "The receipt {}", agent="agent", rest=("outcomes.receipt",)),
+    Records(
+        Tally,
+        "worth",
+        "What lesson number {} is worth",
+        "lesson",
+        "agent",
+        then="it is set aside, and counting begins anew",
+    ),
+    Records(Account, "accounts", "The account of {}", agent="agent"),
+)
+OF_BENCHES = (
+    Records(
+        BenchRun,
+        "bench_runs",
+        "Benchmark run {}",
+        rest=("bench_cases.run", "bench_leases.run"),
+        then="it is set aside with its results; its episodes stay",
+    ),
+    Records(
+        CaseResult,
+        "bench_cases",
+        "The result of case {} of a benchmark run",
+        "position",
+        then="it is set aside, and a resume settles the case again",
+    ),
+)
+
+
+def _records(db: sqlite3.Connection, mend: bool, several: Sequence[Records]) -> Iterator[Fault]:
+    """Rows whose record cannot be read."""
+    for one in several:
+        found = db.execute(f"SELECT {one.name}, rowid, {one.agent}, schema, record FROM {one.table}").fetchall()
+        for (about, row, whose, *_), why in broken(found, one.read):
+            if mend:
+                for other, column in (*(each.split(".") for each in one.rest), (one.table, "rowid")):
+                    set_aside(db, other, f"{column} = ?", (row,), about=str(about), agent=whose)
+            yield Fault(f"{why} Mended, {one.then}.", mend)
 
 
 def _found(error: Unreadable, mend: bool, then: str) -> Fault:
@@ -200,7 +229,7 @@ def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Fault]:
     bad: set[int] = set()
     lessons = [*_history(db, mend, bad), *_agents(db, mend, bad), *_kinds(db, mend)]
     lessons += [*_lost_rows(db, mend, bad), *_rows(db, mend, bad), *_vectors(db, mend), *_successors(db, mend)]
-    found += [*lessons, *_receipts(db, mend), *_accounts(db, mend), *_work(db, mend)]
+    found += [*lessons, *_records(db, mend, OF_BANK), *_accounts(db, mend), *_work(db, mend)]
     found += [*check_episodes(db, mend), *_orphans(db, mend)]
     if any(finding.mended for finding in found):
         db.execute("UPDATE bank SET generation = generation + 1")
@@ -455,15 +484,7 @@ def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
         seen |= found
 
 
-def _receipts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
-    rest = ("outcomes.receipt",)
-    yield from _records(db, mend, Receipt, "receipts", "The receipt {}", "id", agent="agent", rest=rest)
-    what, then = "What lesson number {} is worth", "it is set aside, and counting begins anew"
-    yield from _records(db, mend, Tally, "worth", what, "lesson", agent="agent", then=then)
-
-
 def _accounts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
-    yield from _records(db, mend, Account, "accounts", "The account of {}", "id", agent="agent")
     for n, id, project, *record in db.execute("SELECT n, id, project, schema, record FROM accounts").fetchall():
         try:
             account = account_of(id, *record)
