@@ -9,6 +9,7 @@ from goal_kit import Folder, folder
 
 from mulligan.core.turns import Turn
 from mulligan.goals.record import checks_of
+from mulligan.hooks.journal import Session
 from mulligan.hooks.learning import Reading, read_on
 
 
@@ -25,7 +26,7 @@ def at(transcript: str, seconds: float) -> str:
 def reading(there: Folder, story: list[tuple[object, ...]], when: float, checks: list[Turn]) -> Reading:
     file = there.path.parent / "session.jsonl"
     file.write_text(at(in_format("claude", story, folder=str(there.path)), when))
-    return read_on("claude", "s1", str(file), None, folder=str(there.path), checks=checks)
+    return read_on(Session("claude", "s1", folder=str(there.path), transcript=str(file)), checks=checks)
 
 
 def test_a_command_between_a_failing_and_a_passing_check_is_learned(place: Folder, tmp_path: Path) -> None:
@@ -45,7 +46,9 @@ def test_a_command_between_a_failing_and_a_passing_check_is_learned(place: Folde
     found = reading(there, story, when, moved)
     assert [MENDS in str(one) for one in found.found] == [True]
     file = there.path.parent / "session.jsonl"
-    again = read_on("claude", "s1", str(file), found.cursor, folder=str(there.path), checks=moved)
+    again = read_on(
+        Session("claude", "s1", folder=str(there.path), transcript=str(file), cursor=found.cursor), checks=moved
+    )
     assert again.found == (), "each try is read once"
 
 

@@ -176,10 +176,10 @@ ROLE_MODELS = ("reflect_model", "judge_model", "vision_model")
 """The options that name the model of a role, as a recipe has them, too."""
 
 
-def role_models(config: Config, given: Mapping[str, str | None] = {}) -> dict[str, Any]:
-    """The model of each of these roles: the one that is given, else the one of mulligan.toml."""
+def role_models(config: Config, chosen_models: Mapping[str, str | None] = {}) -> dict[str, Any]:
+    """The model of each of these roles: the one that was chosen, else the one of mulligan.toml."""
     return {
-        name: given.get(name) or (vision_role(config) if name == "vision_model" else config.text(name))
+        name: chosen_models.get(name) or (vision_role(config) if name == "vision_model" else config.text(name))
         for name in ROLE_MODELS
     }
 

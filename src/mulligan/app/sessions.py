@@ -262,17 +262,8 @@ async def _learn(journal: Journal, session: Session, judge: Judge) -> tuple[Kept
         journal.advance(*which, before=session.cursor, cursor=session.cursor)  # it was removed
         return Kept(), 0
     try:
-        reading = read_on(
-            session.agent,
-            session.session,
-            session.transcript,
-            session.cursor,
-            subagent=session.kind or session.subagent,
-            folder=session.folder,
-            paused=journal.pauses(session.folder),
-            asked=session.asked,
-            checks=checks_of(session.agent, session.session) if not session.subagent else (),
-        )
+        checks = checks_of(session.agent, session.session) if not session.subagent else ()
+        reading = read_on(session, paused=journal.pauses(session.folder), checks=checks)
     except (OSError, ValueError, MulliganError):  # once is enough, until it is written again
         journal.advance(*which, before=session.cursor, cursor=session.cursor)
         raise

@@ -96,20 +96,20 @@ class Session(NamedTuple):
 
     agent: str
     session: str
-    subagent: str
-    project: str
-    folder: str
-    transcript: str
-    kind: str
-    began: float
-    seen: float
-    ended: float | None
-    due: bool
-    asked: float | None
-    forgotten: bool
-    cursor: Any
-    learned: float | None
-    lessons: int
+    subagent: str = ""
+    project: str = ""
+    folder: str = ""
+    transcript: str = ""
+    kind: str = ""
+    began: float = 0.0
+    seen: float = 0.0
+    ended: float | None = None
+    due: bool = False
+    asked: float | None = None
+    forgotten: bool = False
+    cursor: Any = None
+    learned: float | None = None
+    lessons: int = 0
 
 
 _SESSION = (

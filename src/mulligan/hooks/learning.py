@@ -20,10 +20,11 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
 from mulligan.core.records import Json, Lesson
 from mulligan.core.turns import Turn
-from mulligan.hooks.journal import SETTINGS
+from mulligan.hooks.journal import SETTINGS, Session
 from mulligan.hooks.judging import PERSON
 from mulligan.sessions.agents import agent as coding_agent
 from mulligan.sessions.pairs import TAG, Found, State, find, happened
+from mulligan.sessions.records import as_record
 from mulligan.sessions.remedies import lines_of
 from mulligan.text.plain import one_line
 from mulligan.text.reflections import quality_of
@@ -65,30 +66,21 @@ class Reading:
     reason: tuple[str, str] | None = None
 
 
-def read_on(
-    agent: str,
-    session: str,
-    transcript: str,
-    cursor: Json,
-    *,
-    subagent: str = "",
-    folder: str = "",
-    paused: Sequence[tuple[float, float]] = (),
-    asked: float | None = None,
-    checks: Sequence[Turn] = (),
-) -> Reading:
-    """Reads on in a transcript, and finds what was overcome.
+def read_on(session: Session, *, paused: Sequence[tuple[float, float]] = (), checks: Sequence[Turn] = ()) -> Reading:
+    """Reads on in the transcript of a session, and finds what was overcome.
 
     Args:
         paused: the times of which nothing is learned.
-        asked: when the agent was asked why something failed.
         checks: what Mulligan ran for the session's goal so far, which the transcript does not have.
 
     Raises `OSError`, `sqlite3.Error`, `InvalidInput`.
     """
-    kept = cast(dict[str, Any], cursor) if isinstance(cursor, dict) else {}
-    state = State.of(agent, session, kept.get("state"))
-    events, at = events_since(agent, session, transcript, kept, subagent=subagent, folder=folder)
+    kept: dict[str, Any] = {**as_record(session.cursor)}
+    subagent, asked = session.kind or session.subagent, session.asked
+    state = State.of(session.agent, session.session, kept.get("state"))
+    events, at = events_since(
+        session.agent, session.session, session.transcript, kept, subagent=subagent, folder=session.folder
+    )
     counted = list(kept.get("checks", ()))
     for check in (one for one in checks if one.id not in counted):
         later = next((n for n, event in enumerate(events) if event.at > check.at), len(events))

@@ -145,7 +145,7 @@ class Records:
         what: Names a record in a message; `{}` is the value of the column `name`.
         agent: The column of the agent that a row belongs to.
         rest: Columns of other tables (`table.column`) that refer to the row; their rows are set aside with it.
-        then: What mending does.
+        remedy: What mending does.
     """
 
     cls: type[Any]
@@ -154,7 +154,7 @@ class Records:
     name: str = "id"
     agent: str = "NULL"
     rest: Sequence[str] = ()
-    then: str = "it is set aside"
+    remedy: str = "it is set aside"
 
     def read(self, row: Sequence[Any]) -> object:
         """The record of a row that begins with its name and ends with its version and text. Raises `Unreadable`."""
@@ -169,24 +169,25 @@ OF_BANK = (
         "What lesson number {} is worth",
         "lesson",
         "agent",
-        then="it is set aside, and counting begins anew",
+        remedy="it is set aside, and counting begins anew",
     ),
     Records(Account, "accounts", "The account of {}", agent="agent"),
 )
+_OF_RUN = ("bench_cases.run", "bench_leases.run")
 OF_BENCHES = (
     Records(
         BenchRun,
         "bench_runs",
         "Benchmark run {}",
-        rest=("bench_cases.run", "bench_leases.run"),
-        then="it is set aside with its results; its episodes stay",
+        rest=_OF_RUN,
+        remedy="it is set aside with its results; its episodes stay",
     ),
     Records(
         CaseResult,
         "bench_cases",
         "The result of case {} of a benchmark run",
         "position",
-        then="it is set aside, and a resume settles the case again",
+        remedy="it is set aside, and a resume settles the case again",
     ),
 )
 
@@ -199,7 +200,7 @@ def _records(db: sqlite3.Connection, mend: bool, several: Sequence[Records]) -> 
             if mend:
                 for other, column in (*(each.split(".") for each in one.rest), (one.table, "rowid")):
                     set_aside(db, other, f"{column} = ?", (row,), about=str(about), agent=whose)
-            yield Fault(f"{why} Mended, {one.then}.", mend)
+            yield Fault(f"{why} Mended, {one.remedy}.", mend)
 
 
 def _found(error: Unreadable, mend: bool, then: str) -> Fault:
