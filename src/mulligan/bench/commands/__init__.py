@@ -13,7 +13,8 @@ COMMANDS = {
     "exam": "Take the exam of memories: gain, harm and controls of each, on streams and on your own sessions.",
     "export": "Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try.",
     "fetch": "Download the data of the benchmark NAME.",
-    "learn": "Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE.",
+    "learn": "Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE, or from "
+    "the benchmark run SOURCE.",
     "list": "List the benchmarks, their cuts and methods, and whether their data is here.",
     "plan": "Calculate how many cases and samples can show a difference.",
     "prove": "Compare a coding agent with and without this project's lessons.",
