@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mulligan.app.graphs import load_graph, open_graph
+from mulligan.graphs.opening import load_graph, open_graph
 from mulligan.graphs.protocol import Graph, GraphSchema
 from mulligan.graphs.values import SECONDS, Links, link_values, probe_values
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mulligan.app.graphs import load_graph
+from mulligan.graphs.opening import load_graph
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import MulliganError
 from mulligan.core.records import Episode

@@ -9,7 +9,7 @@ import pytest
 from bolt_server import DATABASE, PASSWORD, USER, BoltServer
 from sample_graphs import GOOD, opened
 
-from mulligan.app.graphs import open_graph
+from mulligan.graphs.opening import open_graph
 from mulligan.app.trusting import trust
 from mulligan.core.errors import GraphError, InvalidInput, QueryError
 from mulligan.graphs.bolt import BoltGraph

@@ -10,7 +10,7 @@ import pytest
 from graph_agents import Chat, draft
 from sample_graphs import opened
 
-from mulligan.app.graphs import load_graph
+from mulligan.graphs.opening import load_graph
 from mulligan.graphs.protocol import Graph
 from mulligan.graphs.values import link_values, probe_values
 from mulligan.langgraph import ask_graph

@@ -11,7 +11,7 @@ from graph_agents import EMPTY, GOOD, REGULATED, Chat, Conversation, draft, revi
 from inline_snapshot import snapshot
 from langchain_core.messages import AIMessage, ToolMessage
 
-from mulligan.app.graphs import open_graph
+from mulligan.graphs.opening import open_graph
 from mulligan.core.errors import GraphError, InvalidInput
 from mulligan.graphs.protocol import Graph
 from mulligan.langgraph import KGQueryReflexionAgent
@@ -323,7 +323,7 @@ def test_user_and_password_are_used(agent_on: Any, monkeypatch: pytest.MonkeyPat
             made.append({"address": address, **given})
             super().__init__(address, **given)
 
-    monkeypatch.setattr("mulligan.app.graphs.BoltGraph", Kept)
+    monkeypatch.setattr("mulligan.graphs.opening.BoltGraph", Kept)
     access = {"host": "db.example", "port": "7688", "user": "reader", "password": "hunter2", "db_name": "genes"}
     agent, _ = agent_on(access)
     assert made == [{"address": "bolt://db.example:7688", "user": "reader", "password": "hunter2", "database": "genes"}]

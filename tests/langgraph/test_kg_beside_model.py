@@ -11,7 +11,7 @@ CODE = """
 import asyncio
 from pathlib import Path
 import ladybug
-from mulligan.app.graphs import load_graph
+from mulligan.graphs.opening import load_graph
 from mulligan.core.errors import ModelError
 from mulligan.core.questions import Message, Question
 from mulligan.graphs.sample import write_sample

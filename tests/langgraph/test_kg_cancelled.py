@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from graph_agents import EMPTY, GOOD, REGULATED, Chat, draft, revision
 
-from mulligan.app.graphs import open_graph
+from mulligan.graphs.opening import open_graph
 from mulligan.graphs.protocol import Graph, Rows
 from mulligan.langgraph import KGQueryReflexionAgent
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mulligan.app.graphs import open_graph
+from mulligan.graphs.opening import open_graph
 
 FOLDER = Path(__file__).parents[2] / "studies" / "graph_questions"
 STUDY = runpy.run_path(str(FOLDER / "run.py"))

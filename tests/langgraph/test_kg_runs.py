@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from sample_graphs import NEEDS_BOLT
 
 from mulligan.app.config import load
-from mulligan.app.graphs import open_graph
+from mulligan.graphs.opening import open_graph
 from mulligan.app.memory import open_bank
 from mulligan.core.errors import GraphError, InvalidInput, ModelError
 from mulligan.core.protocols import Learned

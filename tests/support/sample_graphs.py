@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from bolt_server import BoltServer, fill, package
 
-from mulligan.app.graphs import open_graph, read_tables
+from mulligan.graphs.opening import open_graph, read_tables
 from mulligan.graphs.loading import load
 from mulligan.graphs.protocol import Graph
 from mulligan.graphs.sample import write_sample

@@ -47,9 +47,9 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Benchmarks, graphs, servers": {
         "bench": ("bench.commands", "Run benchmarks: cases with hidden targets, scored when the episode ends."),
         "strategies": ("cli.strategies", "Show or reset what adaptive strategies have learned."),
-        "graph": ("cli.graph", "Query graph databases, load them from files, or write a sample."),
+        "graph": ("graphs.command", "Query graph databases, load them from files, or write a sample."),
         "ask-graph": (
-            "cli.ask_graph",
+            "langgraph.command",
             "Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.",
         ),
         "store": ("cli.store", "Inspect, back up, copy and set up the store of runs and lessons."),

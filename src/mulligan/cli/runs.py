@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -16,6 +17,7 @@ from mulligan.app.options import ResumeOptions
 from mulligan.app.run_context import RunContext, run_context
 from mulligan.app.story import markdown, rating_text, story, web_page, without_steps
 from mulligan.cli import table, words
+from mulligan.cli.commands import COMMANDS
 from mulligan.cli.errors import BAD_INPUT, SOLVED
 from mulligan.cli.groups import Group
 from mulligan.cli.options import (
@@ -134,9 +136,7 @@ def resume(ctx: click.Context, run: str, **given: Any) -> None:
     from mulligan.cli.watch import Watch
 
     if _asked_a_graph(run):
-        from mulligan.cli.ask_graph import resumed
-
-        ctx.exit(resumed(run, given))
+        ctx.exit(import_module(f"mulligan.{COMMANDS['ask-graph'][0]}").resumed(run, given))
     work = partial(library, run, **arguments(ResumeOptions, given))
     ctx.exit(conduct(work, Watch(given["quiet"], given["as_json"], given["trace"])))
 

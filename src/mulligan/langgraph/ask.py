@@ -17,7 +17,6 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from mulligan.app.config import load, located_model
-from mulligan.app.graphs import open_graph
 from mulligan.app.options import fields, taken_by
 from mulligan.app.session import DEFAULT_MODEL, opened_store
 from mulligan.app.workspaces import Notice
@@ -27,6 +26,7 @@ from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Json
+from mulligan.graphs.opening import open_graph
 from mulligan.graphs.protocol import Graph, GraphSchema
 from mulligan.langgraph.agent import ReflexionAgentResult
 from mulligan.langgraph.asking import recorded

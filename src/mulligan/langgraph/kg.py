@@ -15,12 +15,12 @@ from typing import Any, TypeVar, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from mulligan.app.graphs import open_graph
 from mulligan.core.errors import BadAnswer, InvalidInput, QueryError
 from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Bank, Prompts, Store
 from mulligan.core.records import Json
 from mulligan.graphs.bare_query import bare_query
+from mulligan.graphs.opening import open_graph
 from mulligan.graphs.protocol import SECONDS, Graph, GraphSchema, Rows, check_limits
 from mulligan.langgraph.agent import (
     Prompted,

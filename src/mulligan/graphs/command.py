@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import click
 
-from mulligan.app.graphs import load_graph, open_graph
 from mulligan.cli.groups import Group
 from mulligan.cli.options import together
 from mulligan.cli.terminal import clean, columns, emit, one_line, say
 from mulligan.core.errors import InvalidInput, QueryError
+from mulligan.graphs.opening import load_graph, open_graph
 from mulligan.graphs.protocol import ROWS, SECONDS, Graph, GraphSchema, Rows
 from mulligan.graphs.sample import SEED, write_sample
 

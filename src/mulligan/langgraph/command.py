@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mulligan.cli.errors import UNFINISHED, exit_status
-from mulligan.cli.graph import table
 from mulligan.cli.main import conduct
 from mulligan.cli.options import arguments, quiet_option, record_options
 from mulligan.cli.progress import Lines, Progress
@@ -23,6 +22,7 @@ from mulligan.core.codec import to_json
 from mulligan.core.episode import Acted, Event
 from mulligan.core.errors import InvalidInput, RecordLost
 from mulligan.core.records import Episode
+from mulligan.graphs.command import table
 from mulligan.langgraph.options import GraphOptions
 
 if TYPE_CHECKING:
