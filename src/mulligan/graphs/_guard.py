@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mulligan.core.errors import QueryError, QueryTrouble
+from mulligan.core.errors import QueryError
 
 Kind = Literal["word", "quoted", "number", "string", "parameter", "sign"]
 
@@ -283,7 +283,7 @@ def _checked(text: str, source: tuple[str, list[int]] | None, procedures: Collec
     raise _error(source[0], message, source[1][at], "refused") from None
 
 
-def _error(query: str, message: str, at: int, kind: QueryTrouble) -> QueryError:
+def _error(query: str, message: str, at: int, kind: Literal["syntax", "unknown", "refused", "large"]) -> QueryError:
     line, column = place(query, at)
     return QueryError(f"{message} (line {line}, column {column})", kind, line, column)
 

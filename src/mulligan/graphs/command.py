@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import click
 
 from mulligan.cli.groups import Group
-from mulligan.cli.options import together
 from mulligan.cli.terminal import clean, columns, emit, one_line, say
 from mulligan.core.errors import InvalidInput, QueryError
 from mulligan.graphs.opening import load_graph, open_graph
@@ -34,12 +33,11 @@ def graph() -> None:
     """
 
 
-server_options = together(
-    click.option(
-        "--user", metavar="NAME", help="The user name for a server; the password is read from MULLIGAN_GRAPH_PASSWORD."
-    ),
-    click.option("--database", metavar="NAME", help="The database on a server (default: the server's own default)."),
-)
+def server_options(command: Callable[..., None]) -> Callable[..., None]:
+    user = "The user name for a server; the password is read from MULLIGAN_GRAPH_PASSWORD."
+    database = "The database on a server (default: the server's own default)."
+    command = click.option("--database", metavar="NAME", help=database)(command)
+    return click.option("--user", metavar="NAME", help=user)(command)
 
 
 @graph.command()

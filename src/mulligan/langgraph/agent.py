@@ -32,8 +32,8 @@ from mulligan.langgraph.journalled import journalled
 from mulligan.langgraph.nodes import STEPS, Parts
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE, assembled
 from mulligan.langgraph.working import DRAFT, EXECUTE_TOOL, REVISE, Reading, Recorder, check_limits, last, log
-from mulligan.recording import bridge
 from mulligan.recording.bridge import called
+from mulligan.recording.bridge import run as run_coroutine
 from mulligan.text.plain import one_line
 from mulligan.text.thoughts import answer_of
 
@@ -365,7 +365,7 @@ class ReflexionAgent(ABC):
     def execute(self, question: str, prompt: Prompted = None) -> Any:
         """Answer the question; see `aexecute`. It may be called inside a running event loop, such as a notebook's, and
         blocks it."""
-        return bridge.run(self.aexecute(question, prompt))
+        return run_coroutine(self.aexecute(question, prompt))
 
     async def aexecute(self, question: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
         """Answer the question, and return what `_parse_final_result` makes of the messages.
@@ -401,7 +401,7 @@ class ReflexionAgent(ABC):
 
     def resume(self, run: str, prompt: Prompted = None) -> Any:
         """Continue a recorded run that was interrupted; see `aresume`."""
-        return bridge.run(self.aresume(run, prompt))
+        return run_coroutine(self.aresume(run, prompt))
 
     async def aresume(self, run: str, prompt: Prompted = None, config: RunnableConfig | None = None) -> Any:
         """Continue a run (its id, or the beginning of one) where it was interrupted. Nothing is done twice.
@@ -494,7 +494,7 @@ class ReflexionAgent(ABC):
 
     def close(self) -> None:
         """Close what the agent opened by itself. Closing twice, or never, does no harm."""
-        bridge.run(self.aclose())
+        run_coroutine(self.aclose())
 
     async def aclose(self) -> None:
         store, self._opened = self._opened, None

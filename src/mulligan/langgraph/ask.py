@@ -6,7 +6,8 @@ They are what `mulligan ask-graph` and `mulligan runs resume` use.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -16,10 +17,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 
-from mulligan.app.config import load, located_model
+from mulligan.app.config import located_model
 from mulligan.app.options import fields, taken_by
-from mulligan.app.session import DEFAULT_MODEL, opened_store
-from mulligan.app.workspaces import Notice
 from mulligan.core.codec import event_from_json, from_json
 from mulligan.core.episode import advance
 from mulligan.core.errors import BadAnswer, InvalidInput
@@ -31,7 +30,7 @@ from mulligan.graphs.protocol import Graph, GraphSchema
 from mulligan.langgraph.agent import ReflexionAgentResult
 from mulligan.langgraph.asking import recorded
 from mulligan.langgraph.chat import ChatMulligan, chat_model
-from mulligan.langgraph.defaults import OwnBank
+from mulligan.langgraph.defaults import OwnBank, store_of
 from mulligan.langgraph.graph_texts import has_values, result_in, schema_text
 from mulligan.langgraph.kg import KGQueryReflexionAgent, recorded_schema
 from mulligan.langgraph.options import BEFORE, Followed, GraphOptions, ResumeGraphOptions
@@ -48,6 +47,8 @@ DRAFT_TOKENS = 400
 model may include its thoughts."""
 TEMPERATURES = (0.0, 0.8)
 """The temperatures of an embedded model: of the first draft, and of later ones, since at 0 it repeats itself."""
+EMBEDDED = "local"
+"""The provider of the models that run inside Mulligan."""
 WHOLE_TOKENS = 1000
 """The approximate tokens of a schema that the model is shown whole, unless the caller decides."""
 
@@ -105,7 +106,7 @@ async def resume_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
         NotFound, LeaseLost
     """
     given: ResumeGraphOptions = ResumeGraphOptions.from_call("resume_graph", args, named)
-    async with opened_store(given.store, load()) as at:
+    async with _opened(given.store) as at:
         episode = await at.load((await at.resolve(given.run))[0])
         if ASKED not in episode.head.settings:
             check_resumable(episode)
@@ -123,6 +124,18 @@ async def resume_graph(*args: Any, **named: Any) -> ReflexionAgentResult:
         finally:
             await agent.aclose()
             await graph.close()
+
+
+@asynccontextmanager
+async def _opened(store: Store | None) -> AsyncGenerator[Store]:
+    """The given store; else the default one, closed in the end."""
+    at = store_of(store)
+    assert at is not None, "a store is given, or there is the default one"
+    try:
+        yield at
+    finally:
+        if store is None:
+            await at.close()
 
 
 class _Agent(KGQueryReflexionAgent):
@@ -225,7 +238,7 @@ _STEPS = {
 class _Calls(AsyncCallbackHandler):
     """Reports each call of the model before it is made. last: what was asked for since the last query."""
 
-    def __init__(self, step: Notice) -> None:
+    def __init__(self, step: Callable[[str], None]) -> None:
         self._step, self.last = step, ""
 
     async def on_chat_model_start(self, serialized: Any, messages: Any, **named: Any) -> None:
@@ -313,4 +326,4 @@ def _of_embedded(chat: BaseChatModel, setting: Literal["max_tokens", "temperatur
 
 
 def _is_embedded(chat: ChatMulligan) -> bool:
-    return chat.open()[0].name.partition(":")[0] == DEFAULT_MODEL
+    return chat.open()[0].name.partition(":")[0] == EMBEDDED

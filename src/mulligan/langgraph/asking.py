@@ -19,7 +19,6 @@ from mulligan.langgraph.working import Reading, here, text_of
 from mulligan.models.json_answers import parse, read_object
 from mulligan.recording.bridge import both_ways, finish, invoke
 from mulligan.text.formatting import labelled
-from mulligan.text.plain import encodable
 from mulligan.text.thoughts import answer_of
 
 ANSWERS = ("revised_answer", "revised_query", "answer")
@@ -154,7 +153,7 @@ def every_query_in(fields: Mapping[str, Any]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    return encodable(value).strip() if isinstance(value, str) else ""
+    return value.encode(errors="replace").decode().strip() if isinstance(value, str) else ""
 
 
 def merge_calls(message: AIMessage) -> AIMessage:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from mulligan.app.config import load, prompts_folder
 from mulligan.app.prompts import FilePrompts
 from mulligan.app.teaching import failure, memory_command, summary
-from mulligan.app.workspaces import Notice
 from mulligan.core.errors import MulliganError
 from mulligan.core.protocols import Bank, Learned, Model, Store
 from mulligan.core.records import Episode, Lesson, Recall, Task
@@ -18,6 +17,8 @@ from mulligan.recording.bridge import portal
 from mulligan.store import open_store
 
 T = TypeVar("T")
+Notice: TypeAlias = Callable[[str], None]
+"""Called with a sentence."""
 
 
 def store_of(given: Store | bool | None) -> Store | None:

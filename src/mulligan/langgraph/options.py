@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mulligan.app.options import Options, fields, option, options, place
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 
     from langchain_core.language_models import BaseChatModel
 
-    from mulligan.app.runner import OnStart
-    from mulligan.app.workspaces import Notice
+    from mulligan.core.limits import Limits
     from mulligan.core.protocols import Bank, Observer, Store
-    from mulligan.core.records import Json
+    from mulligan.core.records import Episode, Json
     from mulligan.graphs.protocol import Graph
     from mulligan.langgraph.querying import Until
 
@@ -38,9 +37,9 @@ class Followed(Options):
 
     store: Store | None = None
     observers: Sequence[Observer] = ()
-    on_start: OnStart | None = None
-    on_step: Notice | None = None
-    notice: Notice | None = None
+    on_start: Callable[[Episode, Limits], None] | None = None
+    on_step: Callable[[str], None] | None = None
+    notice: Callable[[str], None] | None = None
     password: str | None = None
 
     def step(self, sentence: str) -> None:

@@ -18,7 +18,6 @@ from pydantic import PrivateAttr
 
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.records import Json
-from mulligan.text.plain import count
 
 Line: TypeAlias = "str | dict[str, Json] | list[dict[str, Json]] | AIMessage | Exception"
 
@@ -96,7 +95,7 @@ class ScriptedChat(BaseChatModel):
         if number > len(self.answers):
             last = messages[-1].text[:80] if messages else ""
             raise ModelError(
-                f"The script has {count(len(self.answers), 'answer')} but was asked for number {number}. Add one. "
+                f"The script has {len(self.answers)} answer{'' if len(self.answers) == 1 else 's'} but was asked for number {number}. Add one. "
                 f"The messages end with {last!r}."
             )
         return self.answers[number - 1]

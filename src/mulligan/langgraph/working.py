@@ -29,14 +29,14 @@ from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict  # pydantic reads that of typing from Python 3.12 on
 
 from mulligan.core.codec import event_from_json, from_json, to_json
-from mulligan.core.episode import Event, Rated, Revised, Stopped, advance
+from mulligan.core.episode import Event, Stopped, advance
 from mulligan.core.errors import InvalidInput, JournalError, LeaseLost, NotFound, OutOfOrder, StoreError
 from mulligan.core.loop import Meter, scope
 from mulligan.core.protocols import Journal, Store
-from mulligan.core.records import Episode, Json, Stop, StopReason, Trial, Usage
+from mulligan.core.records import Episode, Json, Stop, Trial, Usage
 from mulligan.recording.bridge import blocking, kept_both_ways, portal
 from mulligan.recording.journal import NoJournal, StoredJournal
-from mulligan.recording.ledger import Entry, Ledger, is_pause, with_quality
+from mulligan.recording.ledger import Entry, Ledger, is_move, with_quality
 from mulligan.recording.outages import UnharmedJournal, is_resting, rest, warn_once
 
 M = TypeVar("M", bound=BaseMessage)
@@ -63,7 +63,7 @@ class ReflexionResult(TypedDict):
     tool_result: str | None
     score: float | None
     solved: bool
-    stop: StopReason | None
+    stop: str | None
     detail: str
     reflections: list[str]
     steps: int
@@ -312,7 +312,7 @@ class Work:
                 unrecorded(error)
                 self.entry = None
                 return
-            if not is_pause(event):
+            if is_move(event):
                 self.kept.append(event)
 
     def spent(self) -> Usage:
@@ -453,7 +453,7 @@ class Recording:
             entry = await self._stack.enter_async_context(_Held(ledger.hold(work.episode.id, seconds=LEASE_SECONDS)))
         work.entry, work.kept = (
             entry,
-            [event for event in entry.events if not is_pause(event) and not isinstance(event, Revised | Rated)],
+            [event for event in entry.events if is_move(event)],
         )
         for event in work.events[len(work.kept) :]:
             await work.write(event_from_json(event))

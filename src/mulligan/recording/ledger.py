@@ -256,6 +256,11 @@ def is_pause(event: Event) -> bool:
     return isinstance(event, Resumed) or (isinstance(event, Stopped) and event.stop.reason in RESUMABLE)
 
 
+def is_move(event: Event) -> bool:
+    """Whether the event is one of the loop itself: no pause, and no later change or rating."""
+    return not (is_pause(event) or isinstance(event, Revised | Rated))
+
+
 def inform(observer: Callable[..., None], *what: Any) -> None:
     """Call an observer. What it raises is logged, and changes nothing."""
     try:
