@@ -26,14 +26,14 @@ from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
 from mulligan.langgraph.asking import ResponderWithRetries, queries_in, reading_in, recalled
+from mulligan.langgraph.calling import called
 from mulligan.langgraph.defaults import OwnBank, bank_of, store_of
 from mulligan.langgraph.graph_texts import result_in
 from mulligan.langgraph.journalled import journalled
 from mulligan.langgraph.nodes import STEPS, Parts
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE, assembled
 from mulligan.langgraph.working import DRAFT, EXECUTE_TOOL, REVISE, Reading, Recorder, check_limits, last, log
-from mulligan.recording.bridge import called
-from mulligan.recording.bridge import run as run_coroutine
+from mulligan.recording.bridge import run_coroutine
 from mulligan.text.plain import one_line
 from mulligan.text.thoughts import answer_of
 

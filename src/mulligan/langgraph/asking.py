@@ -14,10 +14,11 @@ from pydantic_core import from_json
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.core.prompts import Prompt
 from mulligan.core.records import Json
+from mulligan.langgraph.calling import invoke
 from mulligan.langgraph.journalled import as_messages, journalled
 from mulligan.langgraph.working import Reading, here, text_of
 from mulligan.models.json_answers import parse, read_object
-from mulligan.recording.bridge import both_ways, finish, invoke
+from mulligan.recording.bridge import both_ways, finish
 from mulligan.text.formatting import labelled
 from mulligan.text.thoughts import answer_of
 

@@ -48,7 +48,7 @@ from mulligan.models.failures import Unreadable
 from mulligan.models.gate import asked_twice
 from mulligan.models.settings import CallSettings
 from mulligan.models.tool_answers import call_of, in_json
-from mulligan.recording.bridge import run
+from mulligan.recording.bridge import run_coroutine
 
 UNANSWERED = "(nothing: this call was not made)"
 """The answer to a call that no tool message answers: providers refuse a call without an answer."""
@@ -485,7 +485,7 @@ class ChatMulligan(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _generate(self, messages: list[BaseMessage], *given: Any, **named: Any) -> ChatResult:
-        return run(self._agenerate(messages, *given, **named))
+        return run_coroutine(self._agenerate(messages, *given, **named))
 
     async def _astream(self, messages: list[BaseMessage], *given: Any, **named: Any) -> AsyncIterator[Any]:
         """Yield the whole answer as one chunk: a call that can be resumed is not given out in pieces."""

@@ -20,10 +20,10 @@ from mulligan.core.protocols import Prompts
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import GraphSchema
 from mulligan.langgraph.asking import SchemaResponder, fields_of, score_of, valid_score
+from mulligan.langgraph.calling import called
 from mulligan.langgraph.graph_texts import record_in, schema_text, shown
 from mulligan.langgraph.querying import Querying, answers
 from mulligan.langgraph.working import newest
-from mulligan.recording.bridge import called
 from mulligan.text.formatting import labelled
 from mulligan.text.truncate import truncate_text
 

@@ -47,7 +47,7 @@ from mulligan.langgraph.pairs import with_pairs
 from mulligan.langgraph.querying import ROWS, Querying, Until, check_until, rows_settle
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE, query_answered
 from mulligan.langgraph.working import Reading, here, last
-from mulligan.recording.bridge import both_ways, run, settled
+from mulligan.recording.bridge import both_ways, run_coroutine, settled
 from mulligan.text.formatting import labelled
 
 T = TypeVar("T")
@@ -264,7 +264,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
     def _awaited(self, asking: Coroutine[Any, Any, T]) -> T:
         work = here.get()
         if work is None:
-            return run(asking)
+            return run_coroutine(asking)
         work.waits = asyncio.run_coroutine_threadsafe(asking, work.loop)
         return work.waits.result()
 

@@ -26,6 +26,7 @@ from mulligan.core.errors import BadAnswer, InvalidInput, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Bank
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Recall, Reflection, Step, Stop, Task
+from mulligan.langgraph.calling import called
 from mulligan.langgraph.journalled import model_id, models_in
 from mulligan.langgraph.judging import Judgement
 from mulligan.langgraph.working import (
@@ -45,7 +46,7 @@ from mulligan.langgraph.working import (
     since_question,
     text_of,
 )
-from mulligan.recording.bridge import Settling, called, settled
+from mulligan.recording.bridge import Settling, settled
 from mulligan.recording.drivers import versions
 from mulligan.recording.journal import JournaledBank
 from mulligan.recording.outages import tolerated

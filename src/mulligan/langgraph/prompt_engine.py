@@ -24,13 +24,14 @@ from mulligan.core.questions import object_schema
 from mulligan.core.records import Json, Usage
 from mulligan.graphs.protocol import Graph, GraphSchema, bare, drawn, spelled
 from mulligan.langgraph.asking import fields_of, recorded, until_valid, with_tool
+from mulligan.langgraph.calling import called, invoke
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import prompts_of
 from mulligan.langgraph.graph_texts import Known, Relationship, from_database, from_file, from_table, lines, typed
 from mulligan.langgraph.journalled import as_messages, journalled, usage_of
 from mulligan.langgraph.kg import CYPHER, recorded_schema
 from mulligan.langgraph.working import here
-from mulligan.recording.bridge import called, finish, invoke
+from mulligan.recording.bridge import finish
 
 Offered: TypeAlias = "Mapping[str, Mapping[str, str]]"
 """Properties (name to type) by the name of the entity or relationship that has them."""

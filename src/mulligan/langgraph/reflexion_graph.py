@@ -29,6 +29,7 @@ from mulligan.core.protocols import Bank, Store
 from mulligan.core.records import Json
 from mulligan.graphs.protocol import Graph
 from mulligan.langgraph.asking import Draft, Revision, SchemaResponder, answer_in, check_schemas, fields_of, reading_of
+from mulligan.langgraph.calling import called, invoke
 from mulligan.langgraph.chat import chat_model
 from mulligan.langgraph.defaults import bank_of, prompts_of, store_of
 from mulligan.langgraph.graph_texts import queries_run, record_in, tool_message
@@ -52,7 +53,7 @@ from mulligan.langgraph.working import (
     here,
     newest,
 )
-from mulligan.recording.bridge import blocking, both_ways, called, finish, invoke, portal
+from mulligan.recording.bridge import blocking, both_ways, finish, portal
 
 
 def _message(given: Any) -> BaseMessage:

@@ -94,9 +94,9 @@ class ScriptedChat(BaseChatModel):
     def _line(self, number: int, messages: list[BaseMessage]) -> Line:
         if number > len(self.answers):
             last = messages[-1].text[:80] if messages else ""
+            there = f"{len(self.answers)} answer{'' if len(self.answers) == 1 else 's'}"
             raise ModelError(
-                f"The script has {len(self.answers)} answer{'' if len(self.answers) == 1 else 's'} but was asked for number {number}. Add one. "
-                f"The messages end with {last!r}."
+                f"The script has {there} but was asked for number {number}. Add one. The messages end with {last!r}."
             )
         return self.answers[number - 1]
 

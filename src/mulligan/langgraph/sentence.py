@@ -15,8 +15,8 @@ from mulligan.core.prompts import Prompt
 from mulligan.core.protocols import Prompts
 from mulligan.core.records import Json
 from mulligan.langgraph.asking import SchemaResponder, fields_of
+from mulligan.langgraph.calling import called
 from mulligan.langgraph.graph_texts import shown
-from mulligan.recording.bridge import called
 from mulligan.text.formatting import labelled
 
 ROWS_TOKENS = 1500

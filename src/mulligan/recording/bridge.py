@@ -24,7 +24,7 @@ blocking: ContextVar[bool] = ContextVar("mulligan_blocking", default=False)
 """True while synchronous code runs a coroutine. It may block but not await."""
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     """Return the result of `work`. Inside a running loop, such as a notebook's, it runs in another thread, which Ctrl-C
     in this thread cancels."""
     try:
@@ -107,7 +107,7 @@ class Portal:
     def run(self, work: Awaitable[T]) -> T:
         """Return the result of `work` and block until it is done. On the portal itself, another thread runs it."""
         if self.here:
-            return run(_awaited(work))
+            return run_coroutine(_awaited(work))
         future = asyncio.run_coroutine_threadsafe(_awaited(work), self.loop)
         try:
             return future.result()
@@ -173,24 +173,6 @@ async def pause(seconds: float) -> None:
         time.sleep(seconds)  # noqa: ASYNC251 - synchronous code runs this coroutine
     else:
         await asyncio.sleep(seconds)
-
-
-async def called(function: Callable[..., Any], *given: Any) -> Any:
-    """Return the function's result. In a loop, a function that is not async runs in a thread, so it may block."""
-    if getattr(function, "both_ways", False):
-        return await function(*given)
-    quick = blocking.get() or is_asynchronous(function)
-    result = function(*given) if quick else await asyncio.to_thread(function, *given)
-    return await settled(result) if inspect.isawaitable(result) else result
-
-
-async def invoke(runnable: Any, given: Any, **options: Any) -> Any:
-    """Return the result of a runnable. In a loop, one without `ainvoke` runs in a thread."""
-    if blocking.get():
-        return runnable.invoke(given, **options)
-    if not hasattr(runnable, "ainvoke"):
-        return await asyncio.to_thread(runnable.invoke, given, **options)
-    return await runnable.ainvoke(given, **options)
 
 
 def is_asynchronous(thing: Any) -> bool:
