@@ -12,14 +12,53 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mulligan.cli.errors import exit_status
     from mulligan.cli.groups import Group
+    from mulligan.cli.main import conduct
+    from mulligan.cli.options import arguments, quiet_option, record_options
+    from mulligan.cli.progress import Lines, Progress
+    from mulligan.cli.terminal import clean, columns, emit, one_line, say
+    from mulligan.cli.watch import Watch
+    from mulligan.cli.words import closing, folded, which
 
 _HOMES = {
     "Group": "cli.groups",
+    "Lines": "cli.progress",
+    "Progress": "cli.progress",
+    "Watch": "cli.watch",
+    "arguments": "cli.options",
+    "clean": "cli.terminal",
+    "closing": "cli.words",
+    "columns": "cli.terminal",
+    "conduct": "cli.main",
+    "emit": "cli.terminal",
+    "exit_status": "cli.errors",
+    "folded": "cli.words",
+    "one_line": "cli.terminal",
+    "quiet_option": "cli.options",
+    "record_options": "cli.options",
+    "say": "cli.terminal",
+    "which": "cli.words",
 }
 
 __all__ = [
     "Group",
+    "Lines",
+    "Progress",
+    "Watch",
+    "arguments",
+    "clean",
+    "closing",
+    "columns",
+    "conduct",
+    "emit",
+    "exit_status",
+    "folded",
+    "one_line",
+    "quiet_option",
+    "record_options",
+    "say",
+    "which",
 ]
 
 

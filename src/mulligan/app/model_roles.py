@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_type_hints
 
 from mulligan.agentfile.agent import ModelChoice
-from mulligan.app.config import Config, choose_model, located_model
+from mulligan.app.config import Config, choose_model, load, located_model
 from mulligan.app.plugins import find, names
 from mulligan.core.errors import InvalidInput, UnknownName
 from mulligan.core.extras import MissingExtra, install_command
 from mulligan.core.protocols import Model
+from mulligan.core.questions import Sampling
 from mulligan.core.records import Json
 from mulligan.models.catalog import found_keys, open_model
 from mulligan.models.fallback import Fallback
@@ -404,3 +405,27 @@ def _instead() -> str:
     agents = [f'actor="{spec}"' for actor in actors if hasattr(actor, "installed") for spec in actor.installed()]
     installed = f" Or let a coding agent try: {', '.join(agents)}." if agents else ""
     return f"Or name a provider's model{before}: {named}.{installed}"
+
+
+def configured_model(
+    name: str | None, *, calls: Mapping[str, Json] | None = None, key: str | None = None
+) -> tuple[Model, Sampling] | None:
+    """The model that the caller or the configuration names, and the sampling of its role; None if neither names one.
+
+    Args:
+        calls: What goes before all that is configured of how a provider is called.
+        key: The provider's key, where it does not stand in the environment.
+
+    Raises:
+        InvalidInput: The model, the role or a setting is not valid. Nothing is called.
+    """
+    config = load()
+    named = choose_model(name, config)
+    if named is None:
+        return None
+    CallSettings.parse(calls or {})  # checked here, so that an error does not blame mulligan.toml
+    model = Models(config).open(named, calls=calls, key=key)
+    if ":" in named or not is_role(config, named):
+        return model, Sampling()
+    role = role_of(config, named)
+    return model, Sampling(role.temperature, role.max_tokens)

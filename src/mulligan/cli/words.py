@@ -213,6 +213,7 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
 
 
 def which(trial: Trial) -> str:
+    """The number of a try and its score, in words."""
     feedback = trial.feedback
     score = "" if feedback is None or feedback.score is None else f", score {feedback.score:.2f}"
     return f"try {trial.number}{score}"

@@ -17,9 +17,9 @@ from neo4j.graph import Node, Path, Relationship
 from neo4j.spatial import Point
 from neo4j.time import Date, DateTime, Duration, Time
 
-from mulligan.core.records import Json
 from mulligan.graphs._database import Trouble, edge, json_of, node
 from mulligan.graphs.protocol import quoted
+from mulligan.plugins import Json
 
 RowsOf: TypeAlias = Callable[[str], list[dict[str, Any]]]
 """Runs a query and returns all of its rows."""

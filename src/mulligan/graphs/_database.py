@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from mulligan.core.records import Json
+from mulligan.plugins import Json
 
 GRACE = 0.25
 """The seconds after its time limit in which a query may still report that it was too slow; then it is killed."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mulligan.core.errors import QueryError
+from mulligan.plugins import QueryError
 
 Kind = Literal["word", "quoted", "number", "string", "parameter", "sign"]
 

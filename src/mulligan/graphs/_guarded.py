@@ -22,11 +22,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from mulligan.core.errors import GraphError, QueryError
-from mulligan.core.records import Json
 from mulligan.graphs._database import EXHAUSTED, GRACE
 from mulligan.graphs._guard import locate_error, read_only
 from mulligan.graphs.protocol import ROWS, SECONDS, GraphSchema, Rows, check_limits
+from mulligan.plugins import GraphError, Json, QueryError
 
 OPENING = 60.0
 """The seconds that opening a database may take."""

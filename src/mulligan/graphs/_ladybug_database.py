@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mulligan.core.records import Json
 from mulligan.graphs._database import Trouble, address_space, edge, json_of, node
+from mulligan.plugins import Json
 
 THREADS = 2
 STATEMENTS = 256

@@ -17,8 +17,8 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mulligan.core.records import Json
 from mulligan.graphs._database import EXHAUSTED, GRACE, Database, Trouble, address_space
+from mulligan.plugins import Json
 
 
 def main() -> None:

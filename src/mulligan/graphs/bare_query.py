@@ -11,7 +11,7 @@ import re
 from typing import Any, cast
 
 from mulligan.graphs._guard import BEGINNINGS, CHARACTERS, ELSEWHERE, WRITING, Refused, tokens
-from mulligan.text.thoughts import answer_of
+from mulligan.pages import answer_of
 
 LONGEST = 5 * CHARACTERS
 """The characters of the longest text in which a query is sought."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from mulligan.core.errors import InvalidInput
 from mulligan.graphs.tables import (
     Column,
     EdgeRow,
@@ -28,6 +27,7 @@ from mulligan.graphs.tables import (
     unique,
     value,
 )
+from mulligan.plugins import InvalidInput
 
 _HEADER = "-header.csv"
 _SPECIAL = re.compile(r"^(.*):(ID|START_ID|END_ID|LABEL|TYPE|IGNORE)(?:\(([^)]*)\))?$")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from urllib.parse import unquote, urlsplit
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.extras import require
 from mulligan.graphs._guarded import MEMORY, GuardedGraph, Worker
+from mulligan.plugins import InvalidInput, require
 
 SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 PORT = 7687

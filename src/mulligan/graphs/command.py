@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 
 import click
 
-from mulligan.cli.groups import Group
-from mulligan.cli.terminal import clean, columns, emit, one_line, say
-from mulligan.core.errors import InvalidInput, QueryError
 from mulligan.graphs.opening import load_graph, open_graph
 from mulligan.graphs.protocol import ROWS, SECONDS, Graph, GraphSchema, Rows
 from mulligan.graphs.sample import SEED, write_sample
+from mulligan.plugins import InvalidInput, QueryError
+from mulligan.terminal import Group, clean, columns, emit, one_line, say
 
 T = TypeVar("T")
 WIDTH, NARROWEST = 60, 6

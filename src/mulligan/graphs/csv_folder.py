@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from mulligan.core.errors import InvalidInput
 from mulligan.graphs.tables import (
     Column,
     EdgeRow,
@@ -26,6 +25,7 @@ from mulligan.graphs.tables import (
     unique,
     value,
 )
+from mulligan.plugins import InvalidInput
 
 
 def is_csv_folder(folder: Path) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.extras import require
 from mulligan.graphs._guarded import MEMORY, GuardedGraph, Worker
+from mulligan.plugins import InvalidInput, require
 
 NOTES = (
     "Labels, relationship types and properties other than those of the schema are errors.",

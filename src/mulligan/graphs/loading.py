@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from mulligan.core.errors import GraphError, InvalidInput
-from mulligan.core.extras import require
 from mulligan.graphs.protocol import quoted
 from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Row, Tables, Value
+from mulligan.plugins import GraphError, InvalidInput, require
 
 TYPES = {
     "string": "STRING",

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from mulligan.app.config import Config, load
-from mulligan.core.errors import InvalidInput
 from mulligan.graphs.biocypher import biocypher_tables, is_biocypher
 from mulligan.graphs.bolt import BoltGraph
 from mulligan.graphs.csv_folder import csv_tables, is_csv_folder
@@ -18,6 +16,8 @@ from mulligan.graphs.loading import Loaded
 from mulligan.graphs.loading import load as load_tables
 from mulligan.graphs.protocol import Graph
 from mulligan.graphs.tables import Tables
+from mulligan.plugins import InvalidInput
+from mulligan.running import Config, load
 
 PASSWORD = "MULLIGAN_GRAPH_PASSWORD"
 """The variable with the password of a graph's server: an option would stand in the list of processes."""

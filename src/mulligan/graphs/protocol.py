@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Json
+from mulligan.plugins import InvalidInput, Json
 
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _NUMBERS = re.compile(r"U?INT\d*|INTEGER|LONG|SHORT|BYTE|SERIAL|DOUBLE|FLOAT|DECIMAL.*")

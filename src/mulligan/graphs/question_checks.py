@@ -15,11 +15,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
-from mulligan.core.records import Json
 from mulligan.graphs._guard import Refused
 from mulligan.graphs.protocol import EdgeKind, GraphSchema, bare
 from mulligan.graphs.query_text import QueryText
 from mulligan.graphs.values import Link, Links, is_common, shown, stem
+from mulligan.plugins import Json
 
 REACH = 5
 """The words after "which" or "how many" among which the asked kind or property is looked for."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from mulligan.core.errors import InvalidInput
+from mulligan.plugins import InvalidInput
 
 T = TypeVar("T")
 SEED = 7

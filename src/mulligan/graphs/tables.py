@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from mulligan.core.errors import InvalidInput
+from mulligan.plugins import InvalidInput
 
 Value: TypeAlias = bool | int | float | str | list[bool] | list[int] | list[float] | list[str] | None
 """A value of a cell. Dates and times are ISO 8601 strings in UTC, without a zone."""

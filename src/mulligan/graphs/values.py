@@ -16,12 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from mulligan.core.errors import GraphError, QueryError
-from mulligan.core.records import Json
 from mulligan.graphs._guard import Refused, Token, tokens
 from mulligan.graphs._patterns import Reader
 from mulligan.graphs.protocol import Graph, GraphSchema, bare, quoted
-from mulligan.text.plain import one_line
+from mulligan.pages import one_line
+from mulligan.plugins import GraphError, Json, QueryError
 
 SECONDS = 2.0
 """The time that one look-up may take in all."""

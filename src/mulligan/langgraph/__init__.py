@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mulligan.core.extras import require
+from mulligan.plugins import require
 
 if TYPE_CHECKING:
     from mulligan.langgraph.agent import (

@@ -21,10 +21,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 
-from mulligan.core.episode import RESUMABLE
-from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.protocols import Bank, Store
-from mulligan.core.records import Json
 from mulligan.langgraph.asking import ResponderWithRetries, queries_in, reading_in, recalled
 from mulligan.langgraph.calling import called
 from mulligan.langgraph.defaults import OwnBank, bank_of, store_of
@@ -33,9 +29,9 @@ from mulligan.langgraph.journalled import journalled
 from mulligan.langgraph.nodes import STEPS, Parts
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE, assembled
 from mulligan.langgraph.working import DRAFT, EXECUTE_TOOL, REVISE, Reading, Recorder, check_limits, last, log
-from mulligan.recording.bridge import run_coroutine
-from mulligan.text.plain import one_line
-from mulligan.text.thoughts import answer_of
+from mulligan.pages import answer_of, one_line
+from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json
+from mulligan.running import Stopped, Store, is_move, run_coroutine
 
 Prompted: TypeAlias = "str | Callable[[str], str] | Callable[[str], Awaitable[str]] | None"
 """What a model is told besides the question, or a function of the question that returns it."""
@@ -422,7 +418,7 @@ class ReflexionAgent(ABC):
             raise InvalidInput(
                 f"Run {episode.run} is not a run of {type(self).__name__}. See mulligan runs show {run}."
             )
-        if episode.stop is not None and episode.stop.reason not in RESUMABLE:
+        if episode.stop is not None and is_move(Stopped(episode.stop)):
             raise InvalidInput(f"Run {episode.run} is over: {episode.stop.reason}, {episode.stop.detail}.")
         own_prompt = prompt or (await store.files(episode.id)).get(PROMPT)
         config = {**(config or {}), "configurable": {"thread_id": settings["thread"]}}

@@ -17,14 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 
-from mulligan.app.config import located_model
-from mulligan.app.options import fields, taken_by
-from mulligan.core.codec import event_from_json, from_json
-from mulligan.core.episode import advance
-from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.limits import Limits
-from mulligan.core.protocols import Store
-from mulligan.core.records import Episode, Json
+from mulligan import Limits
 from mulligan.graphs.opening import open_graph
 from mulligan.graphs.protocol import Graph, GraphSchema
 from mulligan.langgraph.agent import ReflexionAgentResult
@@ -37,8 +30,17 @@ from mulligan.langgraph.options import BEFORE, Followed, GraphOptions, ResumeGra
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.langgraph.sentence import sentence_of
 from mulligan.langgraph.working import Recorder, Work, log
-from mulligan.recording.drivers import ASKED, SENTENCE, check_resumable
-from mulligan.text.truncate import estimate
+from mulligan.plugins import BadAnswer, Episode, InvalidInput, Json, estimate
+from mulligan.running import (
+    Store,
+    advance,
+    check_resumable,
+    event_from_json,
+    fields,
+    from_json,
+    located_model,
+    taken_by,
+)
 
 T = TypeVar("T")
 
@@ -47,6 +49,9 @@ DRAFT_TOKENS = 400
 model may include its thoughts."""
 TEMPERATURES = (0.0, 0.8)
 """The temperatures of an embedded model: of the first draft, and of later ones, since at 0 it repeats itself."""
+ASKED, SENTENCE = "ask_graph", "answer"
+"""The setting of a record that holds the request, and the step that holds the answer in a sentence, as
+`mulligan runs show` and `mulligan runs resume` read them."""
 EMBEDDED = "local"
 """The provider of the models that run inside Mulligan."""
 WHOLE_TOKENS = 1000

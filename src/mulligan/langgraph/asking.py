@@ -11,16 +11,12 @@ from langchain_core.runnables import RunnableBinding
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_core import from_json
 
-from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.prompts import Prompt
-from mulligan.core.records import Json
 from mulligan.langgraph.calling import invoke
 from mulligan.langgraph.journalled import as_messages, journalled
 from mulligan.langgraph.working import Reading, here, text_of
-from mulligan.models.json_answers import parse, read_object
-from mulligan.recording.bridge import both_ways, finish
-from mulligan.text.formatting import labelled
-from mulligan.text.thoughts import answer_of
+from mulligan.pages import answer_of, labelled
+from mulligan.plugins import BadAnswer, InvalidInput, Json, Prompt
+from mulligan.running import both_ways, finish, parse, read_object
 
 ANSWERS = ("revised_answer", "revised_query", "answer")
 """The fields that may hold what is executed; the first of these that is not empty counts."""

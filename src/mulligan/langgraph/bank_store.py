@@ -23,17 +23,10 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from mulligan.app.service import Service
-from mulligan.bank.bank import Bank
-from mulligan.bank.learn.screening import screened
-from mulligan.bank.learn.validation import checked_fields
-from mulligan.core.codec import digest
-from mulligan.core.errors import InvalidInput, NotFound
-from mulligan.core.lesson import LessonFields, annotations_of
-from mulligan.core.lessons import Selection
-from mulligan.core.records import Json, Lesson
-from mulligan.recording.bridge import finish, portal, settled
-from mulligan.text.secrets import mask_json
+from mulligan.pages import mask_json
+from mulligan.plugins import InvalidInput, Json, Lesson, LessonFields, NotFound, Selection, annotations_of
+from mulligan.running import Bank, checked_fields, digest, finish, portal, screened, settled
+from mulligan.serving import Service
 
 T = TypeVar("T")
 

@@ -37,18 +37,31 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr, SecretStr
 
-from mulligan.app.config import choose_model, load
-from mulligan.app.model_roles import Models, is_role, role_of
-from mulligan.core.codec import digest
-from mulligan.core.errors import BadAnswer, InvalidInput, UnknownName
-from mulligan.core.protocols import Model
-from mulligan.core.questions import Answer, Message, Question, Sampling, Tool, ToolCall, object_schema
-from mulligan.core.records import Image, Json, Usage
-from mulligan.models.failures import Unreadable
-from mulligan.models.gate import asked_twice
-from mulligan.models.settings import CallSettings
-from mulligan.models.tool_answers import call_of, in_json
-from mulligan.recording.bridge import run_coroutine
+from mulligan.plugins import (
+    Answer,
+    BadAnswer,
+    Image,
+    InvalidInput,
+    Json,
+    Message,
+    Model,
+    Question,
+    Sampling,
+    Tool,
+    ToolCall,
+    UnknownName,
+    Usage,
+    in_json,
+    object_schema,
+)
+from mulligan.running import (
+    Unreadable,
+    asked_twice,
+    call_of,
+    configured_model,
+    digest,
+    run_coroutine,
+)
 
 UNANSWERED = "(nothing: this call was not made)"
 """The answer to a call that no tool message answers: providers refuse a call without an answer."""
@@ -422,21 +435,14 @@ class ChatMulligan(BaseChatModel):
         return self._opened[name]
 
     def _open(self, name: str | None) -> tuple[Model, Sampling]:
-        config = load()
-        named = choose_model(name, config)
-        if named is None:
-            raise InvalidInput(NO_MODEL)
         calls = {"base_url": self.base_url, "timeout": self.timeout}
         if self.max_retries is not None:
             calls["attempts"] = self.max_retries + 1
         key = self.api_key.get_secret_value() if self.api_key else None
         given = {setting: value for setting, value in calls.items() if value is not None}
-        CallSettings.parse(given)  # checked here, so that an error does not blame mulligan.toml
-        model = Models(config).open(named, calls=given, key=key)
-        if ":" not in named and is_role(config, named):
-            role = role_of(config, named)
-            return model, Sampling(role.temperature, role.max_tokens)
-        return model, Sampling()
+        if (found := configured_model(name, calls=given, key=key)) is None:
+            raise InvalidInput(NO_MODEL)
+        return found
 
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any

@@ -11,22 +11,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mulligan.cli.errors import UNFINISHED, exit_status
-from mulligan.cli.main import conduct
-from mulligan.cli.options import arguments, quiet_option, record_options
-from mulligan.cli.progress import Lines, Progress
-from mulligan.cli.terminal import emit, say
-from mulligan.cli.watch import Watch
-from mulligan.cli.words import closing, folded, which
-from mulligan.core.codec import to_json
-from mulligan.core.episode import Acted, Event
-from mulligan.core.errors import InvalidInput, RecordLost
-from mulligan.core.records import Episode
 from mulligan.graphs.command import table
 from mulligan.langgraph.options import GraphOptions
+from mulligan.plugins import Episode, InvalidInput, RecordLost
+from mulligan.running import Acted, Event, to_json
+from mulligan.terminal import (
+    Lines,
+    Progress,
+    Watch,
+    arguments,
+    closing,
+    conduct,
+    emit,
+    exit_status,
+    folded,
+    quiet_option,
+    record_options,
+    say,
+    which,
+)
 
 if TYPE_CHECKING:
     from mulligan.langgraph.agent import ReflexionAgentResult
+
+
+UNFINISHED = 3
+"""The exit status of a run that can be resumed: docs/cli.md."""
 
 
 @click.command("ask-graph")

@@ -8,12 +8,10 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import SecretStr
 
-from mulligan.app.config import load
-from mulligan.app.model_roles import is_role
-from mulligan.core.records import Json
 from mulligan.langgraph.chat import ChatMulligan, chat_model
 from mulligan.langgraph.journalled import usage_of
-from mulligan.models.providers import MissingKey
+from mulligan.plugins import Json
+from mulligan.running import MissingKey, is_role, load
 
 
 class GptConversation:

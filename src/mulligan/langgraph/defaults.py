@@ -7,14 +7,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from mulligan.app.config import load, prompts_folder
-from mulligan.app.prompts import FilePrompts
-from mulligan.app.teaching import failure, memory_command, summary
-from mulligan.core.errors import MulliganError
-from mulligan.core.protocols import Bank, Learned, Model, Store
-from mulligan.core.records import Episode, Lesson, Recall, Task
-from mulligan.recording.bridge import portal
-from mulligan.store import open_store
+from mulligan.plugins import Bank, Episode, Learned, Lesson, Model, MulliganError, Recall, Task
+from mulligan.running import (
+    FilePrompts,
+    Store,
+    failure,
+    load,
+    memory_command,
+    open_store,
+    portal,
+    prompts_folder,
+    summary,
+)
 
 T = TypeVar("T")
 Notice: TypeAlias = Callable[[str], None]
@@ -52,7 +56,7 @@ class OwnBank:
     async def do(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """Return the result of `work`, a function of the bank."""
         if self._opened is None:
-            from mulligan.app.memory import open_bank  # loads numpy
+            from mulligan.running import open_bank
 
             self._opened = open_bank(self.agent_id, model=self._model)
         return await portal.within(work(self._opened))

@@ -16,11 +16,8 @@ from typing import Any, cast
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.records import Json
 from mulligan.graphs.protocol import GraphSchema, bare, drawn
-from mulligan.text.files import read_text
-from mulligan.text.truncate import estimate
+from mulligan.plugins import InvalidInput, Json, estimate, read_text
 
 SHOWN = 4000
 """The approximate tokens of a result that a model is shown."""

@@ -17,12 +17,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableParallel, RunnableSequence, RunnableWithFallbacks
 
-from mulligan.core.errors import InvalidInput
-from mulligan.core.questions import Message
-from mulligan.core.records import Json, Usage
 from mulligan.langgraph.chat import chunk_of
 from mulligan.langgraph.working import Work, here
-from mulligan.recording.bridge import blocking, finish
+from mulligan.plugins import InvalidInput, Json, Message, Usage
+from mulligan.running import blocking, finish
 
 _LEFT_OUT = object()
 _ASKED = ("content", "name", "tool_calls", "status", "role")

@@ -14,18 +14,14 @@ from typing import Annotated, Any
 from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 from pydantic import BaseModel, BeforeValidator, Field
 
-from mulligan.core.errors import BadAnswer
-from mulligan.core.prompts import Prompt
-from mulligan.core.protocols import Prompts
-from mulligan.core.records import Json
 from mulligan.graphs.protocol import GraphSchema
 from mulligan.langgraph.asking import SchemaResponder, fields_of, score_of, valid_score
 from mulligan.langgraph.calling import called
 from mulligan.langgraph.graph_texts import record_in, schema_text, shown
 from mulligan.langgraph.querying import Querying, answers
 from mulligan.langgraph.working import newest
-from mulligan.text.formatting import labelled
-from mulligan.text.truncate import truncate_text
+from mulligan.pages import labelled, truncate_text
+from mulligan.plugins import BadAnswer, Json, Prompt, Prompts
 
 JUDGED_TOKENS = 500
 """The approximate tokens of the rows that the judge is shown."""

@@ -15,10 +15,6 @@ from typing import Any, TypeVar, cast
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from mulligan.core.errors import BadAnswer, InvalidInput, QueryError
-from mulligan.core.prompts import Prompt
-from mulligan.core.protocols import Bank, Prompts, Store
-from mulligan.core.records import Json
 from mulligan.graphs.bare_query import bare_query
 from mulligan.graphs.opening import open_graph
 from mulligan.graphs.protocol import SECONDS, Graph, GraphSchema, Rows, check_limits
@@ -47,8 +43,9 @@ from mulligan.langgraph.pairs import with_pairs
 from mulligan.langgraph.querying import ROWS, Querying, Until, check_until, rows_settle
 from mulligan.langgraph.reflexion_graph import GOOD_SCORE, query_answered
 from mulligan.langgraph.working import Reading, here, last
-from mulligan.recording.bridge import both_ways, run_coroutine, settled
-from mulligan.text.formatting import labelled
+from mulligan.pages import labelled
+from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json, Prompt, Prompts, QueryError
+from mulligan.running import Store, both_ways, run_coroutine, settled
 
 T = TypeVar("T")
 

@@ -10,14 +10,10 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from mulligan.app.teaching import summary
-from mulligan.bank.learn.trajectory import episode_of
-from mulligan.core.errors import MulliganError
-from mulligan.core.protocols import Learned
-from mulligan.core.records import Json, Recall
 from mulligan.langgraph.defaults import OwnBank
-from mulligan.recording.bridge import finish, settled
-from mulligan.text.arguments import renamed
+from mulligan.pages import renamed
+from mulligan.plugins import Json, Learned, MulliganError, Recall
+from mulligan.running import episode_of, finish, settled, summary
 
 T = TypeVar("T")
 

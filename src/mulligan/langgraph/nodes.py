@@ -19,13 +19,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import interrupt
 
-from mulligan.app.teaching import teach, tell_outcome
-from mulligan.core.codec import digest, to_json
-from mulligan.core.episode import Acted, Evaluated, Recalled, Reflected, Stopped, due
-from mulligan.core.errors import BadAnswer, InvalidInput, StoreError
-from mulligan.core.limits import Limits
-from mulligan.core.protocols import Bank
-from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Recall, Reflection, Step, Stop, Task
+from mulligan import Limits
 from mulligan.langgraph.calling import called
 from mulligan.langgraph.journalled import model_id, models_in
 from mulligan.langgraph.judging import Judgement
@@ -46,10 +40,40 @@ from mulligan.langgraph.working import (
     since_question,
     text_of,
 )
-from mulligan.recording.bridge import Settling, settled
-from mulligan.recording.drivers import versions
-from mulligan.recording.journal import JournaledBank
-from mulligan.recording.outages import tolerated
+from mulligan.plugins import (
+    Attempt,
+    BadAnswer,
+    Bank,
+    Episode,
+    Feedback,
+    Head,
+    InvalidInput,
+    Json,
+    Plan,
+    Recall,
+    Reflection,
+    Step,
+    Stop,
+    StoreError,
+    Task,
+)
+from mulligan.running import (
+    Acted,
+    Evaluated,
+    JournaledBank,
+    Recalled,
+    Reflected,
+    Settling,
+    Stopped,
+    digest,
+    due,
+    settled,
+    teach,
+    tell_outcome,
+    to_json,
+    tolerated,
+    versions,
+)
 
 Approve: TypeAlias = Callable[[AIMessage, str, str, int], tuple[AIMessage, ToolMessage | None]]
 """Takes the proposal, its answer, the question and the trial's number. Returns the proposal to execute, perhaps edited,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mulligan.app.options import Options, fields, option, options, place
+from mulligan.running import Options, fields, option, options, place
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_core.language_models import BaseChatModel
 
-    from mulligan.core.limits import Limits
-    from mulligan.core.protocols import Bank, Observer, Store
-    from mulligan.core.records import Episode, Json
+    from mulligan import Limits
     from mulligan.graphs.protocol import Graph
     from mulligan.langgraph.querying import Until
+    from mulligan.plugins import Bank, Episode, Json
+    from mulligan.running import Observer, Store
 
 BEFORE: Mapping[str, Any] = {"until": "rows", "prompt_engine": True}
 """What records imply that were written before there were these options."""

@@ -10,14 +10,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol, cast, runtime_checkable
 
-from mulligan.bank.recall.prompt_text import pairs_text
-from mulligan.core.codec import digest
-from mulligan.core.optional import MeasuringBank, with_defaults
-from mulligan.core.protocols import Bank, Learned
-from mulligan.core.records import Episode, Lesson, Recall, Task, Trial
 from mulligan.graphs.protocol import EdgeKind, Graph, GraphSchema, NodeKind
 from mulligan.graphs.question_checks import Asked
 from mulligan.langgraph.querying import Querying
+from mulligan.plugins import Bank, Episode, Learned, Lesson, MeasuringBank, Recall, Task, Trial, with_defaults
+from mulligan.running import digest, pairs_text
 
 
 @runtime_checkable

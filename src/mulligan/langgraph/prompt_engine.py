@@ -16,12 +16,6 @@ from typing import Any, TypeAlias, TypeVar, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
-from mulligan.core.errors import BadAnswer, InvalidInput
-from mulligan.core.loop import Meter
-from mulligan.core.prompts import Prompt
-from mulligan.core.protocols import Model, Prompts
-from mulligan.core.questions import object_schema
-from mulligan.core.records import Json, Usage
 from mulligan.graphs.protocol import Graph, GraphSchema, bare, drawn, spelled
 from mulligan.langgraph.asking import fields_of, recorded, until_valid, with_tool
 from mulligan.langgraph.calling import called, invoke
@@ -31,7 +25,8 @@ from mulligan.langgraph.graph_texts import Known, Relationship, from_database, f
 from mulligan.langgraph.journalled import as_messages, journalled, usage_of
 from mulligan.langgraph.kg import CYPHER, recorded_schema
 from mulligan.langgraph.working import here
-from mulligan.recording.bridge import finish
+from mulligan.plugins import BadAnswer, InvalidInput, Json, Model, Prompt, Prompts, Usage, object_schema
+from mulligan.running import Meter, finish
 
 Offered: TypeAlias = "Mapping[str, Mapping[str, str]]"
 """Properties (name to type) by the name of the entity or relationship that has them."""

@@ -11,8 +11,6 @@ from typing import Any, Literal, TypeAlias
 
 from langchain_core.messages import ToolMessage
 
-from mulligan.core.errors import InvalidInput, QueryError
-from mulligan.core.records import Json
 from mulligan.graphs.bare_query import TAKEN_OUT, bare_query
 from mulligan.graphs.protocol import Graph, GraphSchema, Rows
 from mulligan.graphs.query_sketch import sketch_of
@@ -21,8 +19,9 @@ from mulligan.graphs.schema_check import Checked, check_query
 from mulligan.graphs.values import Link, Links, Missing, link_values, probe_values, shown, with_plain_days
 from mulligan.langgraph.asking import recorded
 from mulligan.langgraph.graph_texts import has_values, result_in
-from mulligan.recording.bridge import settled
-from mulligan.text.truncate import truncate_text
+from mulligan.pages import truncate_text
+from mulligan.plugins import InvalidInput, Json, QueryError
+from mulligan.running import settled
 
 ROWS = 30
 """The rows of an answer that are kept, and the limit that the prompt gives the model."""

@@ -24,9 +24,6 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, PlainValidator
 from typing_extensions import TypedDict
 
-from mulligan.core.errors import BadAnswer, InvalidInput, MulliganError, QueryError, ToolError
-from mulligan.core.protocols import Bank, Store
-from mulligan.core.records import Json
 from mulligan.graphs.protocol import Graph
 from mulligan.langgraph.asking import Draft, Revision, SchemaResponder, answer_in, check_schemas, fields_of, reading_of
 from mulligan.langgraph.calling import called, invoke
@@ -53,7 +50,8 @@ from mulligan.langgraph.working import (
     here,
     newest,
 )
-from mulligan.recording.bridge import blocking, both_ways, finish, portal
+from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json, MulliganError, QueryError, ToolError
+from mulligan.running import Store, blocking, both_ways, finish, portal
 
 
 def _message(given: Any) -> BaseMessage:

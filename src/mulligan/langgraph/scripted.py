@@ -16,8 +16,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 
-from mulligan.core.errors import InvalidInput, ModelError
-from mulligan.core.records import Json
+from mulligan.plugins import InvalidInput, Json, ModelError
 
 Line: TypeAlias = "str | dict[str, Json] | list[dict[str, Json]] | AIMessage | Exception"
 

@@ -10,14 +10,11 @@ from typing import Any
 from langchain_core.messages import HumanMessage
 from pydantic import BaseModel, Field
 
-from mulligan.core.errors import BadAnswer
-from mulligan.core.prompts import Prompt
-from mulligan.core.protocols import Prompts
-from mulligan.core.records import Json
 from mulligan.langgraph.asking import SchemaResponder, fields_of
 from mulligan.langgraph.calling import called
 from mulligan.langgraph.graph_texts import shown
-from mulligan.text.formatting import labelled
+from mulligan.pages import labelled
+from mulligan.plugins import BadAnswer, Json, Prompt, Prompts
 
 ROWS_TOKENS = 1500
 """The approximate tokens of the rows that the model is shown."""

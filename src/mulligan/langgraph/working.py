@@ -28,16 +28,44 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict  # pydantic reads that of typing from Python 3.12 on
 
-from mulligan.core.codec import event_from_json, from_json, to_json
-from mulligan.core.episode import Event, Stopped, advance
-from mulligan.core.errors import InvalidInput, JournalError, LeaseLost, NotFound, OutOfOrder, StoreError
-from mulligan.core.loop import Meter, scope
-from mulligan.core.protocols import Journal, Store
-from mulligan.core.records import Episode, Json, Stop, Trial, Usage
-from mulligan.recording.bridge import blocking, kept_both_ways, portal
-from mulligan.recording.journal import NoJournal, StoredJournal
-from mulligan.recording.ledger import Entry, Ledger, is_move, with_quality
-from mulligan.recording.outages import UnharmedJournal, is_resting, rest, warn_once
+from mulligan.plugins import (
+    Episode,
+    InvalidInput,
+    Journal,
+    JournalError,
+    Json,
+    LeaseLost,
+    NotFound,
+    OutOfOrder,
+    Stop,
+    StoreError,
+    Trial,
+    Usage,
+)
+from mulligan.running import (
+    Entry,
+    Event,
+    Ledger,
+    Meter,
+    NoJournal,
+    Stopped,
+    Store,
+    StoredJournal,
+    UnharmedJournal,
+    advance,
+    blocking,
+    event_from_json,
+    from_json,
+    is_move,
+    is_resting,
+    kept_both_ways,
+    portal,
+    rest,
+    scope,
+    to_json,
+    warn_once,
+    with_quality,
+)
 
 M = TypeVar("M", bound=BaseMessage)
 

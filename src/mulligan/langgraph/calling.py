@@ -1,0 +1,28 @@
+"""Calls what a user gave, async or not, from code that serves synchronous and asynchronous callers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from mulligan.running import blocking, is_asynchronous, settled
+
+
+async def called(function: Callable[..., Any], *given: Any) -> Any:
+    """Return the function's result. In a loop, a function that is not async runs in a thread, so it may block."""
+    if getattr(function, "both_ways", False):
+        return await function(*given)
+    quick = blocking.get() or is_asynchronous(function)
+    result = function(*given) if quick else await asyncio.to_thread(function, *given)
+    return await settled(result) if inspect.isawaitable(result) else result
+
+
+async def invoke(runnable: Any, given: Any, **options: Any) -> Any:
+    """Return the result of a runnable. In a loop, one without `ainvoke` runs in a thread."""
+    if blocking.get():
+        return runnable.invoke(given, **options)
+    if not hasattr(runnable, "ainvoke"):
+        return await asyncio.to_thread(runnable.invoke, given, **options)
+    return await runnable.ainvoke(given, **options)
