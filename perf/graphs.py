@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from bolt_server import BoltServer, fill, package
 
-from mulligan.graphs.opening import load_graph, open_graph, read_tables
 from mulligan.core.errors import QueryError
 from mulligan.graphs._guard import read_only
+from mulligan.graphs.opening import load_graph, open_graph, read_tables
 from mulligan.graphs.protocol import Graph
 from mulligan.graphs.sample import write_sample
 

@@ -21,10 +21,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mulligan.graphs.opening import load_graph
 from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import MulliganError
 from mulligan.core.records import Episode
+from mulligan.graphs.opening import load_graph
 from mulligan.graphs.sample import write_sample
 from mulligan.langgraph import ask_graph, resume_graph
 from mulligan.langgraph.working import answer_of

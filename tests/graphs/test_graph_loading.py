@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sample_graphs import ODD, ODD_VALUES, a_row, an_edge, opened
 
-from mulligan.graphs.opening import load_graph, read_tables
 from mulligan.core.errors import InvalidInput
 from mulligan.graphs.loading import load
+from mulligan.graphs.opening import load_graph, read_tables
 from mulligan.graphs.protocol import EdgeKind, NodeKind
 from mulligan.graphs.tables import Column, EdgeTable, NodeTable, Tables
 

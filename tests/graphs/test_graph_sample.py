@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sample_graphs import GOOD, REGULATED
 
-from mulligan.graphs.opening import read_tables
 from mulligan.core.errors import InvalidInput
+from mulligan.graphs.opening import read_tables
 from mulligan.graphs.protocol import Graph
 from mulligan.graphs.sample import EDGES, NODES, schema_info, write_sample
 

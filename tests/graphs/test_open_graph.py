@@ -9,11 +9,11 @@ import pytest
 from bolt_server import DATABASE, PASSWORD, USER, BoltServer
 from sample_graphs import GOOD, opened
 
-from mulligan.graphs.opening import open_graph
 from mulligan.app.trusting import trust
 from mulligan.core.errors import GraphError, InvalidInput, QueryError
 from mulligan.graphs.bolt import BoltGraph
 from mulligan.graphs.ladybug import LadybugGraph
+from mulligan.graphs.opening import open_graph
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from graph_agents import EMPTY, GOOD, REGULATED, Chat, Conversation, draft, revi
 from inline_snapshot import snapshot
 from langchain_core.messages import AIMessage, ToolMessage
 
-from mulligan.graphs.opening import open_graph
 from mulligan.core.errors import GraphError, InvalidInput
+from mulligan.graphs.opening import open_graph
 from mulligan.graphs.protocol import Graph
 from mulligan.langgraph import KGQueryReflexionAgent
 

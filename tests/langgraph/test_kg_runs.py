@@ -13,11 +13,11 @@ from langchain_core.messages import AIMessage, BaseMessage
 from sample_graphs import NEEDS_BOLT
 
 from mulligan.app.config import load
-from mulligan.graphs.opening import open_graph
 from mulligan.app.memory import open_bank
 from mulligan.core.errors import GraphError, InvalidInput, ModelError
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Episode, Lesson, Recall, Task
+from mulligan.graphs.opening import open_graph
 from mulligan.langgraph import KGQueryReflexionAgent
 from mulligan.store import open_store
 from mulligan.store.export import export

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from bolt_server import BoltServer, fill, package
 
-from mulligan.graphs.opening import open_graph, read_tables
 from mulligan.graphs.loading import load
+from mulligan.graphs.opening import open_graph, read_tables
 from mulligan.graphs.protocol import Graph
 from mulligan.graphs.sample import write_sample
 from mulligan.graphs.tables import Column, EdgeRow, EdgeTable, NodeTable, Row, Tables

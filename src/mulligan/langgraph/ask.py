@@ -52,7 +52,7 @@ TEMPERATURES = (0.0, 0.8)
 ASKED, SENTENCE = "ask_graph", "answer"
 """The setting of a record that holds the request, and the step that holds the answer in a sentence, as
 `mulligan runs show` and `mulligan runs resume` read them."""
-EMBEDDED = "local"
+LOCAL_PROVIDER = "local"
 """The provider of the models that run inside Mulligan."""
 WHOLE_TOKENS = 1000
 """The approximate tokens of a schema that the model is shown whole, unless the caller decides."""
@@ -331,4 +331,4 @@ def _of_embedded(chat: BaseChatModel, setting: Literal["max_tokens", "temperatur
 
 
 def _is_embedded(chat: ChatMulligan) -> bool:
-    return chat.open()[0].name.partition(":")[0] == EMBEDDED
+    return chat.open()[0].name.partition(":")[0] == LOCAL_PROVIDER

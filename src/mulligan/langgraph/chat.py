@@ -51,7 +51,6 @@ from mulligan.plugins import (
     ToolCall,
     UnknownName,
     Usage,
-    in_json,
     object_schema,
 )
 from mulligan.running import (
@@ -60,6 +59,7 @@ from mulligan.running import (
     call_of,
     configured_model,
     digest,
+    in_json,
     run_coroutine,
 )
 

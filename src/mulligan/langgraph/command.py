@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mulligan.langgraph.agent import ReflexionAgentResult
 
 
-UNFINISHED = 3
+RESUMABLE_STATUS = 3
 """The exit status of a run that can be resumed: docs/cli.md."""
 
 
@@ -138,11 +138,11 @@ class _Watch(Watch):
         if self.episode is None:
             return super().interrupted()
         say(f"Interrupted. Resume it with: mulligan runs resume {self.episode.run}")
-        return UNFINISHED
+        return RESUMABLE_STATUS
 
     def failed(self, error: Exception) -> int:
         status = super().failed(error)
-        if self.episode and status == UNFINISHED and not isinstance(error, RecordLost):
+        if self.episode and status == RESUMABLE_STATUS and not isinstance(error, RecordLost):
             say(f"Resume it with: mulligan runs resume {self.episode.run}")
         return status
 
