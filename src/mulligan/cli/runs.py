@@ -17,7 +17,6 @@ from mulligan.app.options import ResumeOptions
 from mulligan.app.run_context import RunContext, run_context
 from mulligan.app.story import markdown, rating_text, story, web_page, without_steps
 from mulligan.cli import table, words
-from mulligan.cli.commands import COMMANDS
 from mulligan.cli.errors import BAD_INPUT, SOLVED
 from mulligan.cli.groups import Group
 from mulligan.cli.options import (
@@ -132,7 +131,7 @@ def resume(ctx: click.Context, run: str, **given: Any) -> None:
     the recorded tries and adds more, up to five, with that strategy.
     """
     from mulligan.app.solve import resume as library
-    from mulligan.cli.main import conduct
+    from mulligan.cli.main import COMMANDS, conduct
     from mulligan.cli.watch import Watch
 
     if _asked_a_graph(run):
