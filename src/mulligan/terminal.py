@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mulligan.cli.errors import exit_status
     from mulligan.cli.groups import Group
     from mulligan.cli.main import conduct
-    from mulligan.cli.options import arguments, quiet_option, record_options
+    from mulligan.cli.options import arguments, record_options
     from mulligan.cli.progress import Lines, Progress
     from mulligan.cli.terminal import clean, columns, emit, one_line, say
     from mulligan.cli.watch import Watch
@@ -35,7 +35,6 @@ _HOMES = {
     "exit_status": "cli.errors",
     "folded": "cli.words",
     "one_line": "cli.terminal",
-    "quiet_option": "cli.options",
     "record_options": "cli.options",
     "say": "cli.terminal",
     "which": "cli.words",
@@ -55,7 +54,6 @@ __all__ = [
     "exit_status",
     "folded",
     "one_line",
-    "quiet_option",
     "record_options",
     "say",
     "which",

@@ -114,7 +114,6 @@ def score_of(given: Mapping[str, Any]) -> float:
 
 _EVENTS = 'Print a JSON object for each event on stdout; the last, "result", has the result.'
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
-"""The option --quiet of a command that reports its progress."""
 
 progress_options = together(
     quiet_option,

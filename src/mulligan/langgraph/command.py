@@ -25,7 +25,6 @@ from mulligan.terminal import (
     emit,
     exit_status,
     folded,
-    quiet_option,
     record_options,
     say,
     which,
@@ -53,7 +52,7 @@ RESUMABLE_STATUS = 3
 @click.option(
     "--json", "as_json", is_flag=True, help='Print a JSON object for each event; the last, "result", has the rows.'
 )
-@quiet_option
+@click.option("--quiet", "-q", is_flag=True, help="Print errors but no progress on stderr.")
 @click.pass_context
 def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given: Any) -> None:
     """Answer QUESTION from a graph database: write a query, run it, look at the rows, and improve it.
