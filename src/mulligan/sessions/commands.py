@@ -16,10 +16,9 @@ _LOOKS = LatePattern(
 )
 """Commands that only look: they change nothing, and what they do not find is no error."""
 _ASKS = LatePattern(
-    r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker (ps|logs|images|inspect)"
-    r"|kubectl (get|describe|logs)|npm (ls|view|outdated)|pip3? (list|show|freeze)|gh \w+ (view|list|checks|diff)"
-    r"|systemctl status"
-    r"|git remote -v|\S+ (--version|--help|-h|-V|version)$)(?=\s|$)"
+    r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker inspect|kubectl get|pip3? freeze|git remote -v"
+    r"|xcode-select -p|\S+ ([a-z][\w-]* )?(list|ls|ps|show|view|info|status|describe|logs|images|outdated|current|history"
+    r"|checks|diff|doctor|whoami|--list\S*)|\S+ (--help|-h|--?version|-[vV]|version)$)(?=\s|$)"
 )
 """Commands that change nothing either, and whose errors count."""
 _FILTERS = LatePattern(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")

@@ -148,7 +148,7 @@ CAUSES, TELLING = 4, 8
 
 _SOFTER = r"""(?xi)
     \b(?:doesn't|isn't|aren't|wasn't|did(?:n't|\s+not)|not\s+(?:running|set|installed|allowed|(?:\w+\s)?supported)|excludes?|incompatible
-    |ignored|violations?|no\s[\w\ -]{2,40}\shas\s+been)\b"""
+    |ignored|violations?|inconsistent|dubious|exhausted|twice|required|requires|no\s[\w\ -]{2,40}\shas\s+been)\b"""
 
 _USER = re.compile(r"""(?i)\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""")
 _LABEL = re.compile(
@@ -265,6 +265,8 @@ def _cause_lines(output: str) -> list[str]:
     if "* What went wrong:" in output:
         lines = [line.lstrip("> ") for line in lines]
     for n, line in enumerate(lines[:-1]):
+        if re.match(r"CMake Error at \S+ \(\w+\):$", line):  # where it stands says nothing
+            lines[n], lines[n + 1] = "", f"CMake Error: {lines[n + 1].strip()}"
         if re.search(r"validation errors? for \S+$", line):
             lines[n] = f"{line} {lines[n + 1].removeprefix('E').strip()}"
     return lines
