@@ -27,6 +27,7 @@ MOST = 2
 _WRAPS_NOTHING = ("time", "nohup", "env", "exec", "command", "sudo", "doas", "nice", "strace", "watch")
 _NARROWS = tuple("-run -k -t -v -vv -q -x -n -s -count --filter --verbose --quiet --tail --grep -rf".split())  # noqa: SIM905
 """Flags that run less, or show more or less of it."""
+_LONG_FORMS = {"git push": {"-u": "--set-upstream"}, "kubectl": {"-n": "--namespace"}, "helm": {"-n": "--namespace"}}
 _RUNNERS = ("run", "exec", "x", "task", "-m")
 _FILE = re.compile(r"(?!-)[\w./@\[\]-]*\w\.[a-z]\w{0,4}")
 _LIST = re.compile(r"[\w.-]+(?:,[\w.-]+)+")
@@ -283,8 +284,8 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     if _any("rights").search(failure.lines) and any(map(_any("identity").fullmatch, left_over(works, failed))):
         return False
     wrapper = works[: -len(failed)] if len(works) > len(failed) and works[-len(failed) :] == failed else ()
-    if works[:2] == ("git", "push"):  # its output proposes the long form
-        works = tuple("--set-upstream" if word == "-u" else word for word in works)
+    if long := _LONG_FORMS.get(" ".join(works[:2])) or _LONG_FORMS.get(program):  # the short one has other meanings
+        failed, works = (tuple(long.get(word, word) for word in one) for one in (failed, works))
     if set(works) & {"--help", "--version", "help"} or works[-1] == "-h" or _any("basic").fullmatch(_base(program)):
         return False
     if failure.is_of_environment:
@@ -303,6 +304,8 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     removed, added = left_over(failed, works), left_over(works, failed)
     if len(removed) + len(added) > 8 or any(_any(of).search(word) for word in added for of in ("fixes", "accepts")):
         return False
+    if works[:2] == ("git", "commit") and _any("messages").search(failure.lines):
+        return not edited and len(removed) == len(added) == 1
     if works[:2] == ("git", "push") and _any("protected").search(failure.lines):
         return not failed[-1].startswith("-") and failed[-1] in removed and names(failed[-1])
     if len(works) == len(failed) + 1 and works[:-1] == failed and _any("no_such_command").search(failure.lines):

@@ -111,7 +111,7 @@ _BEFORE_CAUSE = re.compile(
 """What stands before the cause: by whom it is said, and its kind."""
 _SAID_BY_SHELLS = "not found|no such file or directory|permission denied"
 _SHELL = (
-    rf"(?i)(?:\w*sh: )?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?({_SAID_BY_SHELLS})"
+    rf"(?i)(?:\w*sh: |\(eval\):)?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?({_SAID_BY_SHELLS})"
     rf"|(?:command )?({_SAID_BY_SHELLS}): (\S+))$"
 )
 """What shells say, each in its own words."""
@@ -293,6 +293,24 @@ def _core(cause: str) -> str:
     return re.sub(r"['\"]", "", core.rstrip("."))
 
 
+_NAMED = re.compile(r"""'[^'\s]+'|"[^"\s]+"|(?<!\S)[\w@.-]+/[\w@./-]+|(?<!\S)[\w.-]+[@ ]v?<version>""")
+_ABSENT = re.compile(
+    r"(?i)\b(?:no|none|not|missing|unknown|undefined|unresolved|undeclared|unrecognized|invalid|refused|denied|failed"
+    r"|found|expected|assigned|unused|never|only|can't|couldn't|doesn't|isn't"
+    r"|(?:cannot|unable to|could not) (?!be\b))\b(?! twice)"
+)
+"""Where one of these is said, the name is what the error is about."""
+_SENTENCE = 6
+"""Words of a cause that is known without the names in it, at least."""
+
+
+def _without_names(cause: str) -> str:
+    """A cause without the names in it, where what it says of them is enough; else ""."""
+    said, names = _NAMED.subn("<name>", cause.partition("error: ")[2] or cause)
+    enough = len(re.findall(r"\b[A-Za-z]{3,}\b", said.replace("<name>", ""))) >= _SENTENCE
+    return said if names and enough and not _ABSENT.search(said) else ""
+
+
 def telling_lines(output: str) -> str:
     """All lines that say something of an error, as they stand there, with what a line ending in a colon introduces."""
     found: list[str] = []
@@ -337,7 +355,7 @@ def keys(output: str) -> tuple[str, ...]:
     codes = list(dict.fromkeys(_RULE_CODE.findall(" ".join((*about, at_places)))))[:CAUSES]
     says_none = bool(named) and all(_SUMMARY.search(line.replace("#", "1")) for line in named)
     whole = "" if says_none or "".join(about).startswith(_NO_MATCHES) else digest(named)
-    each = (digest((one,)) for one in (*about, *map(_core, about), *codes))
+    each = (digest((one,)) for one in (*about, *map(_core, about), *filter(None, map(_without_names, about)), *codes))
     return tuple(dict.fromkeys(filter(None, (whole, *each))))
 
 
@@ -401,6 +419,8 @@ def proposal_keys(output: str, steps: Sequence[str] | None = None) -> tuple[str,
 
 def _is_particular(line: str) -> bool:
     """Whether a line says more than that something failed."""
+    if "command not found" in line and re.match(_SHELL, line):  # of whatever length its name is
+        return True
     words = (word.rpartition(".")[2] for word in _MEANING.findall(line))
     return any(word.casefold() not in _GENERIC and not (word[:2] == "to" and word[2:3].isupper()) for word in words)
 
