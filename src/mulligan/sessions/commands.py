@@ -17,8 +17,8 @@ _LOOKS = LatePattern(
 """Commands that only look: they change nothing, and what they do not find is no error."""
 _ASKS = LatePattern(
     r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker inspect|kubectl get|pip3? freeze|git remote -v"
-    r"|xcode-select -p|\S+ ([a-z][\w-]* )?(list\S*|ls|ps|show\S*|display\S*|view|info|status|describe|logs|images|outdated"
-    r"|current|history|checks|diff|doctor|whoami|--list\S*)|\S+ (--help|-h|--?version|-[vV]|version)$)(?=\s|$)"
+    r"|xcode-select -p|\S+ ([a-z][\w-]* )?(list\S*|ls|ps|show\S*|display\S*|view|info|status|describe|logs|images"
+    r"|outdated|current|history|checks|diff|doctor|whoami|--list\S*)|\S+ (--help|-h|--?version|-[vV]|version)$)(?=\s|$)"
 )
 """Commands that change nothing either, and whose errors count."""
 _FILTERS = LatePattern(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")

@@ -388,7 +388,8 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
         elif remedy.steps and not any(map(going_around, remedy.steps)):
             found.append(_overcome(one, call, remedy, masks))
     of_style = call.failed and not about and checks_style(core)
-    if of_style or (about and not is_transient("\n".join(about))):
+    told = "\n".join(map(normalised, (*about, *telling_lines(call.output).splitlines()))) if about else ""
+    if of_style or (about and not is_transient(told)):
         named = (core,) if of_style else causes(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
         made = Open(
             state.agent,

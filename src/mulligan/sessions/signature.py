@@ -82,6 +82,7 @@ _SUMMARY = re.compile(
     | ^npm\ error\ (?:code|errno|syscall|path|cwd)\b | \.{5,}\s*\(?(?:failed|passed|skipped)
     | ^(?:failed|error):\ (?:git|gh|npm|pnpm|yarn|bun|cargo|go|make|docker|pip|uv|gradle|mvn|kubectl)(?:\ [\w:-]+)?$
     | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
+    | \bcd:\ .*no\ such\ file
     """
 )
 """Lines that count errors or say that there are some, and do not say which."""
@@ -293,10 +294,10 @@ def _core(cause: str) -> str:
     return re.sub(r"['\"]", "", core.rstrip("."))
 
 
-_NAMED = re.compile(r"""'[^'\s]+'|"[^"\s]+"|(?<!\S)[\w@.-]+/[\w@./-]+|(?<!\S)[\w.-]+[@ ]v?<version>""")
-_ABSENT = re.compile(
+_NAMED = LatePattern(r"""'[^'\s]+'|"[^"\s]+"|(?<!\S)[\w@.-]+/[\w@./-]+|(?<!\S)[\w.-]+[@ ]v?<version>""")
+_ABSENT = LatePattern(
     r"(?i)\b(?:no|none|not|missing|unknown|undefined|unresolved|undeclared|unrecognized|invalid|refused|denied|failed"
-    r"|found|expected|assigned|unused|never|only|can't|couldn't|doesn't|isn't"
+    r"|found|required|expected|assigned|unused|never|only|can't|couldn't|doesn't|isn't"
     r"|(?:cannot|unable to|could not) (?!be\b))\b(?! twice)"
 )
 """Where one of these is said, the name is what the error is about."""
@@ -306,9 +307,10 @@ _SENTENCE = 6
 
 def _without_names(cause: str) -> str:
     """A cause without the names in it, where what it says of them is enough; else ""."""
-    said, names = _NAMED.subn("<name>", cause.partition("error: ")[2] or cause)
+    whole = cause.partition("error: ")[2] or cause
+    said = _NAMED.sub("<name>", whole)
     enough = len(re.findall(r"\b[A-Za-z]{3,}\b", said.replace("<name>", ""))) >= _SENTENCE
-    return said if names and enough and not _ABSENT.search(said) else ""
+    return said if said != whole and enough and not _ABSENT.search(said) else ""
 
 
 def telling_lines(output: str) -> str:
