@@ -197,7 +197,7 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
 )
 @agent_options
 def announce(change: str, project: Path | None) -> None:
-    """Report that something has CHANGED in the project. Its facts are marked to be checked until they prove right."""
+    """Report that something has CHANGED in the project. Its facts are marked to be checked until they are confirmed."""
 
     async def work(bank: Bank) -> None:
         marked = await bank.announce(change)
@@ -633,13 +633,13 @@ def import_(file: str) -> None:
     if done.lessons:
         emit("\n".join(done.lessons))
     for n, what in (
-        (done.known, "known already"),
+        (done.known, "already known"),
         (done.quarantined, "quarantined: mulligan memory list --quarantined"),
     ):
         if n:
             say(f"{count(n, 'lesson')} {what}")
     if done.accounts:
-        say(f"{count(done.accounts, 'account')} of earlier episodes in the file: what the form history shows")
+        say(f"{count(done.accounts, 'account')} of earlier episodes imported, which the form history shows")
     say(f"{count(len(done.lessons), 'lesson')} imported from {file} ({done.format})")
 
 
@@ -665,7 +665,7 @@ def verify(ctx: click.Context, mend: bool, vectors: bool) -> None:
     if wrong and not mend:
         say("To repair what can be repaired: mulligan memory verify --mend")
     elif not found:
-        say("All is well.")
+        say("No problems were found.")
     ctx.exit(1 if wrong else 0)
 
 

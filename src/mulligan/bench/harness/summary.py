@@ -47,7 +47,7 @@ async def write_summary(finished: Finished, store: Store, folder: Path) -> Seque
     _write(parts, folder)
     lines = [f"{folder}: {', '.join(f'{name}.json' for name in parts)}"]
     if left := len(finished.run.cases) - len(episodes):
-        lines.append(f"{left} cases ended with an error or not at all, and are in no figure there")
+        lines.append(f"{left} cases ended with an error or did not end, and are excluded from the figures there")
     return lines
 
 
