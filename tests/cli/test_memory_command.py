@@ -381,7 +381,7 @@ def test_the_file_is_verified_and_work_is_done(mulligan: Run) -> None:
 def test_vectors_are_made_for_what_is_imported(mulligan: Run, here: Path) -> None:
     added(mulligan, *FIRST)
     (here / "mulligan.toml").write_text('[memory]\nembedder = "hash"\n')
-    assert mulligan("memory", "verify", "--vectors").err == "Every lesson has its vector.\n"
+    assert mulligan("memory", "verify", "--vectors").err == "Every lesson has a vector.\n"
     assert all(one["embedder"] for one in listed(mulligan))
     (here / "memory.jsonl").write_text('{"type": "entity", "name": "Ada", "observations": ["likes maths"]}\n')
     id = mulligan("memory", "import", "memory.jsonl").out.strip()

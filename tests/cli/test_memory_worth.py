@@ -68,7 +68,7 @@ def test_an_outcome_is_told_from_the_command_line_once(mulligan: Run, here: Path
     recall = json.loads(mulligan("memory", "search", QUERY, "--threshold", "0", "--json").out)["recall"]
     assert mulligan("memory", "outcome", recall, "success").err == ""
     assert "reported before as a success" in mulligan("memory", "outcome", recall, "failure").err
-    assert "told  the task succeeded" in mulligan("memory", "show", recall).out
+    assert "reported  the task succeeded" in mulligan("memory", "show", recall).out
     assert mulligan("memory", "outcome", "rnone", "failure").status == 2
     assert mulligan("memory", "--agent-id", "other", "outcome", recall, "failure").status == 2
     assert mulligan("memory", "pin", id[:6]).status == 0

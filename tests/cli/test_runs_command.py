@@ -61,7 +61,7 @@ def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, seco
     assert "try 1 of 4: lesson not shown: It is too general" in told.err
     run = json.loads(mulligan("runs", "list", "--json").out)[0]["run"]
     shown = mulligan("runs", "show", run).out
-    assert "not shown to later tries It names nothing of this trial" in shown
+    assert "not shown to later tries It is too general" in shown
     assert "    Try harder." in shown
     assert "Quality 0.00 (specific 0" in shown
     assert "; the next try: passed. It names too little of this trial" in shown

@@ -102,7 +102,7 @@ def _by_thinking(learned: Learned, agent_id: str | None) -> str:
         return f"{'no strategy' if learned.facts else 'nothing'} was learned: {learned.failed}"
     if learned.question is not None:
         return (
-            "no model was named for the bank, so a question waits for somebody's thinking: "
+            "no model was named for the bank, so a question waits for an answer: "
             f"{memory_command(agent_id, 'pending', learned.work or '')}"
         )
     if learned.pending:

@@ -70,7 +70,7 @@ class StateBench:
         found = sorted(folder.rglob(f"train_task_trajectories/{domain}/*.json"))
         if not (found := found or sorted(folder.rglob(f"{domain}.jsonl"))):
             raise InvalidInput(
-                f"{folder} holds no training trajectories of {domain}. Give --data the folder of a checkout of "
+                f"{folder} contains no training trajectories of {domain}. Give --data the folder of a checkout of "
                 "https://github.com/microsoft/STATE-Bench."
             )
         return found
