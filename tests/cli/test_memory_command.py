@@ -303,7 +303,7 @@ def test_an_export_is_imported_again(mulligan: Run, monkeypatch: pytest.MonkeyPa
     assert ended.err == "1 lesson imported from bank.json (mulligan)\n"
     assert mulligan("memory", "history", id, "--agent-id", "mine").out == before
     assert mulligan("memory", "retire", "--undo", id, "--agent-id", "mine").status == 0
-    assert "1 lesson known already" in mulligan("memory", "import", "bank.json").err
+    assert "1 lesson already known" in mulligan("memory", "import", "bank.json").err
     assert mulligan("memory", "import", "bank.json", "--agent-id", "other").out == f"{id}\n"
 
 
