@@ -89,7 +89,7 @@ def test_a_coding_agent_works_until_a_command_is_satisfied(bare: BareEnvironment
     actor = ("--actor", "command:sh agent.sh", "--check", "grep -q 7 ok")
     ran = bare.mulligan("solve", "Write the total.", *actor, "--workspace", ".", "--trials", "3", cwd=repository)
     assert ran.returncode == 0, ran
-    assert "solved at try 2 of 3" in ran.stderr
+    assert "solved on try 2 of 3" in ran.stderr
 
 
 @pytest.mark.light_cases(2)

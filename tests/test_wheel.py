@@ -84,7 +84,7 @@ def test_the_oldest_pydantic_ai_that_is_taken_calls_models(model: str, oldest: P
         keys = {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, "MULLIGAN_HOME": str(tmp_path)}
         options = ("--evaluator", "contains:right", "--strategy", "none", "--trials", "2", "--model", model)
         said = ran(oldest, "solve", "Say right.", *options, cwd=tmp_path, env={**os.environ, **places, **keys})
-    assert "solved at try 2 of 2" in said
+    assert "solved on try 2 of 2" in said
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_the_example_runs_from_the_wheel(way: str, tools: Path, wheel: Path, tmp
     else:
         command = (tools / "pipx", "run", "--pip-args", f"-c {PINS}", "--spec", wheel, "mulligan")
         extra = f'pipx install --force "mulligan[local] @ {wheel.as_uri()}"'
-    assert "solved at try 2 of 4" in ran(*command, *demo, cwd=tmp_path, env=env)
+    assert "solved on try 2 of 4" in ran(*command, *demo, cwd=tmp_path, env=env)
     refused = subprocess.run(
         [str(part) for part in (*command, "demo")], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
     )

@@ -12,23 +12,23 @@ EDITS = {
     "tab indentation": (
         "pattern: reflexion",
         "call:\n\tuses: [a]\npattern: reflexion",
-        ["AGENT.md:6: a tab stands where YAML takes only spaces. Indent with spaces."],
+        ["AGENT.md:6: there is a tab where YAML allows only spaces. Indent with spaces."],
     ),
     "blank above": (
         "---\nname",
         "\n\n---\nname",
-        ["AGENT.md:3: front matter begins on the first line: take out the empty lines above it."],
+        ["AGENT.md:3: front matter begins on the first line: remove the empty lines above it."],
     ),
     "colon in text": (
         "Does it.",
         "Does it: well",
-        ["AGENT.md:3: a text that holds a colon and a space must stand in quotes."],
+        ["AGENT.md:3: a text that contains a colon and a space must be in quotes."],
     ),
     "no space": ("name: x", "name:x", ["AGENT.md:2: a space is missing after the colon."]),
     "key without colon": (
         "version",
         "version\nmore",
-        ["AGENT.md:4: a line such as `name: value` should stand here: the colon and a space are missing."],
+        ["AGENT.md:4: a line such as `name: value` is expected here: the colon and a space are missing."],
     ),
     "open quote": ('"1"', '"1', ["AGENT.md:4: the quote that opens here is not closed."]),
     "open bracket": (
@@ -42,43 +42,43 @@ EDITS = {
         "name: x",
         "name: &n x",
         [
-            "AGENT.md:2: anchors (&name) and aliases (*name) are not taken. Write the value out, or put a text that begins with & or * in quotes."
+            "AGENT.md:2: anchors (&name) and aliases (*name) are not supported. Write the value out, or put a text that begins with & or * in quotes."
         ],
     ),
     "alias": (
         "Does it.",
         "*n",
         [
-            "AGENT.md:3: anchors (&name) and aliases (*name) are not taken. Write the value out, or put a text that begins with & or * in quotes."
+            "AGENT.md:3: anchors (&name) and aliases (*name) are not supported. Write the value out, or put a text that begins with & or * in quotes."
         ],
     ),
     "python tag": (
         "Does it.",
         "!!python/object/apply:os.system [id]",
         [
-            "AGENT.md:3: the tag !!python/object/apply:os.system is not taken. Write a plain value, or put a text that begins with ! in quotes."
+            "AGENT.md:3: the tag !!python/object/apply:os.system is not supported. Write a plain value, or put a text that begins with ! in quotes."
         ],
     ),
     "duplicate key": (
         "pattern:",
         "name: y\npattern:",
-        ["AGENT.md:5: name is given twice: on line 2 and here. Keep one."],
+        ["AGENT.md:5: name appears twice: on line 2 and here. Keep one."],
     ),
     "duplicate key inside": (
         "pattern:",
         "limits:\n  tokens: 1\n  tokens: 2\npattern:",
-        ["AGENT.md:7: limits.tokens is given twice: on line 6 and here. Keep one."],
+        ["AGENT.md:7: limits.tokens appears twice: on line 6 and here. Keep one."],
     ),
     "indented key": (
         "version",
         "  version",
-        ["AGENT.md:4: this key is indented further than the one above it, which has a value already."],
+        ["AGENT.md:4: this key is indented further than the one above it, which already has a value."],
     ),
     "text after a quote": (
         '"1"',
         '"1" beta',
         [
-            "AGENT.md:4: this does not continue what stands above it: indent the lines of one list or mapping alike, and put a text with quotes or brackets in it in quotes as a whole."
+            "AGENT.md:4: this does not continue the lines above it: indent the lines of one list or mapping alike, and put a text with quotes or brackets in it in quotes as a whole."
         ],
     ),
     "escape": ('"1"', '"1\\d"', ["AGENT.md:4: in double quotes \\d means nothing. Write \\\\, or use single quotes."]),
@@ -103,17 +103,17 @@ EDITS = {
     "second document": (
         "pattern:",
         "--- more\npattern:",
-        ["AGENT.md:5: the front matter holds a second YAML document. Take out the line that begins it."],
+        ["AGENT.md:5: the front matter contains a second YAML document. Remove the line that begins it."],
     ),
     "text after the end": (
         "pattern:",
         "...\npattern:",
-        ["AGENT.md:6: the front matter holds a second YAML document. Take out the line that begins it."],
+        ["AGENT.md:6: the front matter contains a second YAML document. Remove the line that begins it."],
     ),
     "control character": (
         "Does",
         "Do\x07es",
-        ["AGENT.md:3: the front matter holds a control character (U+0007). Take it out."],
+        ["AGENT.md:3: the front matter holds a control character (U+0007). Remove it."],
     ),
     "NUL": (
         "Does",
@@ -228,7 +228,7 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
     "act.md empty": ({"act.md": ""}, ["act.md: this file is empty. Write the system prompt: what the model is to do."]),
     "prompt missing": (
         {"act.md": "---\npattern: react\n---\n\n"},
-        ["act.md: this file has no text below its front matter: that is the system prompt. Say there what to do."],
+        ["act.md: this file has no text below its front matter, which is the system prompt. Say there what to do."],
     ),
     "pattern of an agent in a step": (
         {"act.md": "---\npattern: reflexion\n---\nDo it, then call finish.\n"},
@@ -241,26 +241,26 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
     "keys without meaning": (
         {"act.md": "---\npattern: oneshot\nuses: [a]\nmax_iter: 3\n---\nx"},
         [
-            "act.md:3: warning: uses means nothing in a oneshot step, which is one model call: say pattern: react.",
-            "act.md:4: warning: max_iter means nothing in a oneshot step, which is one model call: say pattern: react.",
+            "act.md:3: warning: uses has no effect in a oneshot step, which is one model call: write pattern: react.",
+            "act.md:4: warning: max_iter has no effect in a oneshot step, which is one model call: write pattern: react.",
         ],
     ),
     "no DONE": (
         {"reflect.md": "Judge it."},
         [
-            "reflect.md:1: warning: the text never says DONE, so the loop cannot be stopped. Tell the model when to answer DONE."
+            "reflect.md:1: warning: the text never mentions DONE, so the loop cannot be stopped. Tell the model when to answer DONE."
         ],
     ),
     "no finish in reflect.md": (
         {"reflect.md": "---\npattern: react\n---\nJudge it."},
         [
-            'reflect.md:4: warning: the text never says finish. Tell the model to call finish(key="done", value=...) to stop the loop, and finish(key="retry", value=...) to go on.'
+            'reflect.md:4: warning: the text never mentions finish. Tell the model to call finish(key="done", value=...) to stop the loop, and finish(key="retry", value=...) to continue.'
         ],
     ),
     "no finish in act.md": (
         {"act.md": "Do it."},
         [
-            'act.md:1: warning: the text never says finish. Tell the model to call finish(key="done", value=...) when it is finished.'
+            'act.md:1: warning: the text never mentions finish. Tell the model to call finish(key="done", value=...) when it is finished.'
         ],
     ),
     "unused prompt": (
@@ -270,7 +270,7 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
     "evaluate.md": (
         {"evaluate.md": "x"},
         [
-            "evaluate.md: warning: this file is not used: reflect.md judges, or what AGENT.md names under evaluate. Take the file away."
+            "evaluate.md: warning: this file is not used: reflect.md judges, or what AGENT.md names under evaluate. Remove the file."
         ],
     ),
     "unused steps": (
@@ -283,7 +283,7 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
     "no prompt in AGENT.md": (
         {"AGENT.md": '---\nname: x\ndescription: Does it.\nversion: "1"\npattern: react\n---\n'},
         [
-            "AGENT.md: this file has no text below its front matter: that is the system prompt. Say there what to do.",
+            "AGENT.md: this file has no text below its front matter, which is the system prompt. Say there what to do.",
             "act.md: warning: this file is not used: an agent of pattern react has its prompt in AGENT.md.",
             "reflect.md: warning: this file is not used: an agent of pattern react has its prompt in AGENT.md.",
         ],
@@ -295,7 +295,7 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
             "reflect.md": None,
         },
         [
-            'AGENT.md:7: warning: the text never says finish. Tell the model to call finish(key="done", value=...) when it is finished.'
+            'AGENT.md:7: warning: the text never mentions finish. Tell the model to call finish(key="done", value=...) when it is finished.'
         ],
     ),
     "all files at once": (
@@ -317,13 +317,13 @@ FILES: dict[str, tuple[dict[str, str | bytes | None], list[str]]] = {
             "AGENT.md": '---\nname: x\ndescription: Does it.\nversion: "1"\npattern: reflexion\nuses: [a]\n---\n',
             "act.md": "---\npattern: oneshot\n---\nx",
         },
-        ["AGENT.md:6: warning: uses means nothing here: no step of this agent is of pattern react."],
+        ["AGENT.md:6: warning: uses has no effect here: no step of this agent has the pattern react."],
     ),
     "AGENT.md and act.md": (
         {"AGENT.md": "x", "act.md": "---\nfoo: 1\n---\n"},
         [
             "AGENT.md: this file has no front matter. Begin it with ---, then lines such as name: my-agent, then ---.",
-            "act.md: this file has no text below its front matter: that is the system prompt. Say there what to do.",
+            "act.md: this file has no text below its front matter, which is the system prompt. Say there what to do.",
             "act.md:2: unknown key 'foo'. Available: pattern, model, uses, max_iter, call.",
         ],
     ),

@@ -7,11 +7,14 @@ from agent_folders import AGENT, HEAD, agent_with, lint
 
 KEYS: list[tuple[str, list[str]]] = [
     ("max_iter: four", ["AGENT.md:6: max_iter must be a whole number of at least 1, not 'four'."]),
-    ('max_iter: "4"', ["AGENT.md:6: max_iter must be a whole number of at least 1, not '4'. Take the quotes away."]),
+    ('max_iter: "4"', ["AGENT.md:6: max_iter must be a whole number of at least 1, not '4'. Remove the quotes."]),
     ("max_iter: 0", ["AGENT.md:6: max_iter must be a whole number of at least 1, not 0."]),
     ("max_iter: 2.5", ["AGENT.md:6: max_iter must be a whole number of at least 1, not 2.5."]),
     ("max_iter: true", ["AGENT.md:6: max_iter must be a whole number of at least 1, not true."]),
-    ("max_iter:", ["AGENT.md:6: max_iter has no value. It must be a whole number of at least 1; or take it out."]),
+    (
+        "max_iter:",
+        ["AGENT.md:6: max_iter has no value. It must be a whole number of at least 1; otherwise remove the key."],
+    ),
     ("max_iter: [1]", ["AGENT.md:6: max_iter must be a whole number of at least 1, not a list."]),
     ("max_iters: 3", ["AGENT.md:6: unknown key 'max_iters'. Did you mean 'max_iter'?"]),
     (
@@ -33,8 +36,8 @@ KEYS: list[tuple[str, list[str]]] = [
     ("model: {temperature: hot}", ["AGENT.md:6: model.temperature must be a number from 0 to 2, not 'hot'."]),
     ("model: {max_tokens: 0}", ["AGENT.md:6: model.max_tokens must be a whole number of at least 1, not 0."]),
     ("call:\n  model:\n    temprature: 1", ["AGENT.md:8: unknown key 'temprature'. Did you mean 'temperature'?"]),
-    ("model: a\ncall:\n  model: b", ["AGENT.md:6: model is given twice: here and as call.model on line 8. Keep one."]),
-    ("uses: [a]\ncall: {uses: [a]}", ["AGENT.md:6: uses is given twice: here and as call.uses on line 7. Keep one."]),
+    ("model: a\ncall:\n  model: b", ["AGENT.md:6: model appears twice: here and as call.model on line 8. Keep one."]),
+    ("uses: [a]\ncall: {uses: [a]}", ["AGENT.md:6: uses appears twice: here and as call.uses on line 7. Keep one."]),
     (
         "uses: code-style",
         ["AGENT.md:6: uses must be a list of names of folders, not 'code-style'. Write it as [\"code-style\"]."],
@@ -79,7 +82,7 @@ KEYS: list[tuple[str, list[str]]] = [
     ("limits: {tokns: 1}", ["AGENT.md:6: unknown key 'tokns'. Did you mean 'tokens'?"]),
     (
         "max_iter: 2\nlimits:\n  trials: 2",
-        ["AGENT.md:8: limits.trials and max_iter say the same of a reflexion agent. Keep max_iter."],
+        ["AGENT.md:8: limits.trials and max_iter mean the same for a reflexion agent. Keep max_iter."],
     ),
     ("limits: 3", ["AGENT.md:6: limits must be a table (tokens, cost, seconds, identical, tries, trials), not 3."]),
     ("strategy: ''", ["AGENT.md:6: strategy is empty. It must be a string."]),
@@ -90,7 +93,7 @@ KEYS: list[tuple[str, list[str]]] = [
     ),
     (
         "evaluate: human\njudge_last: false",
-        ["AGENT.md:7: warning: judge_last means nothing beside evaluate, where the reflector judges no trial."],
+        ["AGENT.md:7: warning: judge_last has no effect with evaluate, because the reflector then judges no try."],
     ),
 ]
 """Lines of front matter: the first of them is line 6."""
@@ -177,18 +180,20 @@ ALONE: list[tuple[str, str, list[str]]] = [
     (
         "oneshot",
         "max_iter: 3",
-        ["AGENT.md:6: warning: max_iter means nothing in a oneshot step, which is one model call: say pattern: react."],
+        [
+            "AGENT.md:6: warning: max_iter has no effect in a oneshot step, which is one model call: write pattern: react."
+        ],
     ),
     (
         "react",
         "max_iter: 3\ncall: {max_iter: 3}",
-        ["AGENT.md:6: max_iter is given twice: here and as call.max_iter on line 7. Keep one."],
+        ["AGENT.md:6: max_iter appears twice: here and as call.max_iter on line 7. Keep one."],
     ),
-    ("react", "judge_last: true", ["AGENT.md:6: warning: judge_last means something with pattern reflexion only."]),
+    ("react", "judge_last: true", ["AGENT.md:6: warning: judge_last has an effect only with the pattern reflexion."]),
     (
         "oneshot",
         "uses: [a]",
-        ["AGENT.md:6: warning: uses means nothing in a oneshot step, which is one model call: say pattern: react."],
+        ["AGENT.md:6: warning: uses has no effect in a oneshot step, which is one model call: write pattern: react."],
     ),
 ]
 
@@ -215,7 +220,7 @@ def test_a_placeholder_that_was_left_is_one_mistake(tmp_path: Path) -> None:
 def test_mistakes_of_every_sort_are_reported_at_once(tmp_path: Path) -> None:
     text = f"---\n{HEAD}pattern: reflexion\nname: z\nmax_iter: 0\nmodel: {{role: a, name: b}}\nmemroy: true\nenv: []\n---\n"
     assert lint(tmp_path, {"AGENT.md": text}) == [
-        "AGENT.md:6: name is given twice: on line 2 and here. Keep one.",
+        "AGENT.md:6: name appears twice: on line 2 and here. Keep one.",
         "AGENT.md:7: max_iter must be a whole number of at least 1, not 0.",
         "AGENT.md:8: model takes a role or a name, not both. Keep one.",
         "AGENT.md:9: unknown key 'memroy'. Did you mean 'memory'?",

@@ -52,11 +52,11 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "circle of two": (
         {"skills/a/SKILL.md": skill("a", "uses:\n- b"), "skills/b/SKILL.md": skill("b", "uses: [a]")},
-        ["skills/b/SKILL.md:4: these skills use each other in a circle: a → b → a. Take one of them out."],
+        ["skills/b/SKILL.md:4: these skills use each other in a circle: a → b → a. Remove one of them."],
     ),
     "circle of one": (
         {"skills/a/SKILL.md": skill("a", "uses: [a]")},
-        ["skills/a/SKILL.md:4: these skills use each other in a circle: a → a. Take one of them out."],
+        ["skills/a/SKILL.md:4: these skills use each other in a circle: a → a. Remove one of them."],
     ),
     "two circles": (
         {
@@ -66,8 +66,8 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
             "skills/d/SKILL.md": skill("d", "uses: [b, a]"),
         },
         [
-            "skills/d/SKILL.md:4: these skills use each other in a circle: a → c → d → a. Take one of them out.",
-            "skills/d/SKILL.md:4: these skills use each other in a circle: b → c → d → b. Take one of them out.",
+            "skills/d/SKILL.md:4: these skills use each other in a circle: a → c → d → a. Remove one of them.",
+            "skills/d/SKILL.md:4: these skills use each other in a circle: b → c → d → b. Remove one of them.",
         ],
     ),
     "missing further on": (
@@ -96,7 +96,7 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "no description": (
         {"skills/a/SKILL.md": "---\nname: a\n---\ntext"},
-        ["skills/a/SKILL.md: warning: there is no description: the first paragraph of the text stands for it."],
+        ["skills/a/SKILL.md: warning: there is no description: the first paragraph of the text takes its place."],
     ),
     "key of a step": (
         {"skills/a/SKILL.md": skill("a", "pattern: react\ncolor: red")},
@@ -104,7 +104,7 @@ SKILLS: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "tab": (
         {"skills/a/SKILL.md": "---\nname: a\ndescription: x\nmetadata:\n\tauthor: y\n---\nt"},
-        ["skills/a/SKILL.md:5: warning: a tab stands where YAML takes only spaces. Indent with spaces."],
+        ["skills/a/SKILL.md:5: warning: there is a tab where YAML allows only spaces. Indent with spaces."],
     ),
     "not UTF-8": (
         {"skills/a/SKILL.md": b"---\nname: a\ndescription: caf\xff\n---\ntext"},

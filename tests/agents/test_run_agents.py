@@ -293,8 +293,8 @@ async def test_the_local_model_that_nobody_named_does_not_judge_for_one_that_was
     assert (reason(episode), len(episode.trials)) == ("solved", 2)
     assert episode.head.models["evaluator"] == episode.head.models["actor"]
     assert told == [
-        "The model of act.md is asked in reflect.md, too: none is named there, and the small local model does not judge "
-        "for another."
+        "reflect.md also uses the model of act.md: it names none, and the small local model does not judge for another "
+        "model."
     ]
     before = replace(Recipe.from_json(episode.head.settings), judge_model="worker")
     assert remade(before, load(), None).judge_model == "worker"

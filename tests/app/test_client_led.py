@@ -150,7 +150,7 @@ async def test_a_step_that_was_taken_in_other_words_is_refused(store: SqliteStor
         await client.take(*taken)
     error = await client.refuses(wrong, InvalidInput)
     assert said in error
-    assert "expected is " in error
+    assert "the expected step is " in error
 
 
 async def test_a_repeated_step_is_answered_as_it_was_and_recorded_once(store: SqliteStore) -> None:

@@ -124,7 +124,7 @@ async def test_what_nobody_can_allow_is_not_performed_and_stays_so(tmp_path: Pat
     episode = await played(model, tmp_path, Spec("premortem", {"checks": 2}))
     assert episode.solved
     _, first, again, last = episode.trials[0].attempt.steps
-    assert first.observation.startswith("Not performed: a person would have to allow it")
+    assert first.observation.startswith("Not performed: it needs a person's permission")
     assert first.check is not None
     assert first.check.question == "Is the ledger needed?"
     assert (first.check.performed, first.check.asked, first.check.usage.calls) == (False, True, 1)

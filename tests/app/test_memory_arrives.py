@@ -99,7 +99,7 @@ FORMS: dict[str, tuple[Any, str, list[str], str]] = {
         },
         "Graphiti",
         ["USES", "USES"],
-        "1 of them no longer hold",
+        "1 of them are no longer true",
     ),
     "mcp-memory-service": (
         {
@@ -211,7 +211,7 @@ async def test_notes_outside_of_the_folder_are_not_read(tmp_path: Path) -> None:
 
 async def test_a_file_without_notes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Only a heading\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="there are no notes in it"):
+    with pytest.raises(InvalidInput, match="contains no notes"):
         await import_file(tmp_path / "a.md", config=WORDS)
 
 

@@ -136,8 +136,8 @@ def test_a_setting_that_was_removed_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "mulligan.toml").write_text("[memory]\n\nkinds_by_cluster = false\n")
     (problem,) = check_project(tmp_path)
     assert (problem.line, problem.level) == (3, "error")
-    assert "take the line out" in problem.message
-    with pytest.raises(InvalidInput, match=r"mulligan.toml:3: .*take the line out"):
+    assert "remove the line" in problem.message
+    with pytest.raises(InvalidInput, match=r"mulligan.toml:3: .*remove the line"):
         MemorySettings.of(load(tmp_path))
-    with pytest.raises(InvalidInput, match="take the line out"):
+    with pytest.raises(InvalidInput, match="remove the line"):
         of(kinds_by_cluster=True)

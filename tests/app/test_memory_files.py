@@ -154,14 +154,17 @@ BROKEN: list[tuple[str, str]] = [
     (json.dumps(export_of(lessons=[{**LESSON, "title": 3}])), "agents.0.lessons.0.title: must be a string, not int 3"),
     (json.dumps(export_of(lessons=[{**LESSON, "title": " "}])), "agents.0.lessons.0: a lesson needs a title"),
     (json.dumps(export_of(lessons=[{**LESSON, "confidence": 2}])), "agents.0.lessons.0: confidence is from 0 to 1"),
-    (json.dumps(export_of(lessons=[{**LESSON, "agent_id": "b"}])), "agents.0.lessons.0: it is of another agent, 'b'"),
+    (
+        json.dumps(export_of(lessons=[{**LESSON, "agent_id": "b"}])),
+        "agents.0.lessons.0: it belongs to another agent, 'b'",
+    ),
     (json.dumps(export_of(lessons=[LESSON, LESSON])), "agents.0.lessons.1: the id l1 appears twice"),
     (json.dumps(export_of(lessons=[{**LESSON, "id": ""}])), "agents.0.lessons.0: it has no id"),
     (json.dumps(export_of(lessons=[{"id": "x"}])), "agents.0.lessons.0.title: is missing"),
     (json.dumps(export_of(history={"x": []})), "agents.0.history.x: this lesson is not in the file"),
     (
         json.dumps(export_of(history={"l1": [{"at": 1, "change": "added", "lesson": {**LESSON, "id": "l2"}}]})),
-        "agents.0.history.l1.0: it tells of another lesson",
+        "agents.0.history.l1.0: it is about another lesson",
     ),
     (
         json.dumps(export_of(links=[{"a": "l1", "b": "l2", "similarity": 1, "embedder": "e"}])),

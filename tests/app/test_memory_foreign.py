@@ -65,7 +65,7 @@ async def test_a_record_of_reasoningbank_mcp_is_a_lesson(tmp_path: Path) -> None
     )
     taken = await import_file(file, config=WORDS)
     assert (taken.format, len(taken.lessons), taken.known) == ("ReasoningBank-MCP", 2, 0)
-    assert any("Vectors are made anew" in note for note in taken.notes)
+    assert any("Vectors are computed again" in note for note in taken.notes)
     nobodys, first = await kept()
     noon = datetime(2025, 10, 31, 12, tzinfo=UTC).timestamp()
     assert (first.title, first.outcome, first.agent_id, first.uses) == ("完整历史查询", "success", "claude-code", 4)
@@ -84,7 +84,7 @@ async def test_lineage_of_what_was_merged_is_kept(tmp_path: Path) -> None:
     old = item(memory_id="mem_a", content="Special.", archived=True, merged_into=MERGED, original_retrieval_count=7)
     lost = item(memory_id="mem_b", content="Lost.", archived=True, merged_into="mem_nowhere")
     taken = await import_file(laid(tmp_path, [merged], [old, lost]), config=WORDS)
-    assert any("archived_memories.json beside it was read" in note for note in taken.notes)
+    assert any("archived_memories.json next to it was also read" in note for note in taken.notes)
     general, special, alone = await kept()
     assert (general.state, general.origin.parents) == ("active", (special.id,))
     assert (special.state, special.superseded_by, special.uses) == ("superseded", general.id, 7)
@@ -158,7 +158,7 @@ async def test_an_entity_of_the_memory_server_is_a_lesson(tmp_path: Path) -> Non
     ada, void, bob = await kept()
     assert (ada.title, ada.kind, ada.content) == ("Ada", "person", "likes maths\nwrote notes\nAda programs Engine.")
     assert ada.context["imported"]["relations"] == [{"to": "Engine", "relationType": "programs"}]
-    assert void.content == "Void is of the kind place."
+    assert void.content == "Void has the kind place."
     assert bob.content == "Bob knows Ada."
     assert "begins at 'Bob'" in taken.notes[0]
     assert (await import_file(file, config=WORDS)).known == 3

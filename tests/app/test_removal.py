@@ -136,7 +136,7 @@ async def test_a_run_that_somebody_drives_stays_as_a_whole(store: Store) -> None
 async def test_a_run_of_a_benchmark_stays(store: Store) -> None:
     await over(store, episode("bench.1", bench="b1"))
     (one,) = await mulligan.removable_runs("bench", store=store)
-    assert "a benchmark's report rests on" in one.stays
+    assert "a benchmark's report needs" in one.stays
 
 
 async def test_what_a_run_without_a_record_left_is_found_and_removed(
@@ -144,12 +144,12 @@ async def test_what_a_run_without_a_record_left_is_found_and_removed(
 ) -> None:
     """As it was left by versions that made the place before the record, and where the store was deleted."""
     workspace = await opened(repository, "gone.1")
-    assert (await pruned(store))["gone.1"].startswith("a process works in ")
+    assert (await pruned(store))["gone.1"].startswith("a process is working in ")
     for lock in workspace._locks.values():  # pyright: ignore[reportPrivateUsage]
         os.close(lock)  # as the system does when the process dies
     assert states(repository) == ["refs/mulligan/gone.1/start"]
     assert await pruned(store) == {
-        "gone.1": f"recorded no more; its working folder; 1 state in {repository / '.git'}",
+        "gone.1": f"no longer recorded; its working folder; 1 state in {repository / '.git'}",
     }
     assert states(repository) == []
     assert git(repository, "worktree", "list").count("\n") == 1

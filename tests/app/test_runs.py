@@ -102,7 +102,7 @@ async def test_a_lesson_that_twice_earns_no_place_is_recorded_and_not_shown(stor
         "Write double(x).", model=model, strategy="reflexion", evaluator=Doubles(), store=store
     )
     assert episode.solved
-    assert "cannot be used: It names nothing of this trial" in model.questions[2].messages[-1].text
+    assert "cannot be used: It is too general" in model.questions[2].messages[-1].text
     assert VAGUE not in "".join(message.text for message in model.questions[3].messages)
     kept = (await store.load(episode.id)).trials[0].reflection
     assert kept is not None

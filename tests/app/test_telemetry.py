@@ -249,7 +249,7 @@ async def test_a_watcher_that_fails_changes_nothing(caplog: pytest.LogCaptureFix
 
     with watched_by(broken), operation("recall") as done:
         done.facts["lessons"] = 1
-    assert "a watcher could not begin" in caplog.text
+    assert "an observer could not start" in caplog.text
 
 
 @pytest.mark.parametrize("value", ["yes", "console"])

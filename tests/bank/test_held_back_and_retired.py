@@ -107,5 +107,5 @@ async def test_an_import_says_what_is_retired_here(tmp_path: Path, monkeypatch: 
         await bank.retire(id)
     taken = await import_file(file, config=Config(values={"memory": {"embedder": "none"}}))
     assert taken.notes == (
-        f"Known already, but retired, so not recalled. To bring back: mulligan memory retire --undo {id}",
+        f"Already known, but retired, so not recalled. To restore it: mulligan memory retire --undo {id}",
     )

@@ -68,7 +68,7 @@ async def test_what_was_refused_later_is_replaced_and_what_has_no_replacement_is
     await bank.learn(FIRST)
     (old,) = await bank.notebook()
     await bank.learn(an_episode("e2", refused("t_ord"), ("tables", "nothing here"), solved=False))
-    assert (await bank.get(old.id)).to_check == "its action was refused since"
+    assert (await bank.get(old.id)).to_check == "its action has been refused since then"
     await bank.learn(an_episode("e3", refused("t_ord"), (NEW, "18"), output="18"))
     (entry,) = await bank.notebook()
     assert entry.content.endswith(f"works: {NEW}")
@@ -93,7 +93,7 @@ async def test_entries_that_name_what_was_replaced_are_to_be_checked(bank: Bank)
     other = await bank.add("state", "t_ord.st is K for open", nature="fact")
     apart = await bank.add("currency", "totals are in cents", nature="fact")
     await bank.learn(an_episode("e2", refused("t_ord"), (NEW, "18"), output="18"))
-    assert (await bank.get(other.id)).to_check.startswith("it rests on ")
+    assert (await bank.get(other.id)).to_check.startswith("it depends on ")
     assert not (await bank.get(apart.id)).to_check
 
 
@@ -105,7 +105,7 @@ async def test_an_entry_that_rests_on_one_that_was_replaced_is_to_be_checked(ban
     (sums,) = (entry for entry in await bank.notebook() if entry.title == "sums")
     assert (sums.rests_on, sums.to_check) == ((base.id,), "")
     await bank.add("currency", "totals are in euros", nature="fact")
-    assert (await bank.get(sums.id)).to_check == f"it rests on {base.id[:8]}, which was replaced"
+    assert (await bank.get(sums.id)).to_check == f"it depends on {base.id[:8]}, which was replaced"
 
 
 async def test_operations_of_a_model_add_change_and_remove_with_their_reasons(bank: Bank) -> None:
@@ -295,7 +295,7 @@ async def test_a_bank_that_shows_history_alone_asks_no_model_and_its_recalls_get
     given = {"forms": ["history"]}
     async with a_bank(tmp_path / "m.db", model=model, embedder="none", project="shop", settings=given) as bank:
         learned = await bank.learn(FIRST)
-        assert learned.nothing_because.startswith('forms is "history" alone')
+        assert learned.nothing_because.startswith('forms is only "history"')
         assert learned.facts  # by rule
         recall = await bank.recall(Task(TASK))
         assert recall.episodes == ("e1",)
@@ -312,7 +312,7 @@ async def test_nearest_history_shows_the_solved_episode_that_is_most_like_the_ta
     async with a_bank(tmp_path / "m.db", model=model, embedder="none", project="shop", settings=given) as bank:
         for id, solved, task in (("e1", True, TASK), ("e2", False, TASK), ("e3", True, "Write a letter to the mayor.")):
             learned = await bank.learn(an_episode(id, (OLD, seen), task=task, solved=solved))
-            assert learned.nothing_because == "rules alone learn here (learn_share is 0)"
+            assert learned.nothing_because == "only rules learn here (learn_share is 0)"
         recall = await bank.recall("How many open orders were there in May?")
     assert recall.episodes == ("e1",)
     assert recall.formatted_prompt.count("a row of the table") == 400, "the trajectory stands as it was"
@@ -326,7 +326,7 @@ async def test_workflows_are_drawn_from_success_alone(tmp_path: Path) -> None:
     async with a_bank(tmp_path / "m.db", model=model, embedder="none", project="shop", settings=given) as bank:
         failed = await bank.learn(an_episode("e0", (OLD, "417"), solved=False))
         assert (failed.lessons, failed.question) == ((), None)
-        assert failed.nothing_because == "workflows are drawn from success alone"
+        assert failed.nothing_because == "workflows are extracted only from successes"
         assert (await bank.learn(FIRST)).lessons
         assert not await bank.notebook(), "no facts beside them"
         assert "1. SELECT count(*)" in (await bank.recall("Anything at all.")).formatted_prompt

@@ -221,5 +221,5 @@ def test_a_report_of_single_samples_says_what_it_could_show() -> None:
     assert one.samples is None
     assert one.detectable is not None
     assert 0.05 < one.detectable < 0.2
-    assert f"The runs would have shown one of {one.detectable:.1%} or more" in plain(page(report))
+    assert f"The runs could have shown one of {one.detectable:.1%} or more" in plain(page(report))
     assert report.runs[0].figures.samples is None

@@ -150,7 +150,7 @@ def test_errors_are_left_out_of_a_comparison() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "why"),
     [
-        (recorded(id="a", total=3), recorded(case(1), id="b"), "share no case"),
+        (recorded(id="a", total=3), recorded(case(1), id="b"), "no case finished in both"),
         (recorded(case(1), id="a"), recorded(case(1), id="b", data="cd" * 32), "different data"),
         (recorded(case(None), id="a"), recorded(case(1), id="b"), "none has a verdict in both"),
     ],

@@ -82,7 +82,7 @@ def test_a_scripted_run_stands_in_no_table_of_results(model: str) -> None:
 def test_a_run_without_a_model_is_no_result_of_one() -> None:
     run = recorded(case(1), model="")
     report = make_report([run])
-    assert report.runs[0].about.scripted == "No model took part: no result of a model."
+    assert report.runs[0].about.scripted == "No model took part, so this is not a result of a model."
 
 
 def test_an_oracle_stands_apart() -> None:

@@ -81,7 +81,7 @@ async def test_a_sound_exam_has_figures_for_gain_and_harm_and_no_fault(store: St
     assert markdown.stale is not None
     assert markdown.stale.value < 0, "and so do those of the world before the change"
     page = plain(exam_page(report))
-    assert "No fault was found." in page
+    assert "No faults were found." in page
     assert "markdown" in page
     assert json.loads(json.dumps(report.to_json()))["memories"][0]["memory"] == "markdown"
     with pytest.raises(InvalidInput, match="seed 0"):
@@ -117,7 +117,7 @@ async def test_a_baseline_in_another_world_or_that_remembers_is_found(store: Sto
 
     assert with_baseline(none_of) == ""
     wrong = with_baseline(lambda _: none_of(staying))  # as after the drift in a task of Continual Learning Bench
-    assert "a wrong baseline: in case game-007 it met another world than markdown" in wrong
+    assert "a wrong baseline: in case game-007 it ran in a different world from markdown" in wrong
     assert "it lacks case game-012" in with_baseline(lambda report: none_of(report)[:-1])
     again = [replace(row, order=2, score=1.0) for row in none_of(changing)]
     assert "it remembers something" in with_baseline(lambda report: [*none_of(report), *again])

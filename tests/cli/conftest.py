@@ -80,6 +80,6 @@ def process(here: Path) -> Mulligan:
 
 @pytest.fixture
 def second() -> tuple[str, ...]:
-    """A command that is solved at try 2, with a reflection between."""
+    """A command that is solved on try 2, with a reflection between."""
     named = ("--evaluator", "./judge.py", "--model", "scripted:second.txt", "--strategy", "reflexion")
     return ("solve", "say it", *named)

@@ -52,13 +52,13 @@ def test_a_domain_is_learned_once_and_served_to_their_harness(
     assert retrieve_learnings("Cannot ship 'overnight': order 3 is not paid.", bank="another") == []
 
     missing = mulligan("bench", "learn", "state-bench", "--data", str(checkout), "--domain", "shopping_assistant")
-    assert "holds no training trajectories of shopping_assistant" in missing.err
+    assert "contains no training trajectories of shopping_assistant" in missing.err
 
 
 def test_a_folder_of_transcripts_is_replayed_without_a_bank(mulligan: Run, checkout: Path) -> None:
     ended = mulligan("bench", "learn", str(checkout), "--replay", "-q")
-    assert "refused calls at which a lesson is shown       2 of 2 (34.2 to 100.0 %)" in ended.out
-    assert "right calls: something is shown before         0 of 2 (0.0 to 65.8 %)" in ended.out
+    assert "refused calls at which a lesson is shown           2 of 2 (34.2 to 100.0 %)" in ended.out
+    assert "correct calls before which a lesson is shown       0 of 2 (0.0 to 65.8 %)" in ended.out
     assert mulligan("memory", "list", "--all-banks").out == ""
 
 

@@ -99,10 +99,10 @@ def test_a_coding_agent_is_shown_what_the_check_printed_and_nobody_reflects(mull
     ended = mulligan(*TASK, *agent(repository), "--check", CHECK)
     assert ended.status == 0, ended.err
     assert ended.err.splitlines()[0] == (
-        "strategy evidence: the actor is a command and no model is named, so nobody reflects; the check's output is "
+        "strategy evidence: the actor is a command and no model is named, so there is no reflection; the check's output is "
         "shown"
     )
-    assert "solved at try 2 of 4" in ended.err
+    assert "solved on try 2 of 4" in ended.err
     first, second = prompts().values()
     assert first.startswith("Make the failing tests pass\n\nChange the files")
     assert '>       assert slug("Second Try") == "second_try.v1"\n' in second
@@ -197,7 +197,7 @@ def test_a_fork_with_a_strategy_that_reflects_needs_somebody_who_does(mulligan: 
     fork = ("runs", "resume", run, "--fork", "--trials", "2", "--strategy")
     refused = mulligan(*fork, "reflexion")
     assert refused.status == 2
-    assert "let the agent that acts reflect itself with --reflector self" in refused.err
+    assert "let the acting agent reflect with --reflector self" in refused.err
     assert mulligan(*fork, "evidence").status == 0
 
 
@@ -226,6 +226,6 @@ def test_an_actor_of_the_user_that_asks_no_model_of_ours_is_shown_evidence(mulli
     ended = mulligan("solve", "say it", "--actor", "./mine.py", "--evaluator", "./judge.py")
     assert (ended.status, ended.out) == (0, "right\n")
     assert ended.err.startswith(
-        "strategy evidence: the actor asks no model of Mulligan's and no model is named, so nobody reflects; what the "
+        "strategy evidence: the actor asks no model of Mulligan's and no model is named, so there is no reflection; what the "
         "judge found is shown\n"
     )

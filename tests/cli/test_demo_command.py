@@ -63,7 +63,7 @@ def test_a_model_tries_the_example_away_from_a_checkout(mulligan: Run, here: Pat
     (here / "said.txt").write_text(f"{WRONG}\n---\nfactorial never ends.\n---\n{RIGHT}")
     ended = mulligan("demo", "--model", "scripted:said.txt")
     assert (ended.status, ended.out) == (0, RIGHT + "\n")
-    assert "solved at try 2 of 4" in ended.err
+    assert "solved on try 2 of 4" in ended.err
     assert not (here / "examples").exists()
 
 
@@ -75,9 +75,9 @@ def test_a_coding_agent_tries_the_example_and_needs_no_model(
     agent = program(here / "agent.sh", AGENT)
     for ended in (mulligan("demo", "--actor", f"command:{agent}") for _ in range(2)):  # the second begins anew
         assert ended.status == 0
-        assert "solved at try 2 of 4" in ended.err
+        assert "solved on try 2 of 4" in ended.err
         assert "+    return n * factorial(n - 1) if n else 1\n" in ended.out
-        (folder,) = (line for line in ended.err.splitlines() if "now hold trial 2" in line)
+        (folder,) = (line for line in ended.err.splitlines() if "now contain trial 2" in line)
         assert (Path(folder.split()[3]) / "factorial.py").read_text() == RIGHT + "\n"
 
 

@@ -153,7 +153,7 @@ def test_a_pause_without_a_folder_holds_everywhere(mulligan: Run, place: Path) -
     assert "everywhere" in mulligan("hooks", "pause").out
     assert failing(place, "s2") == ""
     ended = mulligan("hooks", "resume").out
-    assert ended == f"The pause everywhere has ended. Paused in {place}: mulligan hooks resume FOLDER ends that.\n"
+    assert ended == f"The pause everywhere has ended. Paused in {place}: mulligan hooks resume FOLDER ends the pause.\n"
     assert failing(place, "s2") == ""
     mulligan("hooks", "resume", str(place))
     assert LESSON in failing(place, "s2")
@@ -208,7 +208,7 @@ def test_what_is_set_is_listed_and_holds(mulligan: Run, place: Path) -> None:
         (("set", "wish"), "wish"),
         (("install", "claude", "--trust", "--yes"), "--trust is for the hooks of Codex"),
         (("prove", "--draft", "t.toml", "--agent", "claude", "--repeats", "2"), "leave out --agent, --repeats"),
-        (("resume",), "Hooks are not paused everywhere. They are paused nowhere."),
+        (("resume",), "Hooks are not paused everywhere. There is no pause."),
     ],
 )
 def test_what_would_do_nothing_is_refused(mulligan: Run, place: Path, arguments: tuple[str, ...], says: str) -> None:
@@ -296,7 +296,7 @@ def test_a_session_is_known_by_the_id_in_its_transcript(mulligan: Run, place: Pa
     (place / "copy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
     learned(mulligan, "s1", place)
     again = mulligan("learn", str(place / "copy.jsonl"))
-    assert "1 fact known already" in again.err
+    assert "1 fact already known" in again.err
     assert "learned" not in again.err
     assert status(mulligan)["candidates"] == 1, "it is no second session"
     mulligan("hooks", "forget", "s1", "--yes")
@@ -340,10 +340,10 @@ def test_status_is_one_screen_of_what_helped_what_is_new_and_what_may_go(mulliga
     read = status(mulligan)["figures"]
     assert [read[name] for name in ("failures", "fixed", "shown", "done")] == [2, 1, 1, 1]
     page = mulligan("hooks", "status").out
-    assert "2, of which 1 had an earlier fix, of which 1 were shown it and 1 then did it" in page
+    assert "2, of which 1 had an earlier fix, of which 1 were shown it and 1 then applied it" in page
     assert "Learned this week: 1 lesson." in page
     assert "(judged by rules)" in page
-    assert "ms of CPU a hook; no hook of this week ended at the limit" in page, page
+    assert "ms of CPU per hook; no hook reached the time limit this week" in page, page
     assert "May go" not in page
     with Journal() as journal:
         (lesson,) = {one.lesson for one in journal.shown()}
@@ -356,5 +356,5 @@ def test_status_is_one_screen_of_what_helped_what_is_new_and_what_may_go(mulliga
             journal.failed(notice._replace(call="d"), bank, digests[0], "again")
             journal._db.execute("UPDATE shown SET done = 0, again = 1")  # pyright: ignore[reportPrivateUsage]
     page = mulligan("hooks", "status").out
-    assert "the error came again each time" in page
+    assert "the error occurred again each time" in page
     assert len(page.splitlines()) < 45

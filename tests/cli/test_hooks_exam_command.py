@@ -67,7 +67,7 @@ def test_the_exam_of_memories_replays_them_with_each_memory(mulligan: Run, sessi
     assert [exam["sessions"]["markdown"][name] for name in counts] == [3, 3, 2, 2, 0, 2]
     assert sorted(os.listdir("report")) == ["cases.csv", "report.json", "report.md"]
     assert ran.status == 3
-    assert "broken failed at your sessions: KeyError: 'no shelf'" in ran.err
+    assert "broken failed on your sessions: KeyError: 'no shelf'" in ran.err
     assert list(exam["sessions"]) == ["hooks", "markdown"]
     page = Path("report/report.md").read_text()
     assert "2 of 3 (21% to 94%)" in page

@@ -24,7 +24,7 @@ def test_init_here_takes_the_folder_s_name(mulligan: Run, empty: Path) -> None:
     assert ended.status == 0
     assert ended.out.split() == [".gitignore", "agents/.gitkeep", ".env.example", "mulligan.toml"]
     offer, next_step = ended.err.splitlines()
-    assert offer.startswith("Optional: lessons that say it in other words are often missed without")
+    assert offer.startswith("Optional: lessons in different words are often missed without")
     assert offer.endswith("mulligan models pull minilm-l6-v2")
     assert next_step == "Next: mulligan add reflexion my-agent"
     assert 'name = "some-folder"' in (empty / "mulligan.toml").read_text()

@@ -40,9 +40,9 @@ def test_a_dry_run_says_what_would_be_learned_and_keeps_nothing(mulligan: Run) -
         "   task: Write the total of 1, with [secret masked].",
         "   why: no currency; and [secret masked] is a key",
         "   found: no currency; and [secret masked] is a key",
-        "2. clerk talk 2: 2 turns, no verdict (correctness 0.2); with nothing to learn as they are (no model is named)",
+        "2. clerk talk 2: 2 turns, no verdict (correctness 0.2); with nothing to learn yet (no model is named)",
         "   task: Write the total of 2, with [secret masked].",
-        "   no model is named, and rules find nothing in it",
+        "   no model is named, and rules find nothing",
     ]
     assert "2 of 6 spans are no agent's" in ended.err
     assert listed(mulligan, "--agent-id", "billing") == []
@@ -58,7 +58,7 @@ def test_each_run_is_learned_from_once(mulligan: Run) -> None:
     again = mulligan("learn", "t.jsonl", "--agent-id", "billing", "--judge", "contains:EUR")
     assert again.status == 0
     assert "1 to learn from" in again.err
-    assert "1 learned from before" in again.err
+    assert "1 already learned from" in again.err
     assert len(listed(mulligan, "--agent-id", "billing")) == 2
 
 

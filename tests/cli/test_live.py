@@ -66,7 +66,7 @@ def test_what_a_terminal_shows_stays(here: Path, columns: int) -> None:
     assert "\x1b[?25h" in seen, "and shown again"
     assert not re.search(r"\x1b\[[0-9;]*m", seen.replace("\x1b[0m", "")), "no colour where NO_COLOR is set"
     kept = without_controls(seen)
-    order = ["try1of4:failed", letters(LESSON), "try2of4:passed", "-wrong", "+right", "✓solvedattry2of4"]
+    order = ["try1of4:failed", letters(LESSON), "try2of4:passed", "-wrong", "+right", "✓solvedontry2of4"]
     assert sorted(order, key=letters(kept).index) == order
     assert max(map(len, re.split(r"\r?\n|\r", kept))) <= columns
 
@@ -82,7 +82,7 @@ def test_a_terminal_may_be_resized_while_a_run_goes_on(here: Path) -> None:
     assert letters(LESSON) in letters(kept)
     after = kept.partition("try 1 of 4: failed")[2]
     assert max(map(len, re.split(r"\r?\n|\r", after))) <= 80
-    assert "solvedattry2of4" in letters(kept)
+    assert "solvedontry2of4" in letters(kept)
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_a_terminal_without_unicode_gets_ascii(here: Path) -> None:
     assert seen.isascii()
     kept = letters(without_controls(seen))
     assert letters(LESSON.encode("ascii", "backslashreplace").decode()) in kept
-    assert "+solvedattry2of4" in kept
+    assert "+solvedontry2of4" in kept
 
 
 def test_a_long_reason_says_where_the_rest_is() -> None:

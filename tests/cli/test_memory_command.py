@@ -122,11 +122,11 @@ def test_a_search_of_what_was_known_then(mulligan: Run) -> None:
         (("merge", "--related"), "needs vectors, which could not be computed"),
         (("pending", "x", "none.json"), "none.json cannot be read"),
         (("import", "none.json"), "none.json cannot be read"),
-        (("import", "."), "there are no notes in it"),
+        (("import", "."), "contains no notes"),
         (("import-config", "none.yaml"), "It was removed: write [memory] by hand"),
         (
             ("kinds", "--keep"),
-            "It was removed: tasks are not clustered any more. Lessons and runs keep the kinds that they have",
+            "It was removed: tasks are no longer clustered. Lessons and runs keep the kinds that they have",
         ),
         (("export", "-o", "no/such/x"), "cannot be written"),
         (("purge",), "Name the lessons to remove"),
@@ -303,7 +303,7 @@ def test_an_export_is_imported_again(mulligan: Run, monkeypatch: pytest.MonkeyPa
     assert ended.err == "1 lesson imported from bank.json (mulligan)\n"
     assert mulligan("memory", "history", id, "--agent-id", "mine").out == before
     assert mulligan("memory", "retire", "--undo", id, "--agent-id", "mine").status == 0
-    assert "1 lesson known already" in mulligan("memory", "import", "bank.json").err
+    assert "1 lesson already known" in mulligan("memory", "import", "bank.json").err
     assert mulligan("memory", "import", "bank.json", "--agent-id", "other").out == f"{id}\n"
 
 
@@ -373,7 +373,7 @@ def test_a_lesson_cannot_steer_the_terminal(mulligan: Run, here: Path) -> None:
 
 def test_the_file_is_verified_and_work_is_done(mulligan: Run) -> None:
     added(mulligan, *FIRST)
-    assert mulligan("memory", "verify") == (0, "", "All is well.\n")
+    assert mulligan("memory", "verify") == (0, "", "No problems were found.\n")
     assert mulligan("memory", "verify", "--mend").status == 0
     assert mulligan("memory", "work", "--seconds", "5") == (0, "", "0 pieces of work done\n")
 
@@ -381,7 +381,7 @@ def test_the_file_is_verified_and_work_is_done(mulligan: Run) -> None:
 def test_vectors_are_made_for_what_is_imported(mulligan: Run, here: Path) -> None:
     added(mulligan, *FIRST)
     (here / "mulligan.toml").write_text('[memory]\nembedder = "hash"\n')
-    assert mulligan("memory", "verify", "--vectors").err == "Every lesson has its vector.\n"
+    assert mulligan("memory", "verify", "--vectors").err == "Every lesson has a vector.\n"
     assert all(one["embedder"] for one in listed(mulligan))
     (here / "memory.jsonl").write_text('{"type": "entity", "name": "Ada", "observations": ["likes maths"]}\n')
     id = mulligan("memory", "import", "memory.jsonl").out.strip()
@@ -402,7 +402,7 @@ def test_without_the_embedder_s_weights_it_is_reported_and_nothing_is_fetched(mu
     assert "link" not in mulligan("memory", "pending").out
     ended = mulligan("memory", "search", "Ada maths")
     assert "Ada" in ended.out
-    assert "in other words are often missed" in ended.err
+    assert "in different words are often missed" in ended.err
     assert "mulligan models pull minilm-l6-v2" in ended.err
 
 

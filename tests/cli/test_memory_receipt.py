@@ -27,13 +27,13 @@ def test_a_recall_is_shown_with_what_came_of_its_task(mulligan: Run, here: Path)
     id = mulligan("memory", "add", *given).out.strip()
     recall = json.loads(mulligan("memory", "search", "order history", "--json").out)["recall"]
     shown = mulligan("memory", "show", recall).out
-    assert "For:  order history\nGave:\n" in shown
-    assert f"  {id[:8]}  Whole history\nNo outcome of its task is known" in shown
+    assert "For:  order history\nReturned:\n" in shown
+    assert f"  {id[:8]}  Whole history\nThe outcome of its task is unknown" in shown
 
     asyncio.run(learn(recall))
     mulligan("memory", "purge", id, "--yes")
     shown = mulligan("memory", "show", recall).out
-    assert "Gave nothing.\nOutcomes" in shown
+    assert "Returned nothing.\nOutcomes" in shown
     assert "  the task succeeded" in shown
     told = json.loads(mulligan("memory", "show", recall, "--json").out)
     assert [one["success"] for one in told["outcomes"]] == [True]

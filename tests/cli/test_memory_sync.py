@@ -91,7 +91,7 @@ def test_two_clones_share_lessons_and_see_their_conflict(someone: Callable[[str]
     assert lessons(ada)["Cancelled orders"] == ("active", "Never count them.")
     assert "and the returned ones" in (a / f"cancelled-orders-{orders[:8]}.md").read_text()
     assert git(a, "status", "--porcelain") == ""
-    assert "There is no conflict of such a lesson." in ada("sync", "a", "--ours", "none").err
+    assert "There is no conflict with such a lesson." in ada("sync", "a", "--ours", "none").err
     assert outcomes(ada("sync", "a", "--theirs", orders[:6])) == ["received"]
     assert lessons(ada)["Cancelled orders"] == ("quarantined", "Filter them out, and the returned ones.")
     assert "Never count them. -> Filter them out" in ada("history", orders).out
@@ -192,7 +192,7 @@ def test_secrets_stay_here_and_what_was_purged_does_not_come_back(someone: Calla
     file.write_text(text)
     ended = ada("sync", "shared")
     assert (ended.status, outcomes(ended)) == (1, ["left"])
-    assert "was purged here, and is not brought back" in ended.err
+    assert "was purged here, and is not restored" in ended.err
     assert lessons(ada) == {}
 
 

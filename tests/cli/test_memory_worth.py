@@ -35,7 +35,7 @@ def test_without_withholding_nothing_causal_is_said(mulligan: Run, here: Path) -
     assert "set withhold = 0.1 in [memory]" in mulligan("memory", "stats").err
     asyncio.run(tasks(5, id, 0.0))
     ended = mulligan("memory", "stats")
-    assert "5 recalls with a known outcome, 0% of them successes." in ended.out
+    assert "5 recalls with a known outcome, 0% of them successful." in ended.out
     assert "Not measured: 1 lesson with a known outcome." in ended.out
     assert "uplift" not in ended.out
     assert "set withhold = 0.1 in [memory]" in ended.err
@@ -68,7 +68,7 @@ def test_an_outcome_is_told_from_the_command_line_once(mulligan: Run, here: Path
     recall = json.loads(mulligan("memory", "search", QUERY, "--threshold", "0", "--json").out)["recall"]
     assert mulligan("memory", "outcome", recall, "success").err == ""
     assert "reported before as a success" in mulligan("memory", "outcome", recall, "failure").err
-    assert "told  the task succeeded" in mulligan("memory", "show", recall).out
+    assert "reported  the task succeeded" in mulligan("memory", "show", recall).out
     assert mulligan("memory", "outcome", "rnone", "failure").status == 2
     assert mulligan("memory", "--agent-id", "other", "outcome", recall, "failure").status == 2
     assert mulligan("memory", "pin", id[:6]).status == 0
@@ -91,6 +91,6 @@ def test_a_run_says_that_lessons_were_withheld(mulligan: Run, here: Path) -> Non
     for n in range(20):  # that none is withheld has a chance of one in a million
         added(mulligan, f"Way {n}")
     ended = mulligan("solve", QUERY, "--model", "scripted:second.txt", "--evaluator", "./judge.py", "--memory")
-    assert "withheld to measure what" in ended.err
+    assert "withheld to measure" in ended.err
     (run,) = [line.split()[0] for line in mulligan("runs", "list").out.splitlines()[1:]]
-    assert "withheld to measure what" in mulligan("runs", "show", run).out
+    assert "withheld to measure" in mulligan("runs", "show", run).out

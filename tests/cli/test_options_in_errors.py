@@ -29,7 +29,7 @@ def test_arguments_are_shown_as_options(said: str, shown: str) -> None:
 def test_a_run_that_diverged_names_the_way_on_for_both() -> None:
     error = JournalDiverged(["a prompt"])
     assert "fork=True" in str(error)
-    assert message_of(error).endswith("or go on from here with --fork.")
+    assert message_of(error).endswith("or continue from here with --fork.")
 
 
 OPTION = re.compile(

@@ -153,7 +153,7 @@ def test_a_person_who_judges_gets_lines_and_the_prompt(here: Path) -> None:
     assert (status, out) == (0, "Say right.\n")
     assert "\x1b" not in shown
     assert "try 1 of 4: failed: say more" in shown
-    assert "solved at try 2 of 4" in shown
+    assert "solved on try 2 of 4" in shown
 
 
 def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:

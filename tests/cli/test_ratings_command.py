@@ -64,8 +64,8 @@ def test_a_vetoed_lesson_is_shown_no_more_and_can_be_taken_again(mulligan: Run, 
     [
         ((), "Give one of"),
         (("--veto", "--take"), "Give one of"),
-        (("--trial", "7", "--veto"), "has no trial 7; it has 2"),
-        (("--trial", "2", "--veto"), "Trial 2 has no lesson"),
+        (("--trial", "7", "--veto"), "has no try 7; it has 2"),
+        (("--trial", "2", "--veto"), "Try 2 has no lesson"),
         (("--text", " "), "empty"),
     ],
 )
@@ -107,7 +107,7 @@ People's scores of results and their judges: 1 of each, too few to say whether t
         ((), "Give one score"),
         (("0.5", "--good"), "Give one score"),
         (("1.5",), "from 0 to 1"),
-        (("1", "--trial", "2"), "Trial 2 has no lesson to rate"),
+        (("1", "--trial", "2"), "Try 2 has no lesson to rate"),
     ],
 )
 def test_a_rating_that_cannot_be_is_refused(mulligan: Run, failed: str, given: tuple[str, ...], why: str) -> None:

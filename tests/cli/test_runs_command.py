@@ -58,15 +58,15 @@ def test_a_lesson_that_is_withheld_is_said_to_be(mulligan: Run, here: Path, seco
     (here / "vague.txt").write_text("wrong\n---\nTry harder.\n---\nTry harder.\n---\nright\n")
     judged = ("--evaluator", "./judge.py", "--model", "scripted:vague.txt", "--strategy", "reflexion")
     told = mulligan("solve", "say mulberry", *judged, "--trace")
-    assert "try 1 of 4: lesson not shown: It names nothing of this trial" in told.err
+    assert "try 1 of 4: lesson not shown: It is too general" in told.err
     run = json.loads(mulligan("runs", "list", "--json").out)[0]["run"]
     shown = mulligan("runs", "show", run).out
-    assert "not shown to later tries It names nothing of this trial" in shown
+    assert "not shown to later tries It is too general" in shown
     assert "    Try harder." in shown
     assert "Quality 0.00 (specific 0" in shown
     assert "; the next try: passed. It names too little of this trial" in shown
     page = mulligan("runs", "export", run, "--format", "md").out
-    assert "not shown to later tries It names nothing of this trial" in page
+    assert "not shown to later tries It is too general" in page
     assert "Quality 0.00 (specific 0" in page
 
 
@@ -166,7 +166,7 @@ def test_doctor_says_what_is_there_and_what_mends_the_rest(mulligan: Run) -> Non
     assert rows["weights smollm2-135m"] == "no"
     assert "-> mulligan models pull smollm2-135m" in ended.out
     assert rows["embedder"] == "no"
-    assert "lessons that say it in other words are often missed" in ended.out
+    assert "lessons in different words are often missed" in ended.out
     assert "mulligan models pull minilm-l6-v2" in ended.out
     assert ended.status == (0 if rows["sandbox"] == rows["local models"] == "ok" else 1)
 

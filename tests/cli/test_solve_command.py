@@ -23,7 +23,7 @@ def test_the_result_is_all_that_stands_on_stdout(mulligan: Run, second: tuple[st
         "try 1 of 4: lesson: Say right.",
         "try 2 of 4: passed, score 5.00",
     ]
-    assert re.fullmatch(r"solved at try 2 of 4 \(3 calls, \d+ tokens in, \d+ out, \d+\.\d s\)", lines[-3])
+    assert re.fullmatch(r"solved on try 2 of 4 \(3 calls, \d+ tokens in, \d+ out, \d+\.\d s\)", lines[-3])
     assert lines[-2:] == ["note: by a toy", f"recorded: mulligan runs show {run[1]}"]
 
 
@@ -101,8 +101,8 @@ def test_over_budget_is_3_and_a_higher_limit_goes_on(mulligan: Run) -> None:
             ("solve", "x", "--strategy", "evidence", "--set", "reflector.window=2"),
             "'evidence' has none. Strategies with a reflector: evidence_and_reflexion",
         ),
-        (("solve", "x", "--tests", "empty.py"), "empty.py holds no test"),
-        (("solve", "x", "--tests", "idle.py"), "idle.py holds no test: check asserts, and nothing calls it"),
+        (("solve", "x", "--tests", "empty.py"), "empty.py contains no test"),
+        (("solve", "x", "--tests", "idle.py"), "idle.py contains no test: check asserts, and nothing calls it"),
         (("solve", "x", "--tests", "latin.py"), "latin.py:1: not UTF-8 (byte 2): save it as UTF-8"),
         (("solve", "x", "--tests", "nul.py"), "nul.py cannot be read as Python"),
         (("solve", "x", "--evaluator", "./mute.py"), "Mute.expects must be 'text' or 'code' or 'workspace', not None"),

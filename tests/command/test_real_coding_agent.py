@@ -75,8 +75,8 @@ async def rehearsed(tmp: Path, node: NodeClients, answers: list[Any], *options: 
 
 async def test_a_real_agent_is_shown_what_the_check_printed(tmp_path: Path, node: NodeClients) -> None:
     said, bodies = await rehearsed(tmp_path, node, [*writes(HALF), *writes(WHOLE)])
-    assert "strategy evidence: the actor is a command and no model is named, so nobody reflects" in said
-    assert "solved at try 2 of 4" in said
+    assert "strategy evidence: the actor is a command and no model is named, so there is no reflection" in said
+    assert "solved on try 2 of 4" in said
     first, second = asked(bodies[0]), asked(bodies[3])
     assert "Make the failing tests pass." in first
     assert "FAILED test_calc.py::test_sub" in second

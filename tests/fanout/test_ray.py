@@ -329,5 +329,5 @@ def different(here: Path) -> Path:
 
 
 async def test_what_is_not_the_same_where_the_workers_are_is_named(here: Path, different: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"On \S+, what run b\w+ rests on is not the same: the cases\. Each machine"):
+    with pytest.raises(InvalidInput, match=r"On \S+, the inputs of run b\w+ differ: the cases\. Each machine"):
         await ran(cases(here, "easy"), str(different), on="ray")

@@ -167,7 +167,7 @@ def test_notes_that_go_into_something_else_than_a_text_are_refused_before_the_ca
     def bill(count: int) -> None:
         calls.append(count)
 
-    with pytest.raises(InvalidInput, match=r"bill\(\) got a int for 'count', whose text gets the notes"):
+    with pytest.raises(InvalidInput, match=r"bill\(\) got a int for 'count', to whose text the notes are"):
         bill(3)
     assert calls == []
 
@@ -422,7 +422,7 @@ def test_what_cannot_work_is_refused_at_decoration() -> None:
         mulligan.retry(judge=lambda: True, notes=None)(without_notes)  # pyright: ignore
     with pytest.raises(InvalidInput, match="decorates a function, not a str"):
         mulligan.retry(judge=in_euros)("bill")  # pyright: ignore
-    with pytest.raises(InvalidInput, match="does not say what its parameters are"):
+    with pytest.raises(InvalidInput, match="does not declare its parameters"):
         mulligan.retry(judge=in_euros, notes=None)(str)  # pyright: ignore
 
 

@@ -36,8 +36,8 @@ def test_a_goal_is_set_shown_paused_and_cleared(home: Path, place: Folder, monke
     assert said.exit_code == 0, said.exception
     assert "outside the agent's sandbox" in said.stderr
     assert "It fails now, as it should." in said.stderr
-    assert "Held at work: Claude Code." in said.stderr
-    assert "ends a turn itself after 8 times in a row" in said.stderr
+    assert "Kept working: Claude Code." in said.stderr
+    assert "ends a turn after 8 blocked stops in a row" in said.stderr
     place.prompt()
     place.write("words.txt", "bad-one\n")
     assert "try 1 of 9" in place.stop()
@@ -71,9 +71,9 @@ def test_an_agents_session_is_known_by_the_processes_above(tmp_path: Path) -> No
 def test_it_is_refused_where_no_hook_would_hold_the_agent(home: Path, place: Folder) -> None:
     file = home / ".claude" / "settings.json"
     good = file.read_text()
-    assert agents_that_hold(str(place.path), 5) == ["Held at work: Claude Code."]
+    assert agents_that_hold(str(place.path), 5) == ["Kept working: Claude Code."]
     file.write_text(good.replace("3600", "5"))
-    with pytest.raises(InvalidInput, match="of an older Mulligan"):
+    with pytest.raises(InvalidInput, match="comes from an older Mulligan"):
         agents_that_hold(str(place.path), 5)
     file.write_text('{"disableAllHooks": true, ' + good.lstrip()[1:])
     with pytest.raises(InvalidInput, match="disableAllHooks"):
@@ -106,10 +106,10 @@ def test_a_prompt_that_words_none_says_why(line: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["pytest", "-q"], 'A check of several words stands in quotation marks: mulligan goal "pytest -q".'),
+        (["pytest", "-q"], 'Quote a check of several words: mulligan goal "pytest -q".'),
         (["check.sh"], "It is a file here: write ./check.sh."),
         (["no-such-runner -q"], "Install it, or write its path."),
-        (["python3 check.py", "--tests", "check.py"], "One judge is expected"),
+        (["python3 check.py", "--tests", "check.py"], "Give only one judge"),
         (["python3 check.py", "--tries", "0"], "--tries must be at least 1"),
     ],
 )

@@ -127,7 +127,7 @@ def test_without_the_state_of_the_start_nothing_passes(wrong: Folder) -> None:
     wrong.goal("sh check.sh")
     said = claims(wrong, f"rm -rf .git; {EDIT}")
     assert wrong.tries() == [(1, None, False)], said
-    assert "nobody knows what has changed" in said
+    assert "it is unknown what has changed" in said
 
 
 def test_a_command_of_the_agent_that_calls_the_hook_sets_no_goal(
@@ -137,7 +137,7 @@ def test_a_command_of_the_agent_that_calls_the_hook_sets_no_goal(
     monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
     for line in ("clear", "pause", "true"):
-        assert "Only a person sets a goal" in wrong.prompt(f"/mulligan-goal {line}")
+        assert "Only a person can set a goal" in wrong.prompt(f"/mulligan-goal {line}")
     assert (wrong.now().state, wrong.now().label) == ("active", "sh check.sh")
 
 

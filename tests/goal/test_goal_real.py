@@ -115,7 +115,7 @@ async def test_opencode_is_run_again_with_what_the_check_showed(tmp_path: Path) 
         at.server.script.load([*fixes, {"when": "", "answer": "ok"}])
         task = "Make the word right."
         said = await at.mulligan("goal", "python3 check.py", task, "--run", "opencode", "--trials", "3")
-        assert "The goal is reached: 3 of 3 tries." in said
+        assert "Goal reached: 3 of 3 tries." in said
         goal = await standing(at)
         assert (goal["state"], len(goal["sessions"][0]["tries"])) == ("passed", 3)
         (at.project / "word.txt").write_text("first\n")
@@ -126,7 +126,7 @@ async def test_opencode_is_run_again_with_what_the_check_showed(tmp_path: Path) 
         ]
         at.server.script.load([*never, {"when": "", "answer": "ok"}])
         said = await at.mulligan("goal", "python3 check.py", task, "--run", "opencode", "--trials", "3", status=1)
-        assert "The goal is not reached: 3 of 3 tries, all tries are used." in said
+        assert "Goal not reached: 3 of 3 tries, all tries are used." in said
         assert holds(at.server.script.received) == ["(try 1 of 3)", "(try 2 of 3)"]
 
 

@@ -130,9 +130,9 @@ def test_more_than_the_model_can_be_shown_is_unknown(wrong: Folder, model: Serve
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"check": "true"}, "One judge is expected"),
+        ({"check": "true"}, "Give only one judge"),
         ({"protect": ["calc.py"]}, "--protect and --at-least are for checks that run"),
-        ({"model": ""}, "No model is named"),
+        ({"model": ""}, "The rubric needs a model as its judge"),
         ({"model": "nobody:knows"}, "nobody"),
         ({"rubric": "empty.md"}, "is empty"),
     ],

@@ -53,11 +53,11 @@ def refused_with_a_place(query: str) -> bool:
         ("RETURN 1)", r"^This \) closes nothing\. \(line 1, column 9\)$"),
         (
             "CALL apoc.load.json('x')",
-            r"^CALL apoc\.load\.json is not known to only read\. Known procedures: .*db\.labels",
+            r"^CALL apoc\.load\.json is not known to be read-only\. Known procedures: .*db\.labels",
         ),
         (
             "RETURN apoc.text.join(['a'], '')",
-            r"^The function apoc\.text\.join is not known to only read\. \(line 1, col",
+            r"^The function apoc\.text\.join is not known to be read-only\. \(line 1, col",
         ),
         (
             "RETURN '\\u0027' + 1",
@@ -217,7 +217,7 @@ def test_a_procedure_that_the_project_names_is_believed_and_no_other() -> None:
     assert read_only(named, (), ["apoc.meta.schema"]) == named
     assert read_only("RETURN apoc.meta.schema() AS x", (), ["apoc.meta.schema"])
     for query in (named, other):
-        with pytest.raises(QueryError, match="not known to only read"):
+        with pytest.raises(QueryError, match="not known to be read-only"):
             read_only(query)
     with pytest.raises(QueryError, match=r"apoc\.meta\.schema, catalog_version"):
         read_only(other, (), ["apoc.meta.schema"])

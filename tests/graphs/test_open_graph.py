@@ -52,10 +52,10 @@ def test_procedures_that_only_read_are_named_in_mulligan_toml(
 ) -> None:
     query = "CALL my.reader() RETURN 1"
     monkeypatch.chdir(tmp_path)
-    with opened(str(kg)) as graph, pytest.raises(QueryError, match="not known to only read"):
+    with opened(str(kg)) as graph, pytest.raises(QueryError, match="not known to be read-only"):
         asyncio.run(graph.run(query))
     (tmp_path / "mulligan.toml").write_text('[graphs]\nprocedures = ["my.Reader"]\n')
-    with opened(str(kg)) as graph, pytest.raises(QueryError, match="not known to only read"):
+    with opened(str(kg)) as graph, pytest.raises(QueryError, match="not known to be read-only"):
         asyncio.run(graph.run(query))  # a stranger's folder says nothing
     trust(tmp_path)
     with opened(str(kg)) as graph, pytest.raises(QueryError) as error:

@@ -57,10 +57,10 @@ def test_codex_needs_trust_and_the_transcript_says_what_failed(home: Path) -> No
     ("settings", "trouble"),
     [
         ({"disableAllHooks": True}, "turns all hooks off: disableAllHooks"),
-        ({"timeout": 5000}, "The limit at Stop is 5000: Claude Code counts seconds"),
+        ({"timeout": 5000}, "The time limit of Stop is 5000: Claude Code counts seconds"),
         (
             {"command": "/gone/mulligan-hook claude Stop"},
-            "  ! The program /gone/mulligan-hook is not there, so Claude Code neither shows nor teaches anything.",
+            "  ! The program /gone/mulligan-hook does not exist, so Claude Code neither shows nor learns lessons.",
         ),
         ({"event": "Stopp"}, "There is no hook for Stop"),
     ],
@@ -94,10 +94,10 @@ def test_what_is_tried_does_not_learn_on_in_a_folder_that_is_gone(home: Path) ->
 
 
 def test_status_names_a_program_that_is_gone(home: Path) -> None:
-    assert "is not there" not in hooks(home, "install", "claude", "--yes") + hooks(home, "status")
+    assert "does not exist" not in hooks(home, "install", "claude", "--yes") + hooks(home, "status")
     file = home / ".claude" / "settings.json"
     file.write_text(re.sub(r'"[^"]*/mulligan-hook claude', '"/moved/bin/mulligan-hook claude', file.read_text()))
-    assert hooks(home, "status").count("The program /moved/bin/mulligan-hook is not there") == 1
+    assert hooks(home, "status").count("The program /moved/bin/mulligan-hook does not exist") == 1
     hooks(home, "install", "claude", "--yes")
     assert json.loads(hooks(home, "status", "--json"))["gone"] == []
     file.write_text("{broken mulligan-hook")
@@ -109,7 +109,7 @@ def test_gemini_counts_milliseconds(home: Path) -> None:
     hooks(home, "install", "gemini", "--yes")
     file = home / ".gemini" / "settings.json"
     file.write_text(file.read_text().replace("5000", "5"))
-    assert "The limit at AfterTool is 5: Gemini CLI counts milliseconds" in doctor(home, status=1)
+    assert "The time limit of AfterTool is 5: Gemini CLI counts milliseconds" in doctor(home, status=1)
 
 
 @pytest.mark.slow
@@ -118,13 +118,13 @@ def test_hooks_that_are_paused_or_in_two_files_are_named(home: Path) -> None:
     hooks(home, "pause")
     hooks(home, "pause", str(home))
     said = doctor(home, status=1)
-    assert "Hooks are paused everywhere: `mulligan hooks resume` ends that" in said
-    assert f"Hooks are paused in {home}: `mulligan hooks resume {home}` ends that" in said
+    assert "Hooks are paused everywhere: `mulligan hooks resume` ends the pause" in said
+    assert f"Hooks are paused in {home}: `mulligan hooks resume {home}` ends the pause" in said
     hooks(home, "resume", str(home))
     hooks(home, "resume")
     hooks(home, "install", "claude", "--project", "--yes")
     shared = home / "project" / agent("claude").settings.local
-    assert f"The same hooks stand in {shared}" in doctor(home, status=1)
+    assert f"The same hooks are also in {shared}" in doctor(home, status=1)
 
 
 @pytest.mark.light_cases(1)
@@ -156,9 +156,9 @@ def test_hooks_beside_the_plug_in_are_named(home: Path, name: str, file: str, te
     assert "No Mulligan hooks" not in alone
     hooks(home, "install", name, "--yes")
     said = doctor(home, status=1)
-    assert "The plug-in has the same hooks, so each is run twice" in said
+    assert "The plug-in has the same hooks, so each of them runs twice" in said
     assert out in said
-    assert f"`mulligan hooks uninstall {name}` takes these out" in said
+    assert f"`mulligan hooks uninstall {name}` removes these hooks" in said
     (home / file).unlink() if name != "claude" else None
     if name == "gemini":
         (home / file).parent.rmdir()

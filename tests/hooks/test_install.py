@@ -73,7 +73,7 @@ def test_a_file_is_given_back_byte_for_byte(home: Path, name: str, there: str | 
     assert f"+++ {file}" in said
     assert "mulligan-hook" in file.read_text()
     after = everything(home)
-    assert "has the hooks already" in hooks(home, "install", name, "--yes")
+    assert "already has the hooks" in hooks(home, "install", name, "--yes")
     assert everything(home) == after, "twice is once"
     hooks(home, "uninstall", "--yes")
     assert everything(home) == before
@@ -125,7 +125,7 @@ def test_a_guard_of_a_path_lets_hooks_see_edits(home: Path) -> None:
     hooks(home, "install", "claude", "gemini", "--yes")
     with Journal(str(home.parent / "mulligan" / "hooks.db")) as journal:
         journal.guard({"a": "git stash"})
-        assert "has the hooks already" in hooks(home, "install", "claude", "--yes")
+        assert "already has the hooks" in hooks(home, "install", "claude", "--yes")
         journal.guard({"b": "src/generated/"})
     hooks(home, "install", "claude", "gemini", "--yes")
     before = json.loads((home / ".claude" / "settings.json").read_text())["hooks"]["PreToolUse"]
@@ -157,7 +157,7 @@ def test_where_a_person_changed_the_file_only_our_entries_go(home: Path) -> None
     settings["hooks"]["PreToolUse"][0]["hooks"].append({"type": "command", "command": "theirs"})
     file.write_text(json.dumps(settings, indent=3))
     said = hooks(home, "uninstall", "claude", "--yes")
-    assert "was changed since" in said
+    assert "has changed since" in said
     theirs: Any = json.loads(ODD)
     theirs["model"] = "haiku"
     theirs["hooks"]["PreToolUse"] = [{"matcher": "Bash", "hooks": [{"type": "command", "command": "theirs"}]}]
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_changed_with_care_is_left_alone(home: Path, text:
     assert str(file) in said
     assert "Nothing was written" in said
     assert everything(home) == before, "nor in another agent's file"
-    assert f"Claude Code is left out: {file}" in hooks(home, "install", "--yes")
+    assert f"Skipped Claude Code: {file}" in hooks(home, "install", "--yes")
     assert file.read_text() == text
     assert "mulligan-hook" in (home / ".gemini" / "settings.json").read_text()
 
@@ -192,7 +192,7 @@ def test_comments_stay_where_a_person_changed_the_file_since(home: Path) -> None
         assert line in text.splitlines()
     assert "\n" not in text.replace("\r\n", ""), "lines end as those around"
     file.write_bytes(text.replace("the large one", "the small one").encode())
-    assert "has the hooks already" in hooks(home, "install", "claude", "--yes")
+    assert "already has the hooks" in hooks(home, "install", "claude", "--yes")
     hooks(home, "uninstall", "--yes")
     assert file.read_bytes().decode() == NOTES.replace("the large one", "the small one")
 
@@ -306,7 +306,7 @@ def test_where_nothing_can_be_noted_no_settings_are_written(home: Path) -> None:
     file.write_text(ODD)
     said = hooks(home, "install", "claude", "--yes", status=2, MULLIGAN_HOME="/proc/mulligan")
     assert "/proc/mulligan/hooks_installed.json cannot be written" in said
-    assert f"{file} was left as it is" in said
+    assert f"{file} was not changed" in said
     assert file.read_text() == ODD
 
 

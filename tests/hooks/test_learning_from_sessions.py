@@ -426,7 +426,7 @@ async def test_what_was_learned_is_shown_at_the_same_failure_and_the_bank_is_tol
         await finish(journal)
         for session in ("s2", "s3"):
             assert "pip install pyyaml" in failing(project, session, "c1")
-        assert not failing(project, "s3", "c2")  # once in a session; the error came again
+        assert not failing(project, "s3", "c2")  # once in a session; the error occurred again
         for session in ("s2", "s3"):
             stopped(journal, project, session, project / "none.jsonl", moment="end")
         for _ in range(2):

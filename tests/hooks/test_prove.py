@@ -247,7 +247,7 @@ def test_an_agent_that_cannot_be_started_or_a_missing_file_is_named(here: Path, 
     assert "none.toml does not exist" in err
     status, _, err = prove("--resume", "p")
     assert status == 2
-    assert "has no proof" in err
+    assert "contains no comparison" in err
     status, _, err = prove(tasks(here), *agent(here), "--into", "p/into")
     assert status == 2
     assert "is in the project" in err
@@ -322,7 +322,7 @@ def test_what_a_killed_proof_left_is_removed_at_the_next_start(here: Path, prove
     file.write_text(bank + Path(tasks(here)).read_text())
     status, _, err = prove(str(file), *agent(here), "--into", "into")
     assert status == 0, err
-    assert "Removed leftovers of 1 session of killed proofs" in err
+    assert "Removed leftovers of 1 session of killed comparisons" in err
     assert not left.exists()
     listed = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True).stdout
     assert listed.count("\n") == 1
@@ -378,7 +378,7 @@ def test_differences_are_paired_by_task_and_clustered_by_family() -> None:
     assert report.counts is not None
     assert (report.counts.only_b, report.counts.only_a, report.counts.neither) == (6, 0, 6)
     assert "tokens" not in report.differences
-    assert "No difference in solved tasks was shown. These tasks would have shown one of" in verdict(report)[0]
+    assert "No difference in solved tasks was shown. These tasks could have shown one of" in verdict(report)[0]
 
 
 def test_a_task_that_only_one_arm_has_ended_is_in_no_difference() -> None:

@@ -462,7 +462,7 @@ def test_a_person_sets_over_mcp_the_guard_that_an_agent_proposes(project: Path) 
         assert not journal.guards()
         (proposed,) = [one for one in asyncio.run(lessons(project)) if one.id == pair["id"]]
         assert (proposed.confirmed, proposed.pinned) == (False, False), "who declines a guard decides nothing else"
-        with pytest.raises(MulliganError, match="was edited meanwhile"):
+        with pytest.raises(MulliganError, match="was edited in the meantime"):
             asyncio.run(guarded(journal, project, pair["id"], "pytest"))
         assert not journal.guards(), "nobody was shown what it would stop"
         assert asked(person(questions, "accept", yes=True), pair["id"], "guard")[0].startswith("guarded")

@@ -95,7 +95,7 @@ def test_the_query_and_its_rows_are_the_result(asking: Asking) -> None:
     assert "result: 0 rows" in told
     assert "try 1 of 29: lesson: Capitals." in told
     assert "result: 5 rows" in told
-    assert told[-2].startswith("solved at try 2 of 29 (")
+    assert told[-2].startswith("solved on try 2 of 29 (")
     listed = asking(None, "runs", "list").out
     assert "solved" in listed
     assert QUESTION in listed

@@ -227,7 +227,7 @@ async def test_finishing_in_a_file_that_is_not_a_store_says_so(wire: Wire, caplo
         service.config.database.parent.mkdir(parents=True, exist_ok=True)
         service.config.database.write_text("This is no database at all.")
         await service.finish_pending()
-    assert "are not finished" in caplog.text
+    assert "could not be finished" in caplog.text
 
 
 async def test_a_call_that_is_cancelled_leaves_its_task_for_the_next(wire: Wire) -> None:

@@ -159,7 +159,7 @@ def test_a_token_is_asked_for_where_other_machines_may_call() -> None:
     assert one["url"] == "http://127.0.0.1:9000/mcp"
     assert "headers" in one
     assert "with MULLIGAN_TOKEN set: " in notes
-    assert "put its name for 127.0.0.1" in notes
+    assert "use the machine's name instead of 127.0.0.1" in notes
     assert entry(config("json", "--transport", "http", "--host", "::1"))["url"] == "http://[::1]:8000/mcp"
     assert "headers" not in entry(config("json", "--transport", "http", "--host", "localhost"))
 
@@ -238,7 +238,7 @@ def test_what_is_printed_under_uvx_starts_without_a_path(tmp_path: Path) -> None
 
 def test_the_model_s_key_is_named_and_not_printed() -> None:
     said = printed("--print-config", "claude", "--model", "openai:gpt-4o", OPENAI_API_KEY="a-key-of-mine")
-    assert "The client has to hand on OPENAI_API_KEY, for the model" in said[1]
+    assert "The client must pass OPENAI_API_KEY to the server, for the model" in said[1]
     assert "a-key-of-mine" not in "".join(said)
     assert "API_KEY" not in "".join(printed("--print-config", "claude", "--model", "ollama:qwen3"))
 

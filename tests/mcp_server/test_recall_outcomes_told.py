@@ -57,7 +57,7 @@ async def test_what_is_withheld_is_no_empty_bank(tmp_path: Path) -> None:
         said = [await good(client, "retrieve_memory", query="order history", agent_id="me") for _ in range(20)]
     none = [one for one in said if one["status"] == "no_memories"]
     assert 0 < len(none) < 20
-    assert all("without 1 entry, withheld to measure what it is worth" in one["message"] for one in none)
+    assert all("without 1 entry, withheld to measure its worth" in one["message"] for one in none)
 
 
 @pytest.mark.parametrize("learn", [True, False])

@@ -87,7 +87,7 @@ async def test_an_answer_that_is_cut_within_its_thoughts_is_no_answer(wire: Wire
 async def test_a_call_in_near_json_is_read_and_said(wire: Wire) -> None:
     tool = Tool("look", "Look at it.", {"type": "object", "properties": {"at": {"type": "string"}}})
     text = "[THINK]{'tool': 'drop'}[/THINK]{'tool': 'look', 'arguments': {'at': 'a'},}"
-    wire.plays({"status": 400, "body": {"error": {"message": "this model takes no tools"}}}, text)
+    wire.plays({"status": 400, "body": {"error": {"message": "this model does not support tools"}}}, text)
     answer = await open_model("openai:mine").ask(Question(ASKED.messages, tools=(tool,)))
     assert answer.calls == (ToolCall("look", {"at": "a"}),)
     assert answer.raw == text

@@ -137,7 +137,7 @@ def test_the_key_can_stand_in_another_variable(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_base_url_where_there_can_be_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-none-at-all")
-    with pytest.raises(InvalidInput, match="deepseek takes no base URL: write openai:deepseek-v4-pro"):
+    with pytest.raises(InvalidInput, match="deepseek supports no base URL: write openai:deepseek-v4-pro"):
         open_model("deepseek:deepseek-v4-pro", settings=CallSettings(base_url="http://127.0.0.1:9/v1"))
 
 

@@ -111,7 +111,7 @@ def test_a_busy_machine_is_warned_of_once(
         asyncio.run(ask_twice())
     assert [record.getMessage() for record in caplog.records] == [
         "This machine is busy (load 100.0 per CPU), so not-weights.gguf will answer slowly on its 1 thread(s). "
-        "MULLIGAN_THREADS sets how many it takes."
+        "MULLIGAN_THREADS sets the number of threads."
     ]
 
 

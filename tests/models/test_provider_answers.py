@@ -172,7 +172,7 @@ async def test_a_content_filter_is_an_error_that_was_paid_for(wire: Wire, name: 
 
 
 async def test_images_belong_to_the_user(wire: Wire) -> None:
-    with pytest.raises(InvalidInput, match="Only user messages can hold images"):
+    with pytest.raises(InvalidInput, match="Only user messages can contain images"):
         await open_model("openai:gpt-4o").ask(Question((Message("system", "", (Image("image/png", b""),)),)))
 
 

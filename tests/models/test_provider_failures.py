@@ -112,21 +112,21 @@ async def test_the_messages_read_well(wire: Wire, naps: Naps) -> None:
             ],
             [
                 "Failed to decode response as JSON: Unterminated string starting at: line 1 column 15 (char 14).",
-                "The server does not speak this provider's format: check the base URL.",
+                "The server does not use this provider's format: check the base URL.",
             ],
             ["no answer within 1 s.", "Raise the setting timeout."],
             ["no answer within 1 s.", "Raise the setting timeout."],
             [
                 "Invalid response from openai chat completions endpoint.",
-                "The server does not speak this provider's format: check the base URL.",
+                "The server does not use this provider's format: check the base URL.",
             ],
             [
                 "its answer cannot be read (IndexError: list index out of range).",
-                "The server does not speak this provider's format: check the base URL.",
+                "The server does not use this provider's format: check the base URL.",
             ],
             [
                 "Invalid response from openai chat completions endpoint, expected JSON data.",
-                "The server does not speak this provider's format: check the base URL.",
+                "The server does not use this provider's format: check the base URL.",
             ],
             ["400 bad request.", "The provider refuses this request as it is."],
             [

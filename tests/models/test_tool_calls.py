@@ -268,7 +268,7 @@ async def test_a_server_that_refuses_tools_is_asked_for_calls_as_json(
     assert (await model.ask(SECOND)).calls == (finished("one two"),)
     with pytest.raises(BadAnswer, match="asked for JSON: the answer is not valid JSON"):
         await model.ask(SECOND)
-    assert caplog.text.count("takes no tools, asking for calls as JSON: 4") == 1
+    assert caplog.text.count("does not support tools, asking for calls as JSON: 4") == 1
     assert [bool(request["tools"]) for request in wire.requests] == [True, False, False, False, False]
     assert wire.bodies[1]["response_format"]["type"] == "json_schema"
     assert wire.bodies[3]["response_format"] == {"type": "json_object"}
@@ -373,7 +373,7 @@ async def test_a_model_that_is_known_to_have_no_tools_is_not_offered_any(
     access = Access("SNOWFLAKE_TOKEN", KEY, wire.url)
     model = ProviderModel(Target("snowflake", "llama3.1-8b", access, CallSettings(), naps.sleep, naps.chance))
     assert (await model.ask(ASKED)).calls == (finished("x"),)
-    assert "takes no tools, asking for calls as JSON: its profile says so" in caplog.text
+    assert "does not support tools, asking for calls as JSON: its profile says so" in caplog.text
     assert wire.requests[0]["tools"] == []
 
 

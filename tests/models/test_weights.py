@@ -326,4 +326,4 @@ def test_a_hub_is_asked_first_only_when_one_is_named(
             thread.join(30)
     assert target().read_bytes() == b"".join(PARTS)
     assert len(asked) == {"right": 0, "wrong": 2, "missing": 3, "down": 3}[hub]
-    assert ("The hub at HF_ENDPOINT did not give tiny" in said) == (hub != "right")
+    assert ("The hub at HF_ENDPOINT did not provide tiny" in said) == (hub != "right")

@@ -54,12 +54,12 @@ async def test_the_person_is_shown_the_verdict_and_the_lesson(ends: tuple[int, i
     assert choice == Choice("taken")
     assert shown.replace("\r\n", "\n") == snapshot("""\
 
-Trial 1 failed: It is not water.
+Try 1 failed: It is not water.
 Lesson:
 
 Say water.\\x1b[2J
 
-Enter takes it, e edits it, v vetoes it, or write another lesson: \
+Enter accepts it, e edits it, v vetoes it, or write another lesson: \
 """)
 
 
@@ -249,7 +249,7 @@ def test_killed_while_it_asks_it_does_not_ask_again_for_what_was_answered(tmp_pa
     pid, person = started()
     until(person, "lesson: ")
     os.write(person, b"\n")
-    assert "Trial 2 failed" in until(person, "lesson: ")
+    assert "Try 2 failed" in until(person, "lesson: ")
     os.kill(pid, 9)
     os.waitpid(pid, 0)
     os.close(person)
@@ -265,8 +265,8 @@ def test_killed_while_it_asks_it_does_not_ask_again_for_what_was_answered(tmp_pa
 
     pid, person = started(asyncio.run(run()))
     shown = until(person, "lesson: ")
-    assert "Trial 2 failed" in shown
-    assert "Trial 1 failed" not in shown
+    assert "Try 2 failed" in shown
+    assert "Try 1 failed" not in shown
     os.write(person, b"water, I said so\n")
     assert '["solved", [["taken"], ["written"]]]' in until(person, "]]]")
     os.waitpid(pid, 0)

@@ -145,7 +145,7 @@ async def test_a_sound_file_is_said_to_be(memory: Memory) -> None:
 async def test_a_row_that_is_not_what_its_history_says(tmp_path: Path, memory: Memory) -> None:
     before = await memory.lessons.list("a", ALL), await memory.lessons.delta("a", E1)
     sql(tmp_path / "m.db", "UPDATE lessons SET state = 'retired', success = 0, version = 1 WHERE id = '3'")
-    assert await mended(memory) == ["Lesson 3: its row is not what its history says."]
+    assert await mended(memory) == ["Lesson 3: its row differs from its history."]
     after = await memory.lessons.delta("a", E1)
     assert await memory.lessons.list("a", ALL) == before[0]
     assert (after.rows, after.generation) == (before[1].rows, before[1].generation + 1)
@@ -156,7 +156,7 @@ async def test_a_row_that_is_gone_is_made_again_from_its_history(tmp_path: Path,
     sql(tmp_path / "m.db", "DELETE FROM lessons WHERE id = '3'")
     first = await memory.lessons.verify(mend=True)
     assert first[0] == Fault(
-        "Lesson 3 is gone but for its history. Mended, its words find it again once it is edited.",
+        "Lesson 3 is gone but for its history. With --mend, its words find it again once it is edited.",
         True,
         "3",
     )
@@ -177,7 +177,7 @@ BROKEN = {
 @pytest.mark.parametrize("what", BROKEN)
 async def test_vectors_that_cannot_be_used_are_dropped(tmp_path: Path, memory: Memory, what: str) -> None:
     sql(tmp_path / "m.db", BROKEN[what])
-    assert await mended(memory) == [f"Lesson 3 has {what}. They are made again when the bank embeds."]
+    assert await mended(memory) == [f"Lesson 3 has {what}. They are computed again when the bank next embeds lessons."]
     await memory.lessons.set_vectors("a", E1, {"3": vectors("3")})
     assert (await memory.lessons.get("a", ["3"]))[0].embedder == E1
 
@@ -189,12 +189,14 @@ async def test_vectors_of_the_superseded_are_dropped(tmp_path: Path, memory: Mem
         "INSERT INTO vectors VALUES (1, zeroblob(16))",
     )
     found = await mended(memory)
-    assert found == ["Lesson 1 has vectors, though it is superseded. They are made again when the bank embeds."]
+    assert found == [
+        "Lesson 1 has vectors, though it is superseded. They are computed again when the bank next embeds lessons."
+    ]
 
 
 async def test_a_successor_that_is_missing(memory: Memory) -> None:
     await memory.lessons.add("b", [entry("s", state="superseded", superseded_by="m")])  # m is another agent's
-    assert await mended(memory) == ["Lesson s was merged into m, which is missing. Mended, it is retired."]
+    assert await mended(memory) == ["Lesson s was merged into m, which is missing. With --mend, it is retired."]
     (lesson,) = await memory.lessons.get("b", ["s"])
     assert (lesson.state, lesson.superseded_by) == ("retired", None)
     assert (await memory.lessons.history("b", "s"))[-1].change == "retired"
@@ -223,12 +225,12 @@ async def test_work_that_nobody_does_is_queued_again(tmp_path: Path, memory: Mem
     claimed = await memory.queue.claim(owner().replace(owner().split(":")[1], str(gone.pid)), 3600, ["k"])
     assert claimed is not None
     assert await mended(memory) == [
-        f"Work {claimed[0].id} is running, but no process does it. Mended, it can be done again."
+        f"Work {claimed[0].id} is running, but no process does it. With --mend, it can be done again."
     ]
     assert sql(tmp_path / "m.db", "SELECT status, owner FROM work") == [("queued", "")]
     sql(tmp_path / "m.db", "DELETE FROM payloads")
     assert await mended(memory) == [
-        f"Work {claimed[0].id} has lost its payload, so it cannot be done. Learn from the episode again."
+        f"Work {claimed[0].id} has lost its payload, so it cannot run. Learn from the episode again."
     ]
     assert (await memory.queue.look("a", claimed[0].id)).error == "its payload was lost"
 

@@ -166,7 +166,7 @@ async def test_a_database_without_a_store_and_one_of_an_older_version(place: str
     from mulligan.store.postgresql.schema import setup
 
     async with open_store(server().address("postgres")) as store:
-        with pytest.raises(StoreError, match=r"has no store of Mulligan.* store setup .* --role mulligan_tests"):
+        with pytest.raises(StoreError, match=r"has no Mulligan store.* store setup .* --role mulligan_tests"):
             await store.list()
     server().sql("UPDATE mulligan.version SET number = 3", place)
     server().sql("ALTER TABLE mulligan.version DROP COLUMN readable_from", place)

@@ -116,7 +116,7 @@ async def test_a_lease_that_ran_out_is_taken_over_and_the_late_one_is_refused(tw
         here.fail(late, "late", retry_in=None),
         here.waits(late),
     ):
-        with pytest.raises(LeaseLost, match="being done by another"):
+        with pytest.raises(LeaseLost, match="being run by another"):
             await write
     await there.finish(claim, {"by": "another"})
     assert (await here.look("a", id)).result == {"by": "another"}
@@ -166,7 +166,7 @@ async def test_what_waits_is_only_taken(queue: Queue) -> None:
     assert await queue.claim("me", 60, ["k"]) is None
     work, claim = await queue.take("a", id, "me", 60)
     assert (work.id, work.status, work.payload) == (id, "running", {"q": 1})
-    with pytest.raises(LeaseLost, match="is being done by me"):
+    with pytest.raises(LeaseLost, match="is being run by me"):
         await queue.take("a", id, "other", 60)
     await queue.waits(claim, "the answer did not fit")
     waiting = await queue.look("a", id)

@@ -93,7 +93,7 @@ async def test_work_that_waits_can_be_queued_and_the_other_way_round(memory: Mem
     await queue.turn("a", id, waiting=False)
     claimed = await queue.claim("me", 60, ["k"])
     assert claimed is not None
-    with pytest.raises(LeaseLost, match="is being done by me"):
+    with pytest.raises(LeaseLost, match="is being run by me"):
         await queue.turn("a", id, waiting=True)
     await queue.fail(claimed[1], "no", retry_in=60)
     with pytest.raises(NotFound):

@@ -74,7 +74,7 @@ async def test_facts_that_contradict_each_other_are_marked_the_newer_first(memor
     first, second = found.formatted_prompt.split("9090")
     assert "as of 2026-03-01" in first
     assert "as of 2025-01-01" in second
-    assert "a newer fact of 2026-03-01 contradicts it" in second
+    assert "a newer fact from 2026-03-01 contradicts it" in second
     assert [one.id for one in await bank.notebook()] == [new.id, old.id]
     newest = await bank.add("Port of staging", "The port of staging is 9999.", nature="fact")
     assert {one.state for one in await memory.lessons.get("a", [new.id, old.id])} == {"superseded"}

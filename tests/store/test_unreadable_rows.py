@@ -223,7 +223,7 @@ async def test_an_account_whose_row_was_changed_is_found_by_its_record_again(tmp
     sql(tmp_path / "m.db", "UPDATE accounts SET project = 'q' WHERE id = 'e1'")
     assert [one.id for one in await memory.lessons.accounts("a", "p", 9)] == ["e2"]
     (found,) = await memory.lessons.verify(mend=True)
-    assert found.what == "The account of e1: its row is not what its record says."
+    assert found.what == "The account of e1: its row differs from its record."
     assert [one.id for one in await memory.lessons.accounts("a", "p", 9)] == ["e2", "e1"]
     sql(tmp_path / "m.db", "UPDATE accounts SET record = (SELECT record FROM accounts WHERE id = 'e2')")
     (found,) = await memory.lessons.verify(mend=True)
@@ -276,7 +276,7 @@ async def test_words_and_vectors_are_made_again_for_every_agent(tmp_path: Path) 
             f"UPDATE vectors SET vector = CAST(x'{wrong}' || substr(vector, 5) AS BLOB)",
         )
     async with a_bank(tmp_path / "m.db", None) as bank:
-        assert await told(bank) == [f"Lesson {lesson.id} has lost what it is found by."]
+        assert await told(bank) == [f"Lesson {lesson.id} has lost its search data."]
         assert await told(bank) == []
     async with a_bank(tmp_path / "m.db", "bob") as bank:
         (found,) = (await bank.recall("orders opened", threshold=0.0)).lessons

@@ -160,7 +160,7 @@ async def test_a_lesson_is_shown_with_its_origin_its_recalls_and_its_worth() -> 
     async with studio_client() as client:
         page = (await client.get(f"/bank/lessons/{id}?full=1")).text
         assert 'href="/runs/20261125-120000-abcdef#trial-2"' in page
-        assert re.search(r"40 recalls with a known outcome, \d+ successful\. A draw showed it in \d+ of them", page)
+        assert re.search(r"40 recalls with a known outcome, \d+ successful\. It was shown in \d+ of them", page)
         assert re.search(r'<th scope="row">this lesson</th><td class="number">\+\d+</td>', page)
         file = await client.get(f"/bank/lessons/{id}/worth.svg")
         assert file.headers["content-type"] == "image/svg+xml"
@@ -200,7 +200,7 @@ async def test_relevance_stands_against_success() -> None:
 async def test_a_lesson_that_nobody_measured_has_no_figure() -> None:
     id = await kept()
     async with studio_client() as client:
-        assert "No recall of it has a known outcome yet." in (await client.get(f"/bank/lessons/{id}")).text
+        assert "None of its recalls has a known outcome yet." in (await client.get(f"/bank/lessons/{id}")).text
         assert (await client.get(f"/bank/lessons/{id}/worth.svg")).status_code == 404
 
 

@@ -98,7 +98,7 @@ async def test_a_run_is_watched_live_from_start_to_end() -> None:
             running.stdin.write(b"red\n")
             await expect(page.locator("#trial-1 > h2 .badge.bad")).to_be_visible()
             await expect(doing).to_contain_text("try 1 of 3: reflecting")
-            await page.locator("#trial-1 summary", has_text="What it was shown").click()
+            await page.locator("#trial-1 summary", has_text="What the model was shown").click()
             running.stdin.write(b"I said red; I must say green, the word that the check asks for.\n")
             await expect(page.locator("#trial-1 .lesson")).to_contain_text("I must say green")
             await expect(doing).to_contain_text("try 2 of 3: trying")
@@ -256,7 +256,7 @@ async def test_the_keyboard_alone_is_enough() -> None:
         await tab_to("Say green")
         await page.keyboard.press("Enter")
         await page.wait_for_url(re.compile(r"/runs/[^?]+$"))
-        await tab_to("What it was shown")
+        await tab_to("What the model was shown")
         await page.keyboard.press("Enter")
         assert await page.locator("#trial-1 details[open]").count() == 1
 

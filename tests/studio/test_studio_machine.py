@@ -122,7 +122,7 @@ async def test_a_session_is_told_from_its_failure_to_whether_it_came_again_and_c
             "no rule &lt;b&gt;",
             "built",
             "make: no target &lt;b&gt;docs&lt;/b&gt;",
-            "Came again?",
+            "Occurred again?",
             "after 0 of 1",
         ):
             assert text in page, text

@@ -63,13 +63,13 @@ async def test_an_episode_is_told_trial_by_trial() -> None:
     for text in (
         "failed",
         "passed",
-        "What it was shown (2 messages)",
+        "What the model was shown (2 messages)",
         "I must say green, the word that the check asks for.",
         "Changed since try 1",
         "<del>",
         "<ins>",
         "Learned from this run",
-        "it ran without a bank to learn into",
+        "the run had no bank",
         "Quality",
         "tokens",
     ):
@@ -220,8 +220,8 @@ async def test_a_run_says_what_it_taught_and_what_was_withheld() -> None:
     learned = page[page.index("Learned from this run") : page.index("Recalled for this run")]
     assert "Green it is" in learned
     assert "It is green." in learned
-    assert "withheld by draw" in other
-    assert "withheld by draw" not in page
+    assert "withheld at random" in other
+    assert "withheld at random" not in page
 
 
 @pytest.mark.parametrize("prompt", ["Say green", 'Say """green"""\n\\ and \U0001f600 \x07\x7f <b>'])
@@ -300,7 +300,7 @@ async def test_the_overview_answers_what_failed_what_was_learned_and_what_helped
         page = (await client.get("/")).text
     for text in (
         "1 of the newest 1 run without memory was solved",
-        "0 of 1 at the first try",
+        "0 of 1 on the first try",
         "Count to &lt;b&gt;ten&lt;/b&gt;",
         "the model is gone",
         "Pay at once",

@@ -129,7 +129,7 @@ async def test_a_run_of_an_agent_shows_no_lesson_of_a_bank_that_is_not_served() 
     async with studio_client(agent_id="books") as client:
         page = (await client.get("/runs/e1")).text
         assert "/bank/recalls" not in page
-        assert "Its bank is not served here." in page
+        assert "Its bank is not available here." in page
         assert (await client.get(f"/bank/recalls/{recall.id}")).status_code == 404
 
 

@@ -293,7 +293,7 @@ def test_what_is_too_large_to_look_through_is_not_trusted(project: Path, monkeyp
     monkeypatch.setattr(plugin_files, "MOST_FILES", 5)
     for number in range(9):
         (project / "plugins" / f"{number}.txt").touch()
-    with pytest.raises(InvalidInput, match=r"put mine\.py into a folder of its own"):
+    with pytest.raises(InvalidInput, match=r"put mine\.py into its own folder"):
         trust_folder(project)
 
 

@@ -208,9 +208,9 @@ def agent_job(
 async def check_tree(place: Checkout, when: str) -> None:
     if strayed := await place.strayed():
         raise MulliganError(
-            f"The user's own tree changed during {when}: {', '.join(strayed[:10])}. If it was the agent, see what it "
-            "did there, and confine it. If it was you, resume the run; `watch: false` in the "
-            "workspace's settings allows it."
+            f"The user's own tree changed during {when}: {', '.join(strayed[:10])}. If the agent did this, check "
+            "what it changed, and confine it. If you did, resume the run; `watch: false` in the workspace's settings "
+            "allows such changes."
         )
 
 

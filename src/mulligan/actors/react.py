@@ -79,7 +79,7 @@ class React:
             return f"{self._steps} steps were used up without an answer"
         tokens = sum(estimate(message.text) for message in question.messages)
         if self._most is not None and tokens > self._most:
-            return f"before step {done + 1} the prompt has about {tokens} tokens, and {self._most} are allowed"
+            return f"before step {done + 1} the prompt has about {tokens} tokens, but only {self._most} are allowed"
         return None
 
 

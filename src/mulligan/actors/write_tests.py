@@ -66,5 +66,5 @@ class WriteTests:
         name = asked_for(episode.task.prompt)
         found = python_tests(answer, name) if isinstance(answer, str) else ()
         if not found:
-            raise BadAnswer(f"It holds no valid test: write lines such as `assert {name or 'f'}(…) == …`.")
+            raise BadAnswer(f"It contains no valid test: write lines such as `assert {name or 'f'}(…) == …`.")
         return found[: self._most]

@@ -86,7 +86,7 @@ def _worded(fault: str, where: Sequence[int | str], value: Json, schema: Schema,
         return f"{name} is missing. Add a line such as `{name}: {yaml_value(example)}`."
     subject, what = f"each of {name}" if each else name, kind(schema, root)
     if value is None:
-        return f"{subject} has no value. It must be {what}; or take it out."
+        return f"{subject} has no value. It must be {what}; otherwise remove the key."
     if isinstance(value, str) and not value.strip():
         return f"{subject} is empty. It must be {what}."
     return f"{subject} must be {what}, not {_shown(value)}.{_way_out(value, resolved(schema, root), root)}"
@@ -105,7 +105,7 @@ def _way_out(value: Json, schema: Schema, root: Schema) -> str:
         parts = re.split(r"[,\s]+", value.strip())
         return f" Write it as {json.dumps(parts)}." if re.fullmatch(r"[\w:.,/@* -]+", value) else ""
     if types <= {"integer", "number"} and isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)?", value):
-        return " Take the quotes away."
+        return " Remove the quotes."
     return ""
 
 
@@ -147,7 +147,7 @@ def _conflicts(document: Document, known: Mapping[str, Schema]) -> list[Problem]
         cycles = key == "max_iter" and values.get("pattern") == "reflexion"  # another number than that of the steps
         if key in values and key in call and not cycles:
             where = source.lines.get(f"call.{key}")
-            why = f"{key} is given twice: here and as call.{key} on line {where}. Keep one."
+            why = f"{key} appears twice: here and as call.{key} on line {where}. Keep one."
             found.append(source.problem(key, why))
     for above, table in (("model", _table(values, "model")), ("call.model", _table(call, "model"))):
         if "role" in table and "name" in table:
@@ -163,15 +163,15 @@ def _conflicts(document: Document, known: Mapping[str, Schema]) -> list[Problem]
             near = next((said for key in cast(Mapping[str, Json], evaluate) if (said := meant(key, judges))), "")
             found.append(source.problem("evaluate", f"evaluate needs one of tests, check and judge.{near}"))
     if "reflect" in values and values.get("pattern") == "reflexion":
-        found.append(source.problem("reflect", "reflect.md reflects in a reflexion agent. Take this key away."))
+        found.append(source.problem("reflect", "reflect.md reflects in a reflexion agent. Remove this key."))
     elif "reflect" in values and evaluate is None:
-        why = "reflect needs evaluate: there is nothing to reflect on where nobody judges."
+        why = "reflect needs evaluate: without a judge, there is nothing to reflect on."
         found.append(source.problem("reflect", why))
     limits = [key for key in ("tries", "trials") if key in _table(values, "limits")]
     if len(limits) > 1:
         found.append(source.problem("limits.trials", "limits.tries and limits.trials mean the same. Keep tries."))
     if values.get("pattern") == "reflexion" and "max_iter" in values and limits:
-        why = f"limits.{limits[0]} and max_iter say the same of a reflexion agent. Keep max_iter."
+        why = f"limits.{limits[0]} and max_iter mean the same for a reflexion agent. Keep max_iter."
         found.append(source.problem(f"limits.{limits[0]}", why))
     return found
 

@@ -30,7 +30,7 @@ DEEPEST = 20
 BIGGEST = 2**63 - 1
 
 _CLOSED = "put a line with --- after the keys, before the text"
-_SECOND = "the front matter holds a second YAML document. Take out the line that begins it."
+_SECOND = "the front matter contains a second YAML document. Remove the line that begins it."
 _OPENINGS = tuple(f"while scanning {what}" for what in ("an alias", "an anchor", "a tag", "a block scalar"))
 _KEY = re.compile(r"([A-Za-z][\w-]*):(?:\s+(.*)|)")
 _ABOVE = re.compile(r"(?s)(?:\s|<!--(?:(?!-->).)*-->)*+(?=---[ \t]*\n)")
@@ -90,7 +90,7 @@ def parse_document(path: Path, text: str, *, lenient: bool = False) -> tuple[Doc
     if not _fence(lines[begin]):
         opening = next((number for number, line in enumerate(lines, 1) if line.strip()), 1)
         if _fence(lines[opening - 1]):
-            why = "front matter begins on the first line: take out the empty lines above it."
+            why = "front matter begins on the first line: remove the empty lines above it."
             return None, [Problem(path, opening, why)]
         return _with_body(Document(source), lines, 0), []
     ends = ("---", "...") if lenient else ("---",)
@@ -198,7 +198,7 @@ class _FrontMatter:
                 return self._say(node.start_mark.index, why)
             return cast(Mapping[str, Json], self._value(loader, node, ""))
         except yaml.reader.ReaderError as error:
-            why = f"the front matter holds a control character (U+{error.character:04X}). Take it out."
+            why = f"the front matter holds a control character (U+{error.character:04X}). Remove it."
             return self._say(int(error.position), why)
         except yaml.MarkedYAMLError as error:
             return self._say(*self._explained(error))
@@ -229,12 +229,12 @@ class _FrontMatter:
             anchored = isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)
             if anchored and "anchor" not in said:
                 said.add("anchor")
-                why = "anchors (&name) and aliases (*name) are not taken. Write the value out"
+                why = "anchors (&name) and aliases (*name) are not supported. Write the value out"
                 self._say(index, f"{why}, or put a text that begins with & or * in quotes.")
             tag = str(getattr(event, "tag", None) or "").replace("tag:yaml.org,2002:", "!!")
             if tag and "tag" not in said:
                 said.add("tag")
-                why = f"the tag {tag} is not taken. Write a plain value"
+                why = f"the tag {tag} is not supported. Write a plain value"
                 self._say(index, f"{why}, or put a text that begins with ! in quotes.")
         return bool(said)
 
@@ -285,7 +285,7 @@ class _FrontMatter:
                 continue
             key = f"{above}.{name}" if above else name
             if name in found:
-                self._say(index, f"{key} is given twice: on line {self.lines[key]} and here. Keep one.")
+                self._say(index, f"{key} appears twice: on line {self.lines[key]} and here. Keep one.")
                 continue
             self.lines[key] = self._line(index)
             found[name] = self._value(loader, value_node, key)
@@ -300,7 +300,7 @@ class _FrontMatter:
         end = self._text.find("\n", index)
         line = self._text[start : end if end >= 0 else len(self._text)]
         if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in problem:
-            return index, "a tab stands where YAML takes only spaces. Indent with spaces."
+            return index, "there is a tab where YAML allows only spaces. Indent with spaces."
         if "quoted scalar" in context and "end of stream" in problem:
             return opened, "the quote that opens here is not closed."
         if context.startswith("while parsing a flow") and ("expected ',' or" in problem or "<stream end>" in problem):
@@ -316,21 +316,21 @@ class _FrontMatter:
         if "mapping values are not allowed" in problem:
             return self._colon(index, start)
         if "could not find expected ':'" in problem:
-            return opened, "a line such as `name: value` should stand here: the colon and a space are missing."
+            return opened, "a line such as `name: value` is expected here: the colon and a space are missing."
         if "unknown escape" in problem:
             return index, f"in double quotes \\{self._text[index]} means nothing. Write \\\\, or use single quotes."
         if "expected <block end>" in problem:
-            why = "this does not continue what stands above it: indent the lines of one list or mapping alike"
+            why = "this does not continue the lines above it: indent the lines of one list or mapping alike"
             return index, f"{why}, and put a text with quotes or brackets in it in quotes as a whole."
         return index, f"the front matter is not YAML: {', '.join(part for part in (context, problem) if part)}."
 
     def _colon(self, index: int, start: int) -> tuple[int, str]:
         above = self._text[self._text.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
         if ": " in self._text[start:index]:
-            return index, "a text that holds a colon and a space must stand in quotes."
+            return index, "a text that contains a colon and a space must be in quotes."
         if above and re.match(r"\s*[\w-]+:[^\s]", above):
             return start - 1, "a space is missing after the colon."
-        return index, "this key is indented further than the one above it, which has a value already."
+        return index, "this key is indented further than the one above it, which already has a value."
 
 
 def _shown(value: Json) -> str:

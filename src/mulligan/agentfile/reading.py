@@ -123,7 +123,7 @@ class _Reading:
                 why = f"this file is not used: an agent of pattern {pattern} has its prompt in AGENT.md."
                 self._unused(name, why)
         if values is not None and "judge_last" in values.model_fields_set:
-            self._warn(source, "judge_last", "judge_last means something with pattern reflexion only.")
+            self._warn(source, "judge_last", "judge_last has an effect only with the pattern reflexion.")
         if not self._prompted(document):
             return None
         if pattern == "react":
@@ -162,7 +162,7 @@ class _Reading:
         if pattern == "oneshot":
             for value, key in ((names, uses_key), (max_iter, max_key)):
                 if value:
-                    why = f"{key} means nothing in a oneshot step, which is one model call: say pattern: react."
+                    why = f"{key} has no effect in a oneshot step, which is one model call: write pattern: react."
                     self._warn(source, key, why)
             names = max_iter = None
         self._wanted += uses(source, uses_key, names)
@@ -212,23 +212,23 @@ class _Reading:
             why = "this text is not used: a reflexion agent has its prompts in act.md and reflect.md."
             self._problems.append(Problem(source.path, document.body_line, why, "warning"))
         if os.path.lexists(self._folder / "evaluate.md"):
-            why = "this file is not used: reflect.md judges, or what AGENT.md names under evaluate. Take the file away."
+            why = "this file is not used: reflect.md judges, or what AGENT.md names under evaluate. Remove the file."
             self._unused("evaluate.md", why)
         if values is None:
             return
         if values.evaluate is not None and "judge_last" in values.model_fields_set:
-            why = "judge_last means nothing beside evaluate, where the reflector judges no trial."
+            why = "judge_last has no effect with evaluate, because the reflector then judges no try."
             self._warn(source, "judge_last", why)
         names, key = _picked(values, "uses")
         steps = [step for step in (act, reflect) if step]
         if names and steps and all(step.pattern == "oneshot" for step in steps):
-            why = f"{key} means nothing here: no step of this agent is of pattern react."
+            why = f"{key} has no effect here: no step of this agent has the pattern react."
             self._warn(source, key, why)
 
     def _prompted(self, document: Document) -> bool:
         if document.body:
             return True
-        why = "this file has no text below its front matter: that is the system prompt. Say there what to do."
+        why = "this file has no text below its front matter, which is the system prompt. Say there what to do."
         if not document.present:
             why = "this file is empty. Write the system prompt: what the model is to do."
         self._blame(document.source, "", why)
@@ -242,11 +242,13 @@ class _Reading:
         if pattern == "react":
             way = 'finish(key="done", value=...)'
             way += (
-                ' to stop the loop, and finish(key="retry", value=...) to go on' if judged else " when it is finished"
+                ' to stop the loop, and finish(key="retry", value=...) to continue'
+                if judged
+                else " when it is finished"
             )
-            why = f"the text never says finish. Tell the model to call {way}."
+            why = f"the text never mentions finish. Tell the model to call {way}."
         elif judged:
-            why = "the text never says DONE, so the loop cannot be stopped. Tell the model when to answer DONE."
+            why = "the text never mentions DONE, so the loop cannot be stopped. Tell the model when to answer DONE."
         else:
             return
         self._problems.append(Problem(document.source.path, document.body_line, why, "warning"))

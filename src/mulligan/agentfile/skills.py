@@ -155,7 +155,7 @@ class Skills:
             circle = [*circle[start:-1], *circle[: start + 1]]
             last = circle[-2]
             closing = next(one for one in graph[last] if one.name == circle[-1])
-            why = f"these skills use each other in a circle: {' → '.join(circle)}. Take one of them out."
+            why = f"these skills use each other in a circle: {' → '.join(circle)}. Remove one of them."
             self._blame(closing.source.problem(closing.key, why))
             open_ways[last].remove(circle[-1])
 
@@ -175,7 +175,7 @@ def _as_meant(document: Document) -> tuple[Document, list[Problem]]:
     if described in (None, "", []) and (text := _first_paragraph(document.body)):
         values["description"] = text
         if document.present:
-            warn("description", "there is no description: the first paragraph of the text stands for it.")
+            warn("description", "there is no description: the first paragraph of the text takes its place.")
     elif described is not None and not isinstance(described, str):
         values["description"] = " ".join(_listed(described))
     if not isinstance(values.get("name", ""), str):
@@ -188,7 +188,7 @@ def _as_meant(document: Document) -> tuple[Document, list[Problem]]:
         names = [] if isinstance(used, str) else [one for one in _listed(used) if re.fullmatch(KEBAB, one)]
         values["uses"] = cast(Json, names)
         if others := [one for one in _listed(used) if one not in names]:
-            warn("uses", f"these are no names of skills and are left out: {', '.join(others)}.")
+            warn("uses", f"these are not names of skills and are ignored: {', '.join(others)}.")
     return replace(document, values=values), problems
 
 

@@ -253,8 +253,8 @@ def _copied(file: Path, backup: Path, replace: bool) -> Path:
         raise InvalidInput(f"A store exists at {file}: --replace renames it and takes the back-up instead.")
     if file.with_name(f"{file.name}-wal").exists():
         raise InvalidInput(
-            f"The store {file} is open in another process, or was open in one that died: stop servers and commands "
-            "first. If none is running, `mulligan memory stats` closes it cleanly."
+            f"The store {file} is open in another process, or was open in one that died: stop all servers and "
+            "commands first. If none is running, `mulligan memory stats` closes it cleanly."
         )
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.restoring")

@@ -51,9 +51,9 @@ OBJECT = "object:"
 """The prefix of the names of roles that were given as objects; the class follows."""
 _UNNAMED = {
     "evaluator": "Name one with judge_model= or model=, or let a command (check=) or tests (tests=) judge.",
-    "reflector": "Name one with reflect_model= or model=, let the agent that acts reflect itself with "
-    "reflector='self', or take strategy='evidence', which needs no lesson.",
-    "condenser": "Name one with reflect_model= or model=, or take overflow='useful', which needs none.",
+    "reflector": "Name one with reflect_model= or model=, let the acting agent reflect with reflector='self', or use "
+    "strategy='evidence', which needs no lesson.",
+    "condenser": "Name one with reflect_model= or model=, or use overflow='useful', which needs none.",
 }
 """What to do in `solve` where a role asks a model and none was named."""
 
@@ -237,8 +237,8 @@ class _Build:
         own = "actor" in self._parts.objects or name.startswith(OBJECT)
         if own or not {"tools", "environment"} & set(ports_of(find("actors", name))):
             raise InvalidInput(
-                f"The actor {name!r} uses neither tools nor an environment of Mulligan, so there is no action to check "
-                "first. Leave the foresight out, or take an agent with tools, or an actor such as interact."
+                f"The actor {name!r} uses neither tools nor an environment of Mulligan, so there is no action to "
+                "check first. Leave the foresight out, or use an agent with tools, or an actor such as interact."
             )
         foresight: Foresight = self.role("foresight", recipe.foresight)
         return Lookout(foresight, self._drive.journal, self._drive.meter, self._parts.person)
@@ -293,8 +293,8 @@ class _Build:
             if "tools" in ports_of(cls):
                 way = "there is none. Name its folder with workspace=DIR"
             raise InvalidInput(
-                f"The check judges a changed workspace, and {way}, or put {{attempt}} into the check where the "
-                "attempt's file should stand."
+                f"The check judges a changed workspace, and {way}, or put {{attempt}} into the check in place of the "
+                "attempt's file."
             )
         output = "text" if expects == "workspace" else expects
         return Spec(spec.name, {"output": output, **spec.settings})

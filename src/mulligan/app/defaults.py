@@ -43,7 +43,7 @@ def completed(recipe: Recipe, named: Collection[str], objects: Mapping[str, Any]
     if "reflector" not in named and unthinking and asks_model("reflector", recipe.reflector, objects):
         actor = _in_words("actor", recipe.actor, objects)
         who = f"is {actor}" if actor else "asks no model of Mulligan's"
-        strategy, why = "evidence", f"the actor {who} and no model is named, so nobody reflects"
+        strategy, why = "evidence", f"the actor {who} and no model is named, so there is no reflection"
     recipe = replace(recipe, strategy=Spec(strategy))
     plain = not apart and strategy == DEFAULT_STRATEGY
     return recipe, "" if plain else f"strategy {strategy}: {why}; {_shown(recipe, objects)}"

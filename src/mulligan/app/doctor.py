@@ -53,7 +53,7 @@ def _store(config: Config) -> DoctorRow:
     if file is None or there is None:
         return DoctorRow("store", True, name)
     folder = there if there.is_dir() else there.parent
-    said = name if file == there else f"{file} (made when it is needed)"
+    said = name if file == there else f"{file} (created when needed)"
     if file != there and not there.is_dir():
         return DoctorRow("store", False, f"{file}: {there} is not a folder", "name another folder in MULLIGAN_HOME")
     try:
@@ -101,5 +101,5 @@ def _weights() -> list[DoctorRow]:
             else DoctorRow(f"weights {name}", False, "not here", f"mulligan models pull {name}")
             for name in KNOWN
         ),
-        DoctorRow("embedder", not missed, missed or "recalls compare meaning, too", command),
+        DoctorRow("embedder", not missed, missed or "recalls also compare meaning", command),
     ]

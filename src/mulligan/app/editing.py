@@ -65,7 +65,7 @@ async def revise(
             )
         of = _trial(entry.episode, trial)
         if of.reflection is None and decision != "written":
-            raise InvalidInput(f"Trial {of.number} has no lesson: write one with --text.")
+            raise InvalidInput(f"Try {of.number} has no lesson: write one with --text.")
         after = (of.reflection or Reflection("")).decided(decision, text, by, round(time.time(), 3))
         await entry.append(Revised(of.number, replace(after, condensed=_still(after, of.number))))
         for other in entry.episode.trials:
@@ -85,7 +85,7 @@ async def rate(store: Store, run: str, trial: int | None, score: float, comment:
     async with Ledger(store).hold(await _only(store, run)) as entry:
         if trial is not None and not (reflection := _trial(entry.episode, trial).reflection or Reflection("")).text:
             raise InvalidInput(
-                f"Trial {trial} has no lesson to rate{f': {reflection.withheld}' if reflection.withheld else '.'}"
+                f"Try {trial} has no lesson to rate{f': {reflection.withheld}' if reflection.withheld else '.'}"
             )
         if trial is None and not entry.episode.trials:
             raise InvalidInput(f"Episode {entry.episode.id} has no result to rate yet.")
@@ -109,7 +109,7 @@ def _trial(episode: Episode, number: int | None) -> Trial:
     if number is None and failed:
         return failed[-1]
     if number is None or not 1 <= number <= len(episode.trials):
-        which = f"no trial {number}" if number is not None else "no trial that failed"
+        which = f"no try {number}" if number is not None else "no failed try"
         raise InvalidInput(f"Episode {episode.id} has {which}; it has {len(episode.trials)}.")
     return episode.trials[number - 1]
 
@@ -151,7 +151,7 @@ class AtTerminal:
             if word in _TAKEN or (not word and reflection.text and not reflection.withheld):
                 if reflection.text:
                     return Choice("taken", by=person())
-                question = f"There is no lesson to take. {_choice(reflection)}"
+                question = f"There is no lesson to accept. {_choice(reflection)}"
             elif word in _VETO or not word:
                 return Choice("vetoed", by=person())
             elif word in _EDIT:
@@ -204,13 +204,13 @@ def _read(file: Path) -> str:
 def _shown(episode: Episode, reflection: Reflection) -> str:
     trial = episode.trials[-1]
     said = trial.feedback.text.strip() if trial.feedback else ""
-    lines = [f"Trial {trial.number} failed{': ' if said else '.'}{printable(said)}"]
+    lines = [f"Try {trial.number} failed{': ' if said else '.'}{printable(said)}"]
     lines += [f"Lesson, withheld ({reflection.withheld})" if reflection.withheld else "Lesson:"]
     return "\n".join([*lines, f"\n{printable(reflection.text.strip()) or '(none)'}\n"])
 
 
 def _choice(reflection: Reflection) -> str:
     if reflection.text and not reflection.withheld:
-        return "Enter takes it, e edits it, v vetoes it, or write another lesson: "
-    taken = "t takes it, e edits it" if reflection.text else "e opens the editor"
+        return "Enter accepts it, e edits it, v vetoes it, or write another lesson: "
+    taken = "t accepts it, e edits it" if reflection.text else "e opens the editor"
     return f"Enter leaves it out, {taken}, or write another lesson: "

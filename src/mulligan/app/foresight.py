@@ -50,7 +50,7 @@ def foresight_of(given: str | Mapping[str, Json], folder: Path | None = None) ->
 def person_at_terminal() -> Person | None:
     """Asks on the terminal. None if standard input is not one, so that a run in the background waits for nobody."""
     try:
-        return Terminal.found("Nobody can be asked.").ask if sys.stdin is not None and sys.stdin.isatty() else None
+        return Terminal.found("No person can be asked.").ask if sys.stdin is not None and sys.stdin.isatty() else None
     except (InvalidInput, ValueError):  # a closed descriptor
         return None
 

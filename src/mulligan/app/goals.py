@@ -55,7 +55,7 @@ def in_words(goals: Goals, goal: Row) -> str:
     """Where a goal stands: tries, what still fails, what somebody wanted to do with it."""
     lines = [f"{goal.label}  in {goal.folder}: {goal.state}"]
     if goal.first:
-        lines.append(f"when it was set: {'passed' if goal.first['passed'] else 'failed'}")
+        lines.append(f"when set: {'passed' if goal.first['passed'] else 'failed'}")
     for work in goals.works(goal.id):
         tries = goals.tries(goal.id, work.agent, work.session)
         state = work.why if work.state != OPEN else "goes on"
@@ -112,9 +112,5 @@ def run_agent(command: str, task: str, folder: str, say: Callable[[str], None]) 
         work, there = goals.work(goal.id, "run", run), goals.goal(goal.id)
         reached = there is not None and there.state == PASSED
         used = f"{len(goals.tries(goal.id, 'run', run))} of {goal.settings['trials']} tries"
-        say(
-            f"The goal is reached: {used}."
-            if reached
-            else f"The goal is not reached: {used}{f', {work.why}' if work else ''}."
-        )
+        say(f"Goal reached: {used}." if reached else f"Goal not reached: {used}{f', {work.why}' if work else ''}.")
         return 0 if reached else 1

@@ -116,8 +116,8 @@ async def guardable(bank: Bank, id: str) -> tuple[Lesson, str]:
         raise InvalidInput(f"Lesson {lesson.id} does not name a command: edit it, and put the command into backticks.")
     if one_line(mask(pattern), MAX_PATTERN) != pattern:
         raise InvalidInput(
-            f"The command that lesson {lesson.id} names cannot be shown as it is, so it cannot become a guard: edit "
-            f"the lesson, and put a plain command of at most {MAX_PATTERN} characters into backticks."
+            f"The command that lesson {lesson.id} names cannot be displayed unchanged, so it cannot become a guard: "
+            f"edit the lesson, and put a plain command of at most {MAX_PATTERN} characters into backticks."
         )
     return lesson, pattern
 
@@ -133,7 +133,7 @@ async def set_guard(bank: Bank, journal: Journal, lesson: Lesson, pattern: str) 
 
     def marked(now: Lesson) -> dict[str, Json]:
         if pattern_of(now) != pattern:
-            raise InvalidInput(f"Lesson {now.id} was edited meanwhile, so there is no guard: look at it again.")
+            raise InvalidInput(f"Lesson {now.id} was edited in the meantime, so there is no guard: review it again.")
         return {"tags": [*(tag for tag in now.tags if tag != DENY), DENY]}
 
     marked(await bank.get(lesson.id))

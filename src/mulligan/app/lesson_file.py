@@ -57,7 +57,7 @@ def lesson_in(file: Path, text: str) -> Lesson | None:
         InvalidInput: It cannot be used; the message says where it is wrong.
     """
     if _MARKS.search(text):
-        raise InvalidInput(f"{file}: git left the marks of a conflict in it: resolve that first.")
+        raise InvalidInput(f"{file}: git left conflict markers in it: resolve that first.")
     document, problems = parse_document(file, text)
     if document is not None and not document.present:
         return None

@@ -98,7 +98,10 @@ def _taken(agents: Iterable[Agent]) -> list[Problem]:
     for agent in agents:
         other = first.setdefault(agent.name, agent)
         if other is not agent:
-            why = f"the name {agent.name!r} is taken: {other.folder.name}/AGENT.md has it too. Give each its own."
+            why = (
+                f"the name {agent.name!r} is taken: {other.folder.name}/AGENT.md also has it. Give each agent its "
+                "own name."
+            )
             found.append(agent.source.problem("name", why))
     return found
 

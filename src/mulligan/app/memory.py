@@ -232,7 +232,7 @@ async def import_file(
     if why_not:
         notes.append(f"Found by their words alone until there are vectors: {why_not}")
     if retired:
-        notes.append(f"Known already, but retired, so not recalled. To bring back: {' && '.join(retired)}")
+        notes.append(f"Already known, but retired, so not recalled. To restore it: {' && '.join(retired)}")
     accounts = sum(len(archive.accounts) for archive in archives)
     return Imported(found.format, tuple(lesson.id for lesson in everyone), total_known, held, tuple(notes), accounts)
 
@@ -246,7 +246,7 @@ def _erased(archive: Archive, erasures: Path | None) -> tuple[frozenset[str], li
     if gone:
         notes.append(
             f"{count(len(gone), 'lesson')} of it {'was' if len(gone) == 1 else 'were'} purged here, and left out. To "
-            "have them all the same, import the file into a bank of another name with --bank."
+            "import them nevertheless, import the file into another bank with --bank."
         )
     if older:
         are = "is" if older == 1 else "are"

@@ -116,7 +116,7 @@ def check_together(table: Mapping[str, Json]) -> None:
     """Raises `InvalidInput` for keys that the preset decides by itself."""
     taken = [key for key in OF_PAPER if key in table]
     if table.get("preset") == "paper" and taken:
-        raise InvalidInput(f'preset = "paper" sets {taken[0]} itself: remove one of the two.')
+        raise InvalidInput(f'preset = "paper" already sets {taken[0]}: remove one of the two.')
 
 
 def spec_of(role: str, value: Json, folder: Path | None = None) -> Spec:

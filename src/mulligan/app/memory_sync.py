@@ -35,7 +35,7 @@ LARGEST = 1_000_000
 PART = ".mulligan-sync.part"
 """A file of this name is being written."""
 
-NONE = "There is no conflict of such a lesson."
+NONE = "There is no conflict with such a lesson."
 
 Side: TypeAlias = Literal["ours", "theirs"]
 Outcome: TypeAlias = Literal["written", "removed", "received", "retired", "conflict", "left"]
@@ -145,7 +145,7 @@ class _Sync:
             except UnicodeDecodeError as error:
                 raise InvalidInput(f"{self._folder / name} is not UTF-8: save it as UTF-8.") from error
             if lesson is None and last:
-                raise InvalidInput(f"{self._folder / name} has lost its front matter: put it back, or remove the file.")
+                raise InvalidInput(f"{self._folder / name} has lost its front matter: restore it, or remove the file.")
             if lesson is None:
                 return
             id, seen = lesson.id, hashlib.sha256(raw).hexdigest()
@@ -172,7 +172,7 @@ class _Sync:
         if lesson is None and id not in self._purged:
             here = before = None  # the store was lost, or is an older one: nobody took the lesson away
         if lesson is None and id in self._purged and file and last is None:
-            self.say("left", id, f"{file.name}: the lesson was purged here, and is not brought back.")
+            self.say("left", id, f"{file.name}: the lesson was purged here, and is not restored.")
         elif lesson and not live and file and last is None and digest(file_text(lesson)) == file.said:
             self.say("left", id, f"{file.name}: the lesson is {lesson.state} here. Restore it, or remove the file.")
         elif here == there:
@@ -200,9 +200,9 @@ class _Sync:
         """What the two sides of a conflict are."""
         if lesson is None or file is None:
             return (
-                "The file is gone, and the lesson was changed."
+                "The file was deleted, but the lesson was changed."
                 if lesson
-                else "The lesson is gone, and the file was changed."
+                else "The lesson was deleted, but the file was changed."
             )
         here, there = file_text(lesson), _bytes(self._folder / file.name).decode(errors="replace")
         return "\n".join(unified_diff(here.splitlines(), there.splitlines(), "bank", file.name, n=1, lineterm=""))
@@ -242,7 +242,7 @@ class _Sync:
 
     async def _to_bank(self, id: str, lesson: Lesson | None, file: _LessonFile | None) -> None:
         if file is None:
-            await self._bank.withdraw(id, f"its file is gone from {self._folder}")
+            await self._bank.withdraw(id, f"its file was deleted from {self._folder}")
             self.say("retired", id)
         else:
             new = file.lesson or lesson_in(
@@ -300,7 +300,7 @@ def _locked(path: Path, folder: Path) -> Generator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise InvalidInput(f"Another process synchronises {folder}: wait for it.") from error
+            raise InvalidInput(f"Another process is synchronising {folder}: wait for it.") from error
         yield
     finally:
         os.close(lock)

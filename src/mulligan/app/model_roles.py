@@ -351,7 +351,7 @@ class Models:
         if not isinstance(given, Model):
             raise InvalidInput(f"A model must be a name, or an object with `ask`, not {given!r}.")
         if self._given.setdefault(given.name, given) is not given:
-            raise InvalidInput(f"Two models are called {given.name!r} here: give each its own name.")
+            raise InvalidInput(f"Two models are called {given.name!r}: give each its own name.")
         return given.name
 
     def open(self, name: str, *, calls: Mapping[str, Json] | None = None, key: str | None = None) -> Model:

@@ -412,8 +412,8 @@ class Beginning(Options):
         workspace: The folder to work on, in a separate copy unless the mode is in_place.
         mode: How the workspace is separated from your files: worktree (default), copy or in_place.
         edit_reflections: Ask at the terminal about each lesson before the next try sees it.
-        bank: The agent whose bank is recalled from and learns (default on the command line: the unnamed agent); in
-            Python also a bank, which is only recalled from.
+        bank: The agent whose bank is used (default on the command line: the unnamed agent); in Python also a bank,
+            which then does not learn.
         forms: Which parts of the bank a task is shown: lessons (default), notebook, history, or several.
     """
 
@@ -431,13 +431,13 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
 
     Attributes:
         tests: A Python file of tests that judge: plain asserts or pytest style.
-        tests_run: Run the tests in a process of their own (apart, default), or in the attempt's (beside), where it can
-            forge the verdict.
+        tests_run: Run the tests in a separate process (apart, default), or in the attempt's process (beside), where it
+            can forge the verdict.
         check: A command that judges: exit status 0 passes. {attempt} is the attempt's file.
         environment: The environment to act in, with the actor interact: ./screens.py, …
         restarts: Maximum number of independent episodes; stops at the first solved one.
         protect: Files or a folder of the workspace, judged as they were before the first try. Repeatable.
-        fresh: Each try starts from your files, not from the last try's.
+        fresh: Each try starts from your files, not from those of the last try.
         window: How many lessons the next try sees (default: 1; with reflexion: 3).
         lesson_tokens: Maximum tokens of all lessons that the next try sees.
         overflow: If there are too many lessons: show the newest (default), the most useful, or a condensed one.

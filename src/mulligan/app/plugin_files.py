@@ -66,7 +66,7 @@ def code_digest(file: Path) -> str:
     made, left = hashlib.sha256(), MOST_BYTES
     for number, (name, path) in enumerate(_entries(folder, "", frozenset())):
         if number >= MOST_FILES:
-            raise Unsafe(f"{folder} has more than {MOST_FILES:,} files: put {file.name} into a folder of its own")
+            raise Unsafe(f"{folder} has more than {MOST_FILES:,} files: put {file.name} into its own folder")
         if path.suffix.lower() not in CODE and path != file:
             continue
         if is_foreign(path) or is_foreign(path.parent):
@@ -133,7 +133,7 @@ def check_unchanged(file: Path) -> None:
     except Unsafe as error:
         raise InvalidInput(f"The plug-in file {file} is not loaded: {error}.") from error
     if changed:
-        raise InvalidInput(f"The code beside {file} has changed since it was trusted: run mulligan trust again.")
+        raise InvalidInput(f"The code next to {file} has changed since it was trusted: run mulligan trust again.")
 
 
 @lru_cache(maxsize=64)

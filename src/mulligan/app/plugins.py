@@ -208,7 +208,7 @@ PORTS = frozenset(
 _HINTS = {
     "model": "Name one with model=.",
     "workspace": "Name a folder with workspace=.",
-    "agent": 'It asks an actor that is an agent of its own: actor="command:claude -p", for example.',
+    "agent": 'It needs an actor that is itself an agent: actor="command:claude -p", for example.',
 }
 
 

@@ -133,7 +133,7 @@ class _Checks:
             with self._reporting(("sandbox",)):
                 level_named(level)
         if isinstance(folder, str) and not (self.file.parent / folder).is_dir():
-            self._report(("prompts",), f"the folder {folder} does not exist beside this file.")
+            self._report(("prompts",), f"the folder {folder} does not exist next to this file.")
 
     def _memory(self) -> None:
         self._values(("memory",), lambda key, value: check_key(key, value, self.file.parent))

@@ -83,7 +83,10 @@ class Quota:
         if self.cost is not None and used.cost >= self.cost:
             return f"${used.cost:.2f} of ${self.cost:.2f}"
         if self.cost is not None and used.unpriced:
-            return f"{used.unpriced} calls of a model whose price is unknown, so ${self.cost:.2f} cannot be kept"
+            return (
+                f"{used.unpriced} calls of a model whose price is unknown, so the limit of ${self.cost:.2f} "
+                "cannot be enforced"
+            )
         return ""
 
 
@@ -132,7 +135,7 @@ class Quotas:
             try:
                 await self._save_old()
             except StoreError as error:  # the call is done, and its answer is worth more
-                log.warning("what agents used is not saved yet: %s", error)
+                log.warning("the usage of agents is not saved yet: %s", error)
 
     @contextmanager
     def watch(self, done: Operation) -> Generator[None]:

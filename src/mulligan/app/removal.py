@@ -108,14 +108,14 @@ async def _named(at: Store, name: str, left: Mapping[str, Leftovers]) -> Removab
         orphans = [one for id, one in left.items() if id.startswith(name)]
         if len(orphans) != 1:
             raise
-        return Removable(orphans[0].episode, _described("recorded no more", orphans), left=tuple(orphans))
+        return Removable(orphans[0].episode, _described("no longer recorded", orphans), left=tuple(orphans))
     try:
         episodes = [await at.load(id) for id in ids]
     except StoreError as error:
         return Removable(name, str(error), "", ids, tuple(left[id] for id in ids if id in left))
     first, stop = episodes[0], episodes[-1].stop
     if bench := first.head.settings.get("bench"):
-        return Removable(first.run, f"of the benchmark run {bench}", "a benchmark's report rests on its episodes", ids)
+        return Removable(first.run, f"of the benchmark run {bench}", "a benchmark's report needs its episodes", ids)
     return _run(first.run or first.id, ids, stop and stop.reason, sum(len(e.trials) for e in episodes), left)
 
 
@@ -156,7 +156,9 @@ def _unneeded(left: Mapping[str, Leftovers], recorded: Mapping[str, Brief]) -> l
         if brief is None:
             stays = "" if one.ours else f"another store may have its record. To remove it: mulligan runs rm {id} --yes"
             found.append(
-                Removable(id, _described("recorded no more", [one]), _in_use(one) if one.in_use else stays, left=(one,))
+                Removable(
+                    id, _described("no longer recorded", [one]), _in_use(one) if one.in_use else stays, left=(one,)
+                )
             )
         elif one.working:
             stays = "" if _over(brief) else f"the run is not finished. To remove it: mulligan runs rm {id} --yes"
@@ -180,7 +182,7 @@ def _described(beginning: str, left: Sequence[Leftovers]) -> str:
 
 
 def _in_use(left: Leftovers) -> str:
-    return f"a process works in {left.folder}: let it finish, or end it first"
+    return f"a process is working in {left.folder}: let it finish, or end it first"
 
 
 async def _recorded(at: Store) -> Mapping[str, Brief]:

@@ -62,7 +62,7 @@ async def run(*args: Any, **named: Any) -> Episode:
     session = Session.of(options, config, options.edit_reflections)
     if config.store != here.store:
         session.notice(
-            f"{agent.name} belongs to the project {config.root}: its settings count, and the run is recorded there. "
+            f"{agent.name} belongs to the project {config.root}: its settings apply, and the run is recorded there. "
             f"To see or resume it, first: cd {shlex.quote(str(config.root))}"
         )
     recipe = _recipe(agent, options, session)
@@ -88,8 +88,8 @@ def _recipe(agent: Agent, options: RunOptions, session: Session) -> Recipe:
     model = session.models.name(options.model)
     if lends_model(agent, config, model):
         session.notice(
-            "The model of act.md is asked in reflect.md, too: none is named there, and the small local model does not "
-            "judge for another."
+            "reflect.md also uses the model of act.md: it names none, and the small local model does not judge for "
+            "another model."
         )
     limits = configured_limits(config, Limits(identical=None))
     recipe = recipe_of(agent, config, limits, model=model, max_iter=options.max_iter)

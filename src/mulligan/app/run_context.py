@@ -51,7 +51,7 @@ async def run_context(store: Store, episode: Episode, *, only: str | None = None
     known = RunContext(steps, running, calls=_by_trial(steps), prompts=_prompts(steps))
     agent, receipt = str(episode.head.settings.get("bank") or episode.agent), None
     if only not in (None, agent):
-        return replace(known, no_lessons_because="Its bank is not served here.")
+        return replace(known, no_lessons_because="Its bank is not available here.")
     if episode.recall is not None:
         with suppress(NotFound, Unreadable):
             receipt = await store.memory.lessons.receipt(agent, episode.recall.id)
@@ -94,7 +94,7 @@ def _why_nothing(episode: Episode, work: Sequence[Queued]) -> str:
         return next(filter(None, reasons), "Nothing: the bank found nothing new in it.")
     if episode.head.settings.get("learns"):
         return "Nothing yet." if episode.stop is None or episode.stop.reason in RESUMABLE else "Nothing."
-    return "Nothing: it ran without a bank to learn into. To learn from a run: mulligan solve --memory"
+    return "Nothing: the run had no bank. To learn from a run: mulligan solve --memory"
 
 
 def table_of(value: Any) -> dict[str, Any]:

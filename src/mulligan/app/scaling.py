@@ -46,7 +46,7 @@ def scaled(recipe: Recipe, scale: str | None, chosen: Collection[str] = ()) -> R
     kind = Scale.parse(scale)
     if kind.kind == "sequential":
         if taken := sorted({"trials", "strategy", "reflector"}.intersection(chosen)):
-            raise InvalidInput(f"{scale} sets {taken[0]} itself: leave one of the two out.")
+            raise InvalidInput(f"{scale} already sets {taken[0]}: leave one of the two out.")
         if recipe.evaluator.name == "unjudged":
             raise InvalidInput(
                 f"{scale} checks attempts that did not pass, so it needs a judge: name an evaluator (or a method "

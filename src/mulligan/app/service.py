@@ -155,7 +155,7 @@ class Service:
             if await self.store.memory.queue.due(PENDING) is not None:
                 self.bank(self.served.agent_id).wake()
         except MulliganError as error:
-            log.warning("the learning jobs that were left behind are not finished: %s", error)
+            log.warning("the learning jobs of earlier processes could not be finished: %s", error)
 
     async def close(self, seconds: float = 5.0) -> None:
         """Queued work goes on for that long at most; the rest is on disk for the next process."""

@@ -225,7 +225,10 @@ async def judge_anew(journal: Journal) -> int:
                 await bank.edit(lesson.id, context=context if good else {**context, "unsure": True}, **changes)
     journal.set("rules", str(RULES))
     if fallen:
-        what = f"{fallen} lessons of earlier rules count as unproven now: they are shown once a session confirms them."
+        what = (
+            f"{fallen} lessons that earlier rules found now count as unproven: they are shown once a session "
+            "confirms them."
+        )
         journal.swallowed("", "learn", what)
     return fallen
 

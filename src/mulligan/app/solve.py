@@ -189,7 +189,7 @@ def _judge(options: SolveOptions, of_task: Spec | None, objects: dict[str, Any])
     """The one evaluator that was named, or that the task's folder names."""
     named = [name for name in ("tests", "check", "judge") if getattr(options, name) is not None]
     if len(named) > 1:
-        raise InvalidInput(f"{' and '.join(named)} cannot both judge: pass only one.")
+        raise InvalidInput(f"{' and '.join(named)} cannot both judge: pass only one of them.")
     if options.tests is not None:
         return tests_spec(options.tests)
     if options.check is not None:
@@ -234,12 +234,12 @@ def _with_settings(recipe: Recipe, settings: Mapping[str, Mapping[str, Any]]) ->
             continue
         if role not in roles:
             known = ", ".join((*roles, "workspace", "memory"))
-            raise InvalidInput(f"settings are keyed by role, and {role!r} is not one of {known}.")
+            raise InvalidInput(f"settings are keyed by role, but {role!r} is not one of {known}.")
         if role == "reflector" and values and not _reflects(recipe.strategy):
             those = [name for name in names("strategies") if find("strategies", name).reflects]
             raise InvalidInput(
-                f"Settings for a reflector were given, and the strategy {recipe.strategy.name!r} has none. Strategies "
-                f"with a reflector: {', '.join(those)}."
+                f"Settings for a reflector were given, but the strategy {recipe.strategy.name!r} has none. "
+                f"Strategies with a reflector: {', '.join(those)}."
             )
         spec: Spec = getattr(recipe, role)
         recipe = replace(recipe, **{role: Spec(spec.name, {**spec.settings, **values})})  # pyright: ignore[reportArgumentType]

@@ -210,7 +210,7 @@ def memory(episode: Episode, context: RunContext, level: int) -> Iterator[Block]
         relevance = "" if score is None else f", relevance {score:.2f}"
         told.append(
             Line(
-                f"withheld by draw, so that its worth can be measured{relevance}",
+                f"withheld at random, to measure its worth{relevance}",
                 strong=one_line(lesson.title, 100),
                 href=f"/bank/lessons/{lesson.id}",
                 mark="note",
@@ -329,7 +329,7 @@ def _journal(episode: Episode, calls: Sequence[Call]) -> Iterator[Block]:
 def _shown_prompt(context: RunContext, trial: int) -> Iterator[Block]:
     if messages := context.prompts.get(trial):
         inside = [block for role, text in messages for block in (Line(strong=role), Fence(text))]
-        yield Fold(f"What it was shown ({count(len(messages), 'message')})", inside)
+        yield Fold(f"What the model was shown ({count(len(messages), 'message')})", inside)
 
 
 def formatted(value: Any) -> Iterator[Block]:
@@ -470,7 +470,7 @@ def _feedback(feedback: Feedback, level: int, of: _Of) -> Iterator[Block]:
         if several:
             yield Fold(f"{count(len(passed), 'check')} passed", [Checks(passed)])
         if feedback.text:
-            yield Fold("The feedback as the next try was shown it", [Fence(feedback.text)])
+            yield Fold("The feedback as shown to the next try", [Fence(feedback.text)])
     elif feedback.text:
         yield Fence(feedback.text)
     yield from _pictures(feedback.images, of)

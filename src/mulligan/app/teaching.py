@@ -31,7 +31,7 @@ async def tell_outcome(bank: Bank, episode: Episode, notice: Notice) -> None:
     except RecordLost:
         raise
     except MulliganError as error:
-        notice(f"the outcome is not counted for what was recalled: {error}")
+        notice(f"the outcome is not counted for the recalled lessons: {error}")
 
 
 async def _notice_harm(bank: Bank, notice: Notice) -> None:
@@ -90,7 +90,7 @@ def failure(error: MulliganError) -> str:
 def summary(learned: Learned, agent_id: str | None, known: Collection[str] = ()) -> str:
     """What was learned, and how, for a person. known: ids of lessons that were there before."""
     facts = _count([id for id in learned.facts if id not in known], "learned by rule", "fact")
-    old = _count([id for id in learned.facts if id in known], "known already", "fact")
+    old = _count([id for id in learned.facts if id in known], "already known", "fact")
     new = tuple(id for id in learned.lessons if id not in known)
     learned = replace(learned, lessons=new, folded=(*(set(learned.lessons) - {*new}), *learned.folded))
     return "; ".join(part for part in (facts, old, _by_thinking(learned, agent_id)) if part)
@@ -102,14 +102,14 @@ def _by_thinking(learned: Learned, agent_id: str | None) -> str:
         return f"{'no strategy' if learned.facts else 'nothing'} was learned: {learned.failed}"
     if learned.question is not None:
         return (
-            "no model was named for the bank, so a question waits for somebody's thinking: "
+            "no model was named for the bank, so a question waits for an answer: "
             f"{memory_command(agent_id, 'pending', learned.work or '')}"
         )
     if learned.pending:
-        return f"another process is learning from it already: work {learned.work}"
+        return f"another process is already learning from it: work {learned.work}"
     parts = [
         _count(learned.lessons, f"learned by {learned.by}" if learned.by else "learned"),
-        _count(learned.folded, "known already"),
+        _count(learned.folded, "already known"),
         _count(learned.quarantined, f"quarantined ({memory_command(agent_id, 'list', '--quarantined')})"),
         _count(learned.retired, f"retired, so not recalled ({restore_command(agent_id, learned)})"),
     ]

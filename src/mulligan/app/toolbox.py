@@ -114,7 +114,7 @@ def _plugin(source: str, tools: Mapping[str, Json], cls: type[Any]) -> Spec:
 def _server(source: str, servers: Mapping[str, Json], root: str) -> Spec:
     name = source.partition(":")[2]
     if not name:
-        there = f"; there is {', '.join(sorted(servers))}" if servers else ""
+        there = f"; available: {', '.join(sorted(servers))}" if servers else ""
         raise InvalidInput(f"{source!r} names no MCP server: write mcp:SERVER{there}.")
     if name not in servers:
         raise UnknownName("MCP server", name, servers, "Define a server in mulligan.toml, in a table [mcp.NAME].")

@@ -141,9 +141,9 @@ async def learn_traces(
             for one in reading:
                 spans.add(one)
             if reading.torn:
-                notes.append(f"The last line of {reading.name} is cut off: it is left for the next time.")
+                notes.append(f"The last line of {reading.name} is cut off: it will be read next time.")
             if reading.others:
-                notes.append(f"{reading.name} has {reading.others:,} metrics and records that are no events.")
+                notes.append(f"{reading.name} has {reading.others:,} metrics and records that are not events.")
         try:
             done = await learner.learn(spans, progress)
         finally:
@@ -207,9 +207,9 @@ class TraceLearner:
         if run.error:
             return done
         if not task or not any(turn.role == "assistant" for turn in run.turns):
-            return replace(done, state="silent", why_not=f"{run.at}: the spans do not say what was asked and answered")
+            return replace(done, state="silent", why_not=f"{run.at}: the spans contain no messages")
         if run.unfinished and run.end > self._now - _SETTLED:
-            return replace(done, state="unfinished", why_not="the span that encloses it is not there yet")
+            return replace(done, state="unfinished", why_not="the span that encloses it has not arrived yet")
         try:
             done = await self._learned(run, done)
         except StoreError:
@@ -234,7 +234,7 @@ class TraceLearner:
         facts = () if bank.paper else (fact.title for fact in facts_of(episode, bank.project))
         done = replace(done, drawn=(*(one.title for one in found), *facts))
         if not found and not has_something_to_learn(bank, episode):
-            return replace(done, state="nothing", why_not="no model is named, and rules find nothing in it")
+            return replace(done, state="nothing", why_not="no model is named, and rules find nothing")
         if self._dry_run:
             return replace(done, state="new")
         learned = await learn_from(bank, episode, None, found)
@@ -309,13 +309,13 @@ def _notes(runs: Mapping[State, int], spans: Counts) -> Iterator[str]:
     if spans.others:
         yield f"{spans.others:,} of {spans.spans:,} spans are no agent's."
     if spans.repeated:
-        yield f"{spans.repeated:,} spans stand there more than once."
+        yield f"{spans.repeated:,} spans appear more than once."
     if spans.loose:
-        yield f"{spans.loose:,} events in logs belong to spans that are not there."
+        yield f"{spans.loose:,} events in logs belong to missing spans."
     if silent := runs.get("silent"):
         yield (
-            f"Of {silent:,} runs the spans do not say what was asked and answered: instrumentation records it if it is "
-            "told to, such as by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT."
+            f"The spans of {silent:,} runs contain no messages: instrumentation records messages only if you turn "
+            "this on, for example with OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT."
         )
     if unfinished := runs.get("unfinished"):
-        yield f"{unfinished:,} runs were not finished when they were exported: they are left for the next time."
+        yield f"{unfinished:,} runs were not finished when they were exported: they will be read next time."

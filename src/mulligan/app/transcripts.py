@@ -83,7 +83,7 @@ class Transcript:
                 raise InvalidInput(f"{self.name}: no user message gives the task. Give it with task=.")
             task = turns.pop(asked).text
         if not any(turn.role == "assistant" for turn in turns):
-            raise InvalidInput(f"{self.name}: the assistant says and does nothing, so there is nothing to learn from.")
+            raise InvalidInput(f"{self.name}: the assistant says and does nothing, so there is nothing to learn.")
         steps: list[Json] = [
             {"step": n, "role": turn.role, "content": turn.text, "metadata": {"tool_name": turn.tool or None}}
             for n, turn in enumerate(turns, 1)
@@ -214,7 +214,7 @@ def _recognised(text: str, name: str) -> str:
         parsed(name, text)  # where it is broken, this says where
     raise InvalidInput(
         f"{name} is in an unknown format; known formats: {', '.join(known)}. Plain text begins each turn with User:, "
-        "Assistant: or Tool:. format=NAME reads it in one of them and shows where it does not fit."
+        "Assistant: or Tool:. format=NAME tries one of them and shows where the file does not fit."
     )
 
 

@@ -125,7 +125,7 @@ def contents(
             hashes.append((file, digest := code_digest(file)))
             items.append(
                 TrustItem(
-                    f"code of {os.path.relpath(file, os.path.realpath(folder))}", "and the code beside it", digest
+                    f"code of {os.path.relpath(file, os.path.realpath(folder))}", "and the code next to it", digest
                 )
             )
     except Unsafe as error:

@@ -251,7 +251,7 @@ class Bank:
     async def _recorded_notes(self, withheld: int) -> Sequence[str]:
         """What a recorded recall notes: how many entries it withheld, and which lessons were retired for harm."""
         count = f"{withheld} {'entry' if withheld == 1 else 'entries'}"
-        kept = [f"without {count}, withheld to measure what {'it is' if withheld == 1 else 'they are'} worth"]
+        kept = [f"without {count}, withheld to measure {'its' if withheld == 1 else 'their'} worth"]
         return [*(kept if withheld else ()), *await self.retired_for_harm()]
 
     def _why_lexical(self, embedded: bool) -> str:
@@ -367,13 +367,13 @@ class Bank:
         """The question of this work. Raises `InvalidInput` for work that does not wait for an answer."""
         queued = question_work(await self._queue.look(self._ports.writes, work))
         if queued.status != "waiting":
-            raise InvalidInput(f"Work {work} is not waiting for an answer: it is {queued.status}.")
+            raise InvalidInput(f"Job {work} is not waiting for an answer: it is {queued.status}.")
         if queued.kind != "merge":
             return await self._learning.question(queued)
         lessons = await self._lessons.get(self._ports.writes, queued.payload["lessons"])
         question = self._ports.merging.ask(lessons)
         if question is None:
-            raise InvalidInput(f"Work {work} needs no answer: commit it with null.")
+            raise InvalidInput(f"Job {work} needs no answer: commit it with null.")
         return question
 
     # --- by hand ------------------------------------------------------------------------------------------------
@@ -644,7 +644,7 @@ class Bank:
                 why = {"why": "verify"}
                 with suppress(LessonChanged):  # who changed it made anew what it is found by
                     await self._lessons.change(agent_id, lesson, "edited", entry=entry, detail=why, before=lesson)
-            found.append(Fault(f"Lesson {id} has lost what it is found by.", mend, id))
+            found.append(Fault(f"Lesson {id} has lost its search data.", mend, id))
         return found
 
     async def work(self, seconds: float | None = None, *, ask: bool = False) -> int:
@@ -674,7 +674,7 @@ class Bank:
     async def _extraction(self, work: str) -> Queued:
         queued = await self._queue.look(self._ports.writes, work)
         if queued.kind != "extract":
-            raise NotFound(f"There is no queued work {work!r} in this bank that learns from an episode.")
+            raise NotFound(f"There is no pending job {work!r} in this bank that learns from an episode.")
         return queued
 
     async def _own(self, id: str) -> Lesson:

@@ -193,7 +193,7 @@ def moment(value: object) -> float:
 T = TypeVar("T")
 C = TypeVar("C", Claim, "Claim | None")
 
-NO_MODEL = "No model was named for the bank: set one in [memory], or think yourself and commit."
+NO_MODEL = "No model was named for the bank: set one in [memory], or answer the question yourself and commit."
 
 LEASE = 60.0
 """Seconds for which work is claimed; renewed while it is done."""

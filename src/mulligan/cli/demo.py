@@ -34,8 +34,8 @@ AGENT_NAMES = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"
 STEPS = (
     "A model or an agent tries.",
     "Tests judge the attempt.",
-    "A failed try gives a lesson.",
-    "The next try sees the lesson; four tries at most.",
+    "A failed try produces a lesson.",
+    "The next try sees the lesson. There are at most four tries.",
 )
 """What happens in the example, in lines that fit into 80 columns."""
 OLLAMA = PROVIDERS["ollama"].home or ""
@@ -71,7 +71,7 @@ async def solve_example(*, model: str | None = None, actor: str | None = None, *
 
 @click.command()
 @click.option(
-    "--model", "-m", metavar="MODEL", help="local (default: fetches 98 MB once), PROVIDER:NAME, scripted:FILE, …"
+    "--model", "-m", metavar="MODEL", help="local (default: downloads 98 MB once), PROVIDER:NAME, scripted:FILE, …"
 )
 @click.option("--actor", metavar="COMMAND", help='A coding agent that makes the attempts instead: "command:claude -p".')
 @progress_options

@@ -31,7 +31,7 @@ class GoalCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            quote = 'A check of several words stands in quotation marks: mulligan goal "pytest -q".'
+            quote = 'Quote a check of several words: mulligan goal "pytest -q".'
             raise click.NoSuchOption(
                 error.option_name, f"{error.message} {quote}", error.possibilities, error.ctx
             ) from None
@@ -120,9 +120,7 @@ def _set(words: tuple[str, ...], given: dict[str, Any]) -> None:
     folder = os.getcwd()
     person_only("set a goal", folder)
     if len(words) > 1:
-        raise InvalidInput(
-            f"One check is expected. Quote a command of several words: mulligan goal {' '.join(words)!r}"
-        )
+        raise InvalidInput(f"Give only one check. Quote a command of several words: mulligan goal {' '.join(words)!r}")
     holding = agents_that_hold(folder, given["trials"])
     wish = _wish(words[0] if words else "", given)
     warning = MODEL_WARNING if wish.rubric else WARNING
@@ -148,7 +146,7 @@ def _wish(check: str, given: dict[str, Any]) -> Any:
     if (given["maximise"] is None) != (given["at_least"] is None):
         raise InvalidInput("--maximise and --at-least go together.")
     if check and given["maximise"] is not None:
-        raise InvalidInput(f"One judge is expected: {check!r} or --maximise, not both.")
+        raise InvalidInput(f"Give only one judge: {check!r} or --maximise.")
     rubric, model = _judge(given)
     check, tests = check or given["maximise"] or "", given["tests"] or ""
     same = {name: given[name] for name in ("at_least", "trials", "max_seconds", "protect", "sandbox")}

@@ -89,7 +89,7 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
 
     The transcript is a session of a coding agent, a list of chat messages of OpenAI's or Anthropic's API (JSON
     or JSON Lines), or plain text in which each turn begins with User:, Assistant: or Tool:. If FILE is a folder, each
-    transcript in it is read, oldest first. Without a model, it learns failures that were overcome, and the user's
+    transcript in it is read, oldest first. Without a model, it learns from failures that were overcome, and the user's
     corrections.
 
     Traces are files of OpenTelemetry (OTLP as JSON) with spans of agents; a file of logs with their events may be
@@ -221,9 +221,9 @@ def _traces(files: Sequence[str], given: Mapping[str, Any]) -> int:
 
 _STATES: Mapping[State, str] = {
     "new": "to learn from",
-    "nothing": "with nothing to learn as they are (no model is named)",
-    "known": "learned from before",
-    "silent": "without what was said",
+    "nothing": "with nothing to learn yet (no model is named)",
+    "known": "already learned from",
+    "silent": "without content",
     "unfinished": "not finished",
     "error": "with an error",
 }
@@ -322,8 +322,8 @@ def _check_not_forgotten(transcript: Transcript) -> None:
         return
     if there is not None and there.forgotten:
         raise InvalidInput(
-            f"The session {transcript.session} was forgotten (mulligan hooks forget), so nothing is learned from it. "
-            "To learn from it anyway: --forgotten."
+            f"The session {transcript.session} was forgotten (mulligan hooks forget), so Mulligan learns nothing "
+            "from it. To learn from it anyway, use --forgotten."
         )
 
 

@@ -197,7 +197,7 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
 )
 @agent_options
 def announce(change: str, project: Path | None) -> None:
-    """Report that something has CHANGED in the project. Its facts are marked to be checked until they prove right."""
+    """Report that something has CHANGED in the project. Its facts are marked to be checked until they are confirmed."""
 
     async def work(bank: Bank) -> None:
         marked = await bank.announce(change)
@@ -313,7 +313,7 @@ def history(id: str | None, since: datetime | None, by: str | None, as_json: boo
     if id is None:
         _changes(since=since.timestamp() if since else 0.0, by=by or "", as_json=as_json)
     elif since or by:
-        raise click.UsageError("--since and --by choose among the changes of all lessons: leave out ID.")
+        raise click.UsageError("--since and --by select changes of all lessons: leave out ID.")
     else:
         _history(id=id, as_json=as_json)
 
@@ -386,8 +386,8 @@ async def stats(banks: Sequence[Bank], as_json: bool) -> None:
 def pending(work: str | None, answer: str | None, as_json: bool) -> None:
     """List pending jobs: queued, running, failed, or waiting for an answer.
 
-    With WORK, print the question that this job waits for, and the JSON schema of its answer. With FILE, too, answer it:
-    FILE has the answer as JSON; - is standard input.
+    With WORK, print the question that this job waits for, and the JSON schema of its answer. With FILE, answer it: FILE
+    contains the answer as JSON; - is standard input.
     """
     if work is None:
         _pending(as_json=as_json)
@@ -491,7 +491,7 @@ async def edit(bank: Bank, id: str, file: str | None, **given: Any) -> None:
     say_changed(await bank.edit(id, **changes), "edited")
 
 
-_undo = click.option("--undo", is_flag=True, help="Take it back.")
+_undo = click.option("--undo", is_flag=True, help="Undo this change.")
 
 
 @memory.command()
@@ -528,7 +528,7 @@ async def release(bank: Bank, id: str) -> None:
 @click.argument("id")
 @for_bank(writing, of="id")
 async def undo(bank: Bank, id: str) -> None:
-    """Undo the last change of the lesson ID: that it was replaced, retired, edited or marked."""
+    """Undo the last change to the lesson ID, such as a replacement, a retirement, an edit or a mark."""
     say_changed(await bank.undo(id), "as it was before")
 
 
@@ -633,13 +633,13 @@ def import_(file: str) -> None:
     if done.lessons:
         emit("\n".join(done.lessons))
     for n, what in (
-        (done.known, "known already"),
+        (done.known, "already known"),
         (done.quarantined, "quarantined: mulligan memory list --quarantined"),
     ):
         if n:
             say(f"{count(n, 'lesson')} {what}")
     if done.accounts:
-        say(f"{count(done.accounts, 'account')} of earlier episodes in the file: what the form history shows")
+        say(f"{count(done.accounts, 'account')} of earlier episodes imported, which the form history shows")
     say(f"{count(len(done.lessons), 'lesson')} imported from {file} ({done.format})")
 
 
@@ -665,7 +665,7 @@ def verify(ctx: click.Context, mend: bool, vectors: bool) -> None:
     if wrong and not mend:
         say("To repair what can be repaired: mulligan memory verify --mend")
     elif not found:
-        say("All is well.")
+        say("No problems were found.")
     ctx.exit(1 if wrong else 0)
 
 
@@ -675,7 +675,7 @@ async def _reembed(bank: Bank) -> None:
         why_not = await library().reembed(bank, partial(shown.at, "computing vectors"))
     if why_not:
         raise ModelError(f"No vectors could be computed: {why_not}")
-    say("Every lesson has its vector.")
+    say("Every lesson has a vector.")
 
 
 @memory.command()

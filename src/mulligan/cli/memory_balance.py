@@ -38,18 +38,22 @@ async def show_balance(bank: Bank, days: float, as_json: bool) -> None:
         columns(
             [
                 ("tasks", f"{balance.tasks:,}", f"{balance.task_tokens:,} tokens"),
-                ("shown something", f"{balance.recalls:,}", f"{balance.recalled_tokens:,} tokens, part of the tasks'"),
+                (
+                    "shown lessons",
+                    f"{balance.recalls:,}",
+                    f"{balance.recalled_tokens:,} tokens, included in the line above",
+                ),
                 ("learning", "", f"{balance.learning_tokens:,} tokens"),
-                ("more passed at the first try", _saved(balance.first), ""),
+                ("more passed on the first try", _saved(balance.first), ""),
                 ("fewer failed", _saved(balance.failures), ""),
                 ("tokens saved", _saved(balance.tokens), ""),
-                ("less those of learning", _saved(balance.net), ""),
+                ("minus the tokens of learning", _saved(balance.net), ""),
             ]
         )
     )
     say(verdict(balance))
     if balance.net:
-        say("Tasks that were shown something are compared with the others. To compare by draws: docs/worth.md")
+        say("Tasks that were shown lessons are compared with the others. To compare at random: mulligan docs worth")
     titles = {
         lesson.id: lesson.title for lesson in await bank.list() if lesson.id in {one.id for one in balance.lessons}
     }
@@ -71,8 +75,8 @@ def verdict(balance: Balance) -> str:
     """In a sentence: whether the memory pays, and the setting that changes it."""
     if balance.net is None:
         return (
-            f"Too few tasks to compare: {count(LEAST, 'task')} with and {LEAST} without a recall are needed, of agents "
-            "whose tokens are counted."
+            f"Too few tasks to compare: this needs {count(LEAST, 'task')} with and {LEAST} without a recall, from "
+            "agents whose tokens are counted."
         )
     if balance.net.high < 0:
         lost = -balance.tokens.value if balance.tokens else 0.0
@@ -80,7 +84,7 @@ def verdict(balance: Balance) -> str:
         return f"It costs more than it saves. To change that, set {change} in [memory] of mulligan.toml."
     if balance.net.low > 0:
         return "It saves more than it costs."
-    return "Whether it saves more than it costs is not known yet: the interval holds 0."
+    return "It is not known yet whether it saves more than it costs: the interval contains 0."
 
 
 def _saved(one: Saving | None) -> str:

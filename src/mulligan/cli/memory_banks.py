@@ -195,7 +195,7 @@ async def of_work(bank: Bank, id: str) -> str:
     id = id.removeprefix("extract_")
     found = next((one.agent_id for one in await bank.pending() if one.id == id), None)
     if found is None:
-        raise NotFound(f"There is no queued work {id!r} in this bank.")
+        raise NotFound(f"There is no pending job {id!r} in this bank.")
     return found
 
 

@@ -129,10 +129,10 @@ def _page(lesson: Lesson, trial: Trial | None = None) -> str:
         *(f"    {line}" for line in clean(lesson.content).splitlines()),
     ]
     if trial:
-        stopped = f"{trial.met} where you objected" if trial.met else "none"
+        stopped = f"{trial.met}, to which you objected" if trial.met else "none"
         lines.append(
-            f"    proposed guard: {one_line(trial.pattern, MAX_PATTERN)} (of {trial.calls:,} recorded calls it would "
-            f"have stopped {stopped}, and no other)"
+            f"    proposed guard: {one_line(trial.pattern, MAX_PATTERN)} (of {trial.calls:,} recorded calls, it "
+            f"would have stopped {stopped})"
         )
     elif pattern := pattern_of(lesson):
         lines.append(f"    a guard would stop: {one_line(pattern, MAX_PATTERN)}")

@@ -42,11 +42,11 @@ async def sync(bank: Bank, folder: Path, ours: Sequence[str], theirs: Sequence[s
             say(clean(one.why))
     done = Counter(one.outcome for one in changes)
     if done["received"]:
-        say("What was received is quarantined: mulligan memory list --quarantined, then release ID")
+        say("Received lessons are quarantined: mulligan memory list --quarantined, then release ID")
     if done["conflict"]:
         say(
             f"{count(done['conflict'], 'lesson')} changed in the bank and in {clean(str(folder))}. Compare: mulligan "
-            "memory show ID. Then make the two the same, or sync with --ours ID (the bank) or --theirs ID (the file)."
+            "memory show ID. Then make them equal, or sync with --ours ID (the bank) or --theirs ID (the file)."
         )
     said = ", ".join(f"{n} {outcome}" for outcome, n in done.items())
     say(said or "Nothing has changed.")

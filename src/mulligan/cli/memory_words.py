@@ -101,16 +101,16 @@ def receipt_story(receipt: Receipt, lessons: Sequence[Lesson]) -> str:
     known = {lesson.id: one_line(lesson.title, 80) for lesson in lessons}
     given = [f"  {score:.2f}  {id[:SHORT]}  {known.get(id, '')}".rstrip() for id, score in receipt.lessons.items()]
     away = [f"  {score:.2f}  {id[:SHORT]}  {known.get(id, '')}".rstrip() for id, score in receipt.withheld.items()]
-    came = [f"  {outcome.work or 'told'}  {_SUCCESS[outcome.success]}" for outcome in receipt.outcomes]
+    came = [f"  {outcome.work or 'reported'}  {_SUCCESS[outcome.success]}" for outcome in receipt.outcomes]
     filtered = f" ({receipt.filtered} held back)" if receipt.filtered else ""
     return drawn(
         [
             f"{receipt.id}  {when(receipt.at)}",
             f"For:  {one_line(receipt.query, 400)}",
-            f"Gave{filtered}:" if given else f"Gave nothing{filtered}.",
+            f"Returned{filtered}:" if given else f"Returned nothing{filtered}.",
             *given,
-            *(["Withheld, to measure what it is worth:", *away] if away else []),
-            "Outcomes, by the work that learned from them:" if came else "No outcome of its task is known.",
+            *(["Withheld to measure their worth:", *away] if away else []),
+            "Outcomes, by the job that learned from them:" if came else "The outcome of its task is unknown.",
             *came,
         ]
     )
@@ -232,7 +232,7 @@ def learned_lines(learned: Learned, agent_id: str | None) -> list[str]:
     """The result of learning, in sentences."""
     parts = (
         (learned.lessons, "new"),
-        (learned.folded, "known already"),
+        (learned.folded, "already known"),
         (learned.quarantined, "quarantined: mulligan memory list --quarantined"),
         (learned.retired, f"retired, so not recalled. To bring back: {restore_command(agent_id, learned)}"),
     )
@@ -321,10 +321,10 @@ def not_measured(worth: Sequence[Worth], *, share: float) -> str:
         return ""
     if share > 0:
         return (
-            f"What a lesson is worth shows once it was shown and withheld often enough: withhold = {share:g} in "
-            "[memory], so that takes more recalls with a known outcome."
+            f"The worth of a lesson is known once it was shown and withheld often enough. With withhold = {share:g} "
+            "in [memory], this takes more recalls with a known outcome."
         )
-    return "What a lesson is worth shows once it is withheld now and then: set withhold = 0.1 in [memory]."
+    return "To measure what a lesson is worth, withhold it now and then: set withhold = 0.1 in [memory]."
 
 
 def _worth(one: Worth, title: str) -> tuple[str, ...]:
@@ -337,4 +337,4 @@ def _worth(one: Worth, title: str) -> tuple[str, ...]:
 
 
 def _rate(tally: Tally) -> str:
-    return f"{tally.solved / tally.known:.0%} of them successes" if tally.known else "so no rate of success"
+    return f"{tally.solved / tally.known:.0%} of them successful" if tally.known else "so the success rate is unknown"

@@ -61,7 +61,7 @@ def pull(name: str, quiet: bool) -> None:
         raise
     if not quiet:
         use = "the bank's embedder local uses it" if name in EMBEDDERS else f"use it with --model local:{name}"
-        say(f"{name} is here; {use}")
+        say(f"{name} is installed; {use}")
     emit(str(path))
 
 

@@ -60,7 +60,7 @@ def erase_again(files: tuple[Path, ...]) -> None:
 
 def _say_erased(lessons: int, episodes: int) -> None:
     erased = f"{count(lessons, 'lesson')} and {count(episodes, 'episode')}"
-    say(f"Erased again, as they were erased after the back-up: {erased}")
+    say(f"Erased again, because they were erased after the back-up: {erased}")
 
 
 @store.command()
@@ -84,7 +84,7 @@ def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> No
             f"{address!r} needs no setup: only a store in PostgreSQL does, such as postgresql://me@host/db"
         )
     if bool(role) != (all_agents or agent_id is not None) or (all_agents and agent_id is not None):
-        raise InvalidInput("A role serves one agent or all: with --role say --bank NAME or --all-banks.")
+        raise InvalidInput("A role serves one agent or all: with --role, add --bank NAME or --all-banks.")
     require("A store in PostgreSQL needs psycopg", "psycopg", "postgres")
     from mulligan.store.postgresql.schema import setup as make
 
@@ -126,6 +126,6 @@ def status(as_json: bool) -> None:
         return
     rows = [*found.engine.items(), *((name, str(n)) for name, n in found.totals.items())]
     waiting = ", ".join(f"{n} {status}" for status, n in found.queue.items()) or "empty"
-    emit(columns([*rows, ("queue", waiting), ("leases", f"{found.leases} ({found.expired} ran out)")], heading=False))
+    emit(columns([*rows, ("queue", waiting), ("leases", f"{found.leases} ({found.expired} expired)")], heading=False))
     for advice in found.advice:
         say(advice)

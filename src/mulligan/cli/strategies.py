@@ -60,7 +60,7 @@ def forget(model: str | None, kind: str | None, yes: bool) -> None:
     if kind is not None and not kind.strip():
         raise InvalidInput("The kind is empty: leave --kind out, or name one.")
     found = count(with_store(work), "arm")
-    say(f"{found} forgotten" if yes else f"{found} would be forgotten: say --yes.")
+    say(f"{found} forgotten" if yes else f"{found} would be forgotten: add --yes to forget.")
 
 
 def _facts(row: ArmRow) -> dict[str, object]:

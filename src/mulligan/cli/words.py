@@ -52,7 +52,7 @@ def heading(episode: Episode, limits: Limits) -> str:
     models = dict.fromkeys(episode.head.models.values())
     by = ", ".join(models) or role(episode, "actor") or "unknown"
     judge = role(episode, "evaluator")
-    judged = judge and (f"judged by {judge}" if has_judge(episode) else "nobody judges")
+    judged = judge and (f"judged by {judge}" if has_judge(episode) else "no judge")
     parts = [episode.agent, by, judged, f"at most {_most(episode, limits)}"]
     return f"run {episode.run}{_restart(episode)}: {', '.join(part for part in parts if part)}"
 
@@ -161,8 +161,12 @@ def agreed(what: str, found: Agreement | None, n: int) -> str:
     """How far two scores agree, in a sentence. what: names both. n: how many things have both."""
     if found is None:
         return f"{what}: {n} of each, too few to say whether they agree (at least {LEAST})."
-    ranks = "unknown, as one is the same for all" if found.correlation is None else f"{found.correlation:+.2f}"
-    same = "" if found.share is None else f"; of two, both put the same one first in {found.share:.0%}"
+    ranks = (
+        ("unknown, because one of them is the same for all")
+        if found.correlation is None
+        else f"{found.correlation:+.2f}"
+    )
+    same = "" if found.share is None else f"; both prefer the same one of two in {found.share:.0%}"
     return f"{what}: rank correlation {ranks}{same} (n = {found.n})."
 
 
@@ -199,7 +203,7 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
     if best and unjudged(episode):
         return "done, without a judge"
     if best and episode.solved:
-        return f"solved at try {best.number} of {limits.trials}{restart}"
+        return f"solved on try {best.number} of {limits.trials}{restart}"
     detail = folded(reason(stop.detail or stop.reason, episode.run)) if stop else ""
     ends = {
         "error": "stopped by an error",

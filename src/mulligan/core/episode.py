@@ -162,7 +162,7 @@ def advance(episode: Episode, event: Event) -> Episode:
             used, trial = feedback.usage, _changed(episode.trials[-1], feedback=feedback)
         case Reflected(number, reflection):
             if reflection is None:
-                return _changed(episode, seconds=seconds, stop=Stop("gave_up", "the reflector saw no way on"))
+                return _changed(episode, seconds=seconds, stop=Stop("gave_up", "the reflector saw no way to continue"))
             used, trial = reflection.usage, _changed(episode.trials[number - 1], reflection=reflection)
     return _grown(episode, used, seconds=seconds, trials=_with_trial(episode, trial))
 
@@ -212,7 +212,7 @@ def _next_in_search(episode: Episode, expansion: int) -> Move | Stop:
     """The next move of a search whose newest trial has not passed."""
     parent = next_parent(episode.trials, expansion)
     if parent is None:
-        return Stop("exhausted", "no candidate is left to grow from")
+        return Stop("exhausted", "no attempt is left to build on")
     if episode.plan.reflects and parent.reflection is None:
         return Move("reflect", parent.number)
     return Move("act", episode.trials[-1].number + 1, parent.number)

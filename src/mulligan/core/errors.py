@@ -141,12 +141,12 @@ class UnknownName(InvalidInput):
 _KINDS_BY_CLUSTER = "Lessons and runs keep the kinds that they have. For new tasks, write rules under [kinds]"
 REMOVED = {
     "strategy": {
-        "adaptive": "it was not better than evidence_and_reflexion, the default. examples/thompson_strategy.py in the "
+        "adaptive": "it was no better than evidence_and_reflexion, the default. examples/thompson_strategy.py in the "
         "repository is the same strategy: copy it and name the copy, such as ./thompson_strategy.py."
     },
-    "setting in [memory]": {"kinds_by_cluster": f"take the line out. {_KINDS_BY_CLUSTER} in mulligan.toml."},
+    "setting in [memory]": {"kinds_by_cluster": f"remove the line. {_KINDS_BY_CLUSTER} in mulligan.toml."},
     "command of mulligan memory": {
-        "kinds": f"tasks are not clustered any more. {_KINDS_BY_CLUSTER} in mulligan.toml, or name a kind with --kind.",
+        "kinds": f"tasks are no longer clustered. {_KINDS_BY_CLUSTER} in mulligan.toml, or name a kind with --kind.",
         "import-config": 'write [memory] by hand. "Coming from ReasoningBank-MCP" in docs/memory.md has a line '
         "for each key. `mulligan memory import` still reads the lessons.",
     },
@@ -301,7 +301,7 @@ class JournalDiverged(JournalError):
         where: str = "",
         *,
         of: str = "this episode",
-        otherwise: str = "go on from here with fork=True",
+        otherwise: str = "continue from here with fork=True",
     ) -> None:
         self.changed = tuple(changed)
         at = f" at {where}" if where else ""
@@ -317,6 +317,6 @@ class StepInFlight(JournalError):
     def __init__(self, key: str) -> None:
         self.key = key
         super().__init__(
-            f"The step {key} was started and its result is unknown. It is not declared repeatable, so it is not run "
-            "again by itself: see what it did, then go on from here with fork=True."
+            f"The step {key} was started and its result is unknown. It is not declared repeatable, so it does not "
+            "run again automatically: check what it did, then continue from here with fork=True."
         )

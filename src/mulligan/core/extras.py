@@ -54,7 +54,7 @@ def _unfit(distribution: str) -> str:
     named = re.compile(rf"{re.escape(distribution)}(?![\w.-])(?:\[[^]]*\])?\s*([^;\[]*)")
     wanted = next((found[1].strip() for line in lines if (found := named.match(line))), "")
     fits = all((numbers(here) >= numbers(than)) == (sign == ">=") for sign, than in _BOUND.findall(wanted))
-    return "" if fits else f"It takes {distribution}{wanted}, and {here} is installed here"
+    return "" if fits else f"It needs {distribution}{wanted}, but {here} is installed here"
 
 
 @cache

@@ -166,16 +166,16 @@ class LessonDetails(TypedDict, total=False):
     tags: Annotated[Sequence[str], InputField("A tag. Repeatable.")]
     kind: Annotated[str, InputField("The kind of task.")]
     context: Annotated[Mapping[str, Any], InputField("Anything else, as a JSON object.", option=False)]
-    confidence: Annotated[float, InputField("How sure it is before any use.", option=False)]
+    confidence: Annotated[float, InputField("The confidence before it has been used.", option=False)]
     nature: Annotated[
         Literal["fact", "strategy"],
         InputField("fact: true of this project only; strategy (default): for a kind of task."),
     ]
-    project: Annotated[str, InputField("Of a fact: where it holds.", option=False)]
-    confirmed: Annotated[bool, InputField("Of a fact: whether an attempt has passed by it.", option=False)]
+    project: Annotated[str, InputField("Of a fact: the project in which it is true.", option=False)]
+    confirmed: Annotated[bool, InputField("Of a fact: whether a passing attempt confirmed it.", option=False)]
     layer: Annotated[Literal["", Layer], InputField("metacognitive: it is recalled for any task.")]
-    date: Annotated[Time, InputField("When it was so, such as 2026-01-31 (default: now).")]
-    expires: Annotated[Time, InputField("Until when it is recalled: 30d, 2026-12-31, never.")]
+    date: Annotated[Time, InputField("When it was true, such as 2026-01-31 (default: now).")]
+    expires: Annotated[Time, InputField("When it expires: 30d, 2026-12-31, never.")]
 
 
 class LessonFields(LessonTexts, LessonDetails, total=False):
@@ -210,7 +210,7 @@ class Selection:
     nature: Annotated[Nature | None, InputField("Lessons of this nature.")] = None
     project: str | None = None
     keys: Sequence[str] | None = None
-    layer: Annotated[Layer | None, InputField("Lessons on an action, on a plan, or on a habit.")] = None
+    layer: Annotated[Layer | None, InputField("Lessons about an action, a plan, or a habit.")] = None
     kind: Annotated[str | None, InputField("Only lessons of this kind of task.")] = None
     expired: bool | None = None
     order: Order = "newest"

@@ -106,7 +106,7 @@ def operation(
             try:
                 context.__exit__(None, None, None)
             except Exception:
-                log.exception("a watcher failed; what it watched goes on")
+                log.exception("an observer failed; the operation continues")
 
 
 def _entered(watcher: Watcher, done: Operation) -> AbstractContextManager[object] | None:
@@ -114,7 +114,7 @@ def _entered(watcher: Watcher, done: Operation) -> AbstractContextManager[object
         context = watcher(done)
         context.__enter__()
         return context
-    log.error("a watcher could not begin; what it watches goes on")
+    log.error("an observer could not start; the operation continues")
     return None
 
 

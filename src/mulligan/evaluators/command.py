@@ -41,7 +41,7 @@ CACHES = (
 
 _ATTEMPT = "{attempt}"
 _REFUSED = re.compile(r"permission denied|\bEACCES\b", re.IGNORECASE)
-_NOT_RUN = {126: "it may not be executed", 127: "a command was not found"}
+_NOT_RUN = {126: "it is not executable", 127: "a command was not found"}
 _MISSING = re.compile(
     r"\A\S+: No module named '?(?P<module>[\w.]+)'?\Z|\A\S+: can't open file '(?:\S*/)?(?P<file>[^/']+)': .*\Z"
     r"|\Amake: \*\*\* No rule to make target [`'](?P<target>[^']+)'\. +Stop\.\Z"
@@ -240,7 +240,7 @@ class Command:
             way = (
                 "If it never prints one when the tests pass, set the evaluator's `summary` to false." if not now else ""
             )
-            text = f"The check ended with status 0, and nothing says that the tests passed: {why}. {way}".rstrip()
+            text = f"The check ended with status 0, but nothing shows that the tests passed: {why}. {way}".rstrip()
             return self._feedback(None, f"{note}{text}\n{output}")
         how = "was killed" if ran.exit_code is None else f"ended with status {ran.exit_code}"
         fewer_now = fewer(reported, now) if ran.exit_code == 0 else ""

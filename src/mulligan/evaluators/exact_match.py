@@ -61,7 +61,7 @@ class ExactMatch:
         halted = attempt.outcome.halted if attempt.outcome else None
         text = "The answer is wrong." if found else f"There is no answer{f': {halted}' if halted else ''}."
         if len(found.split()) >= _SENTENCE:
-            text += " The whole output counts as the answer, so it should hold nothing else."
+            text += " The whole output counts as the answer, so it should contain nothing else."
             tried = text
         else:
             tried = f"The answer {output.strip()!r} is wrong." if found else text

@@ -125,7 +125,7 @@ class InternalTests:
             found = tuple(test for test in python_tests(text, name) if given_tests.usable(test, given))
         if not found:
             what = f"assert_eq!({name or 'f'}(…), …);" if self._language == "rs" else f"assert {name or 'f'}(…) == …"
-            raise BadAnswer(f"It holds no valid test: write lines such as `{what}`, with real values.")
+            raise BadAnswer(f"It contains no valid test: write lines such as `{what}`, with real values.")
         return found[: self._most]
 
     def _asked(self, episode: Episode) -> str | None:

@@ -27,7 +27,9 @@ class FromOutcome:
     async def evaluate(self, episode: Episode) -> Feedback:
         outcome = episode.trials[-1].attempt.outcome
         if outcome is None:
-            return Feedback(None, "The attempt has no outcome: nobody acted in an environment.", source="environment")
+            return Feedback(
+                None, "The attempt has no outcome: the actor did not act in an environment.", source="environment"
+            )
         if outcome.feedback is not None:
             said = outcome.feedback
             return replace(said, score=outcome.reward if said.score is None else said.score)

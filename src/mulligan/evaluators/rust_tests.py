@@ -127,7 +127,7 @@ class RustTests:
             if errors.code or not errors.tests:
                 return found, self._refusal(errors, ran)
             found |= feedback.uncompiled(errors.tests)
-        lacking = {number: ("the compiler refuses it",) for number in range(len(tests)) if number not in found}
+        lacking = {number: ("the compiler rejects it",) for number in range(len(tests)) if number not in found}
         return found | feedback.uncompiled(lacking), ""
 
     def _ran(

@@ -17,4 +17,4 @@ class Unjudged:
         outcome = episode.trials[-1].attempt.outcome
         if outcome and outcome.halted:
             return Feedback(False, f"The attempt was halted: {outcome.halted}.", source="unjudged")
-        return Feedback(None, "Nobody was asked to judge.", source="unjudged")
+        return Feedback(None, "There was no judge.", source="unjudged")

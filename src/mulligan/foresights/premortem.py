@@ -56,18 +56,18 @@ class Premortem:
         *,
         before: Annotated[
             str | Sequence[str],
-            "What is checked besides what an environment or a tool declares critical: regular expressions that are "
-            "found in the action, or `model` for what the model finds critical.",
+            "What is checked besides what an environment or a tool declares critical: regular expressions, matched "
+            "anywhere in the action, or `model` for what the model considers critical.",
         ] = DECLARED,
         checks: Annotated[int, "Maximum number of checks in an episode."] = CHECKS,
         unclear: Annotated[
             Literal["go_on", "refuse"], "What happens to an action if two answers of the model cannot be used."
         ] = "go_on",
         attended: Annotated[bool, "Whether a person may be asked, if there is a terminal."] = True,
-        lessons: Annotated[int, "How many lessons of the bank are shown."] = 5,
+        lessons: Annotated[int, "How many lessons from the bank are shown."] = 5,
         temperature: Annotated[float | None, "The sampling temperature."] = 0.0,
-        max_tokens: Annotated[int, "The most tokens of an answer."] = 500,
-        tokens: Annotated[int, "What the trajectory may take of the prompt, in tokens."] = TOKENS,
+        max_tokens: Annotated[int, "Maximum tokens of an answer."] = 500,
+        tokens: Annotated[int, "Maximum tokens of the trajectory in the prompt."] = TOKENS,
         model: Model,
         prompts: Prompts,
         bank: Bank | None = None,

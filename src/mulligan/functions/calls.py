@@ -94,8 +94,9 @@ class Call:
         self._given.apply_defaults()
         if manner.into and not isinstance(text := self._given.arguments[manner.into], str):
             raise InvalidInput(
-                f"{manner.name}() got a {type(text).__name__} for {manner.into!r}, whose text gets the notes appended "
-                f"(notes={manner.into!r}): give a string, or add a parameter for the notes (notes: mulligan.Notes)."
+                f"{manner.name}() got a {type(text).__name__} for {manner.into!r}, to whose text the notes are "
+                f"appended (notes={manner.into!r}): give a string, or add a parameter for the notes (notes: "
+                "mulligan.Notes)."
             )
         self._inputs = Inputs(self._given.arguments)
         self._values, self._judged = dict[int, Any](), dict[int, Any]()
@@ -197,8 +198,8 @@ class Call:
             return twice(value)
         except TypeError as kind:
             self._fatal = InvalidInput(
-                f"{self._manner.name} returned {kind}, which can be read only once: the judge would use it up. Let the "
-                "function return the whole, such as a list or a text."
+                f"{self._manner.name} returned {kind}, which can be read only once: the judge would use it up. Let "
+                "the function return the whole result, such as a list or a string."
             )
             raise self._fatal from None
 
@@ -316,7 +317,7 @@ class Call:
                 judge = manner.evaluator or manner.judge
                 same = [identity(one) for one in (self._function, judge, dict(self._given.arguments))]
             except InvalidInput as error:
-                log.debug("%s has no key, so that a call that is cut off begins anew: %s", manner.name, error)
+                log.debug("%s has no key, so an interrupted call starts again: %s", manner.name, error)
                 return None
         return digest([manner.name, *same])[:12]
 
@@ -421,7 +422,7 @@ class _Reflector:
         try:
             return await self._inner.reflect(episode)
         except (ModelError, BadAnswer) as error:
-            warn_once("reflect", "a lesson is not written, and the call goes on", str(error))
+            warn_once("reflect", "a lesson is not written; the call continues", str(error))
             return NO_REFLECTION
 
 
@@ -441,7 +442,7 @@ class Forgiving:
         async def recalled() -> Recall:
             return await self._open().recall(task, top_k=top_k)
 
-        return await tolerated(self._name, "nothing is recalled, and the call goes on", recalled, Recall(""))
+        return await tolerated(self._name, "nothing is recalled; the call continues", recalled, Recall(""))
 
     async def tell(self, episode: Episode) -> None:
         async def told() -> None:

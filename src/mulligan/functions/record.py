@@ -22,7 +22,7 @@ log = logging.getLogger("mulligan")
 
 NEWEST = 5
 """Records of a key among which one that was cut off is looked for."""
-UNRECORDED = "a call is not recorded, and goes on (record='required' raises this instead)"
+UNRECORDED = "a call is not recorded, but continues (record='required' raises this error instead)"
 
 
 class CallRecord:
@@ -102,7 +102,7 @@ class CallRecord:
         except Exception:
             if self._required and error is None:
                 raise
-            log.debug("the lease of a call was not given back", exc_info=True)
+            log.debug("the lease of a call was not released", exc_info=True)
 
     async def _tolerated(self, work: Callable[[], Awaitable[T]]) -> T | None:
         """The result of what needs the store; None where the store fails, which ends the record."""

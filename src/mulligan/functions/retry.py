@@ -50,7 +50,7 @@ B = TypeVar("B")
 
 TASKS = ("task", "prompt", "question", "query", "message", "input", "text")
 """Names of an argument that is taken for the task, if `retry` is told none."""
-STREAMS = "it yields its result piece by piece, and what a caller has seen of a failed try cannot be taken back"
+STREAMS = "it yields its result piece by piece, and a caller cannot unsee the output of a failed try"
 
 
 class _Newest:
@@ -233,7 +233,7 @@ def _checked_name(function: Any) -> str:
     name = getattr(function, "__qualname__", type(function).__name__)
     inner = inspect.unwrap(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise InvalidInput(f"{name} cannot be retried: {STREAMS}. Let it return the whole.")
+        raise InvalidInput(f"{name} cannot be retried: {STREAMS}. Let it return the whole result.")
     return name
 
 
@@ -241,7 +241,7 @@ def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
     try:
         return inspect.signature(function)
     except ValueError:
-        raise InvalidInput(f"{name} does not say what its parameters are: decorate a function that calls it.") from None
+        raise InvalidInput(f"{name} does not declare its parameters: decorate a function that calls it.") from None
 
 
 def _annotations(function: Callable[..., Any]) -> Mapping[str, Any]:
@@ -270,8 +270,8 @@ def _where_notes_go(
     if optional and notes == "notes":
         return None, None
     raise InvalidInput(
-        f"{name} has no parameter {notes!r} for what failed so far: add one (notes: mulligan.Notes), name one whose "
-        "text gets the notes appended (notes='prompt'), or pass notes=None to show the function nothing."
+        f"{name} has no parameter {notes!r} for the failures so far: add one (notes: mulligan.Notes), name one to "
+        "whose text the notes are appended (notes='prompt'), or pass notes=None to show the function nothing."
     )
 
 

@@ -1,4 +1,4 @@
-"""Values that can be read only once: arguments that the first try used up, and results that the judge would use up."""
+"""Values that can be read only once: arguments thon the first try used up, and results that the judge would use up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Inputs:
                 warn_once(
                     f"{function} {name}",
                     f"{function}: the first try used up the argument {name} ({_kind(value)})",
-                    "the next one gets what is left of it. Give a list or a text, or open it inside the function.",
+                    "the next one gets only the rest. Pass a list or a string, or open it inside the function.",
                 )
 
 

@@ -111,7 +111,7 @@ class LearningSpanProcessor(SpanProcessor):
         try:
             self._hold(span)
         except Exception:  # an agent is not disturbed by what looks on
-            _log.exception("a span could not be held")
+            _log.exception("a span could not be kept")
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Waits until the traces that have ended were learned from; False if the time was too short."""
@@ -126,13 +126,13 @@ class LearningSpanProcessor(SpanProcessor):
         self._closed = True
         done = self.force_flush()
         with self._lock:
-            self._drop(sum(map(len, self._held.values())), "their traces had not ended")
+            self._drop(sum(map(len, self._held.values())), "their traces were not finished")
             self._held.clear()
             thread, self._thread = self._thread, None
         if thread is not None:
             while not done:  # nothing more is to be done
                 try:
-                    self._drop(len(self._ended.get_nowait() or ()), "the time to shut down was over")
+                    self._drop(len(self._ended.get_nowait() or ()), "the time for shutting down was over")
                 except Empty:
                     break
             self._ended.put(None)
@@ -171,7 +171,7 @@ class LearningSpanProcessor(SpanProcessor):
 
     def _drop(self, spans: int, why: str) -> None:
         if spans and not self.dropped:
-            _log.warning("spans are not learned from: %s (`dropped` counts them; this is said once)", why)
+            _log.warning("some spans are dropped: %s (`dropped` counts them; this warning appears once)", why)
         self.dropped += spans
 
     # --- in the thread that learns ----------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class LearningSpanProcessor(SpanProcessor):
                     asyncio.run(self._learn(spans))
                 except Exception:
                     self.failed += 1
-                    _log.exception("a trace could not be learned from")
+                    _log.exception("learning from a trace failed")
                 with self._idle:
                     self._left -= 1
                     self._idle.notify_all()
@@ -201,7 +201,7 @@ class LearningSpanProcessor(SpanProcessor):
     def _done(self, run: TraceRun) -> None:
         if run.state == "error":
             self.failed += 1
-            _log.warning("a run could not be learned from: %s", run.why_not)
+            _log.warning("learning from a run failed: %s", run.why_not)
         self._told(run)
 
 

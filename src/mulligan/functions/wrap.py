@@ -117,7 +117,7 @@ class Wrapped:
             why = self._refused.get(name, REFUSED["UNJUDGED"])
             raise InvalidInput(
                 f"{type(self._agent).__name__}.{name} of a wrapped agent cannot be used: {why}. Call "
-                f"{', '.join(self._entries)}, or use the agent that was given to mulligan.wrap."
+                f"{', '.join(self._entries)}, or use the agent that you passed to mulligan.wrap."
             )
 
         return refuse
@@ -236,5 +236,5 @@ def _framework_of(agent: Any) -> Framework:
     known = ", ".join(one.PACKAGE for one in _frameworks())
     raise InvalidInput(
         f"{type(agent).__name__} is not an agent of a known framework ({known}). Decorate a function that runs it "
-        "with mulligan.retry, or say how it is run with framework=. See: mulligan docs functions"
+        "with mulligan.retry, or describe how to run it with framework=. See: mulligan docs functions"
     )

@@ -113,10 +113,10 @@ class Judge:
         else:
             feedback = Feedback(None, "Git cannot keep the state of this tree, so the model was not asked.")
         if feedback.passed and (why := self._fewer(feedback)):
-            feedback = self._unknown(feedback, f"{why}, so the goal is not known to be reached")
+            feedback = self._unknown(feedback, f"{why}, so it is unknown whether the goal is reached")
         elif feedback.passed and start and (state is None or diff is None):
-            lost = "git has not the state of this tree now, or not that of when the goal was set"
-            feedback = self._unknown(feedback, f"nobody knows what has changed: {lost}")
+            lost = "git does not have the current state of this tree, or its state when the goal was set"
+            feedback = self._unknown(feedback, f"it is unknown what has changed: {lost}")
         elif feedback.passed and state and self._settings.get("protect"):
             after = states.keep(self._folder, f"{own}/after", self._index(own))  # what stands when the check is over
             feedback = await self._with_protected(own, feedback, before, after or state)
@@ -124,13 +124,13 @@ class Judge:
         if feedback.passed and start:
             hiding = asyncio.create_task(asyncio.to_thread(states.files_git_hides, self._folder))
         if feedback.passed and begun and (others := await asyncio.to_thread(self._changed_surroundings, tracked)):
-            why = f"files outside of what git keeps, on which the check rests, have changed: {others}"
+            why = f"files outside git that the check depends on have changed: {others}"
             if self._settings.get("protect"):
-                feedback = self._unknown(feedback, f"{why}; --protect cannot put them back")
+                feedback = self._unknown(feedback, f"{why}; --protect cannot restore them")
             else:
                 feedback = replace(feedback, notes=(*feedback.notes, why))
         if hiding and (hidden := self._steering(await hiding)) and feedback.passed:
-            note = f"git ignores files that a test run reads, so it is not known whether they changed: {hidden}"
+            note = f"git ignores files that a test run reads, so it is unknown whether they changed: {hidden}"
             feedback = replace(feedback, notes=(*feedback.notes, note))
         if feedback.passed and begun and state and (moved := self._changed_since(begun.at - _TICK, kept)):
             feedback = replace(feedback, notes=(*feedback.notes, f"files were written while the check ran: {moved}"))
@@ -212,7 +212,7 @@ class Judge:
         if not numbers:
             return self._unknown(feedback, "it printed no number")
         score, least = float(numbers[-1]), self._settings["at_least"]
-        text = f"The score is {score:g}; at least {least:g} is wanted.\n{feedback.text}"
+        text = f"The score is {score:g}; at least {least:g} is needed.\n{feedback.text}"
         return replace(feedback, passed=score >= least, score=score, text=text)
 
     def _fewer(self, feedback: Feedback) -> str:
@@ -226,7 +226,7 @@ class Judge:
         from dataclasses import replace
 
         return replace(
-            feedback, passed=None, text=f"The check passed, and that does not count: {why}.\n{feedback.text}"
+            feedback, passed=None, text=f"The check passed, but that does not count: {why}.\n{feedback.text}"
         )
 
     async def _with_protected(self, own: str, feedback: Feedback, before: Sequence[Any], state: str) -> Feedback:
@@ -254,16 +254,16 @@ class Judge:
             async with workspace.protecting(episode) as changed:
                 known = self._settings.get("contents")
                 if known and known != contents(place.folder, self._settings["protect"]):
-                    why = "git gives the protected files otherwise than when the goal was set"
+                    why = "git returns other protected files than when the goal was set"
                     return self._unknown(feedback, f"{why}: its settings, filters or records have changed")
                 verdict = await self._beside(place, before)
             if not verdict.passed:
                 as_it_is = await self._beside(place, before)
                 if not as_it_is.passed:
-                    lacks = "a worktree of the same state lacks what the check needs, so nobody knows"
+                    lacks = "a worktree with the same state lacks what the check needs, so the verdict is unknown"
                     return self._unknown(feedback, f"{lacks}. There it said:\n{as_it_is.text}")
         except (MulliganError, OSError) as error:
-            return self._unknown(feedback, f"the protected files could not be put back ({error})")
+            return self._unknown(feedback, f"the protected files could not be restored ({error})")
         finally:
             await workspace.close(episode)
         note = f"judged with these files as they were when the goal was set: {', '.join(changed[:10])}"

@@ -64,11 +64,11 @@ def failed(goal: Row, one: Row, earlier: Sequence[Row], *, late: bool = False) -
     same = before and (one.unchanged or one.keys == before[-1].keys) and one.keys
     if same:
         parts.append(
-            "The same failed at the try before. Before you change anything: what did you expect your last change to "
-            "do, why did it not, and what would you do otherwise?"
+            "The last try failed in the same way. Before you change anything: what did you expect your last change "
+            "to do, why did it not do that, and what would you do differently?"
         )
     parts.append(
-        f"Go on; {left} {'try' if left == 1 else 'tries'} left. What you say about the result is not looked at."
+        f"Continue; {left} {'try' if left == 1 else 'tries'} left. What you say about the result does not count."
     )
     return _with_output(parts, one)
 
@@ -78,10 +78,10 @@ def ended(goal: Row, work: Row, tries: Sequence[Row]) -> str:
     last = tries[-1]
     parts = [
         f"The goal {_named(goal)} ends here for this session: {work.why}. Stop working on it, and change nothing more.",
-        "Tell the user what passes, what does not, and what was tried:",
+        "Tell the user what passes, what fails, and what was tried:",
         *(f"- try {one.n}: {in_short(one)}" for one in tries),
         *_compared(last, None),
-        "The user can go on with `mulligan goal resume`, or end the goal with `mulligan goal clear`.",
+        "The user can continue with `mulligan goal resume`, or end the goal with `mulligan goal clear`.",
     ]
     return _with_output(parts, last)
 
@@ -93,7 +93,7 @@ def passed(goal: Row, one: Row) -> str:
         return ""
     said = "\n".join(f"- {note}" for note in notes)
     return fenced(
-        f"The goal {_named(goal)} is reached. Tell the user in a sentence what this rests on:\n{_plain(said)[:3000]}"
+        f"The goal {_named(goal)} is reached. Tell the user in a sentence what this is based on:\n{_plain(said)[:3000]}"
     )
 
 
@@ -117,7 +117,7 @@ def _compared(one: Row, before: Row | None) -> list[str]:
     then: list[str] = [] if before is None else before.keys
     gone = [key for key in _readable(then) if key not in keys] if not _CUT_SHORT.search(one.feedback["text"]) else []
     groups: dict[str, list[str]] = {
-        "Fails now and did not before" if before else "Fails": [key for key in now if key not in then],
+        "New failures" if before else "Fails": [key for key in now if key not in then],
         "Still fails": [key for key in now if key in then],
         "No longer fails": gone,
     }

@@ -68,9 +68,9 @@ async def judge(settings: Mapping[str, Any], env: Mapping[str, str], folder: str
     if _CUT.search(diff) or estimate(text) > TOKENS:
         return Feedback(
             None,
-            f"The model was not asked: it can be shown {TOKENS} tokens, and the change since the goal was set and the "
-            f"files that the rubric names have about {estimate(text)} or more. Make the change smaller, or let the "
-            "user set the goal again.",
+            f"The model was not asked: it can be shown {TOKENS} tokens, and the change since the goal was set and "
+            f"the files that the rubric names have about {estimate(text)} or more. Make the change smaller, or ask "
+            "the user to set the goal again.",
         )
     episode = Episode("goal.1", Task(_TASK), trials=(Trial(1, Attempt(text)),))
     try:

@@ -29,12 +29,12 @@ from mulligan.workspace import states
 _STARTING = 30.0
 """Seconds beside the check's own that its first run may take."""
 WARNING = (
-    "The check runs code that the agent writes, as you, outside the agent's sandbox, each time the agent would end a "
-    "turn. Its environment is that of now, and stays in Mulligan's home until the goal ends."
+    "The check runs code that the agent wrote, with your rights and outside the agent's sandbox, each time the agent "
+    "is about to end a turn. The current environment is kept for it in Mulligan's home until the goal ends."
 )
 MODEL_WARNING = (
-    "At each stop, the model is sent what has changed in this folder and the files that the rubric names, secrets "
-    "masked. The environment of now, with the model's key, stays in Mulligan's home until the goal ends."
+    "At each stop, the model is sent the changes in this folder and the files that the rubric names, with secrets "
+    "masked. The current environment, including the model's key, is kept in Mulligan's home until the goal ends."
 )
 
 
@@ -74,8 +74,8 @@ def person_only(what: str, folder: str) -> None:
         with Goals() as goals:
             goals.note("", "agent", f"refused in {folder}: {what} ({mark})")
         raise InvalidInput(
-            f"Only a person can {what}, and this is the session of a coding agent: {mark}. Run it in your own "
-            "terminal, or write /mulligan-goal in a prompt. This was recorded."
+            f"Only a person can {what}, but this is a coding agent's session: {mark}. Run it in your own terminal, "
+            "or write /mulligan-goal in a prompt. This was recorded."
         )
 
 
@@ -109,10 +109,10 @@ def set_goal(
     _check_protected(wish.protect, place)
     start = states.keep(place.folder, f"{id}.1/start", Path(home(), f"goal-{id}.index"))
     if wish.protect and start is None:
-        raise InvalidInput(f"--protect needs git, and no state of {place.folder} can be kept: `git status`.")
+        raise InvalidInput(f"--protect needs git, and git cannot save the state of {place.folder}. See `git status`.")
     if rubric and start is None:
         raise InvalidInput(
-            f"A model judges what has changed, and git can keep no state of {place.folder}: `git status`."
+            f"A model judges the changes, but git cannot save the state of {place.folder}. See `git status`."
         )
     settings: dict[str, Any] = {
         "check": check,
@@ -165,7 +165,7 @@ def set_goal(
 def _check_one_judge(wish: Wish) -> None:
     judges = [one for one in (wish.check, wish.tests, wish.rubric) if one]
     if len(judges) > 1:
-        raise InvalidInput(f"One judge is expected: a command, --tests or --judge, not {' and '.join(judges)!r}.")
+        raise InvalidInput(f"Give only one judge: a command, --tests or --judge, not {' and '.join(judges)!r}.")
     if not judges:
         raise InvalidInput('Give a command, such as `mulligan goal "pytest -q"`, or --tests FILE.')
     if wish.rubric and (wish.protect or wish.at_least is not None):
@@ -192,7 +192,7 @@ def _rubric(wish: Wish, place: Place) -> str:
     if not wish.rubric:
         return ""
     if not wish.model:
-        raise InvalidInput("No model is named to judge by the rubric: --judge-model MODEL.")
+        raise InvalidInput("The rubric needs a model as its judge: name one with --judge-model MODEL.")
     from mulligan.models.catalog import open_model  # a prompt's hook has no time for it
 
     open_model(wish.model)  # says what is wrong with it
@@ -201,7 +201,7 @@ def _rubric(wish: Wish, place: Place) -> str:
     with suppress(OSError):  # a long text is no name of a file
         text = file.read_text(encoding="utf-8") if file.is_file() else text
     if not text.strip():
-        raise InvalidInput(f"The rubric {wish.rubric!r} is empty: write what must hold.")
+        raise InvalidInput(f"The rubric {wish.rubric!r} is empty: write what must be true.")
     return text
 
 

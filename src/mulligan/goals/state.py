@@ -30,7 +30,7 @@ _TWIN = 3600.0
 was started anew."""
 
 NEW_TRIES = "resumed with new tries"
-NO_PROGRESS = f"after {SAME_IN_ROW} tries in a row the same things fail"
+NO_PROGRESS = f"the same things failed in {SAME_IN_ROW} tries in a row"
 
 ACTIVE, PAUSED, PASSED, CLEARED, EXPIRED = "active", "paused", "passed", "cleared", "expired"
 OPEN, ENDED = "open", "ended"
@@ -322,7 +322,7 @@ class Goals(Database):
         work = self._rows(f"SELECT * FROM work WHERE {_WHO}", *who)[0]
         spent, limit = self._spent(work, who), goal.settings.get("max_seconds")
         if passed:
-            self._note(goal.id, f"{who[1]} {who[2]}", f"passed at try {n}")
+            self._note(goal.id, f"{who[1]} {who[2]}", f"passed on try {n}")
             self._db.execute(f"UPDATE work SET state = 'ended', why = 'passed' WHERE {_WHO}", who)
             self._close("id = ? AND state = 'active'", PASSED, goal.id)
         elif n >= goal.settings["trials"]:

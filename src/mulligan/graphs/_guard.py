@@ -447,7 +447,7 @@ class _Check:
         name = ".".join(token.text for token in self._tokens[n + 1 : last + 1 : 2])
         if name.lower() not in self._procedures or self._sign(last + 1) == "=":
             known = ", ".join(sorted(self._procedures))
-            raise Refused(f"CALL {name} is not known to only read. Known procedures: {known}", self._at(n + 1))
+            raise Refused(f"CALL {name} is not known to be read-only. Known procedures: {known}", self._at(n + 1))
         return last
 
     def _closing(self, n: int) -> int:
@@ -472,7 +472,7 @@ class _Check:
         low, at = name.lower(), self._tokens[first].at
         if first != last:
             if low not in NAMESPACED and low not in self._procedures:
-                raise Refused(f"the function {name} is not known to only read", at)
+                raise Refused(f"the function {name} is not known to be read-only", at)
         elif low in OUTSIDE or low.startswith(OUTSIDE_BEGIN) or low.endswith(OUTSIDE_END):
             raise Refused(f"the function {name} reaches outside the graph or changes something", at)
 

@@ -43,7 +43,7 @@ def open_graph(
         return _opened(str(where), user, password, database, more)
     unknown = sorted(set(where) - set(KEYS))
     if unknown:
-        raise InvalidInput(f"A graph's connection has no {', '.join(unknown)}; it takes {', '.join(KEYS)}.")
+        raise InvalidInput(f"A graph's connection has no {', '.join(unknown)}; available: {', '.join(KEYS)}.")
     given = {key: value for key, value in where.items() if value is not None and value != ""}
     user, password = user or given.get("user"), password or given.get("password")
     database = database or given.get("database") or given.get("db_name")

@@ -5,6 +5,6 @@ from __future__ import annotations
 
 def __getattr__(name: str) -> object:
     raise ImportError(
-        f"mulligan.graphs.repair.{name} is gone: queries are compared with the schema, and no longer repaired. Use "
-        "mulligan.graphs.schema_check.check_query."
+        f"mulligan.graphs.repair.{name} was removed: queries are compared with the schema, and are no longer "
+        "repaired. Use mulligan.graphs.schema_check.check_query."
     )

@@ -106,7 +106,7 @@ class _Comparison:
         text = " ".join(token.text for token in self._tokens if token.kind != "string")
         if never := _NEVER.search(text):
             self._faults.append(
-                f"{never[1]} IS NULL in OPTIONAL MATCH leaves out nothing. To find what lacks a relationship, use "
+                f"{never[1]} IS NULL in OPTIONAL MATCH leaves out nothing. To find nodes that lack a relationship, use "
                 "WHERE NOT EXISTS { MATCH (a)-[:TYPE]->(:Label) }."
             )
 

@@ -14,7 +14,7 @@ from mulligan.core.errors import InvalidInput
 from mulligan.hooks.install import PROGRAM
 
 _ANSWERING = 20.0
-_SILENT = "`codex app-server` does not say which hooks it trusts (hooks/list): look at /hooks in Codex."
+_SILENT = "`codex app-server` does not say which hooks it trusts (hooks/list). See /hooks in Codex."
 
 
 def listed(folder: Path) -> Sequence[dict[str, Any]]:

@@ -76,10 +76,10 @@ def fire(of: CodingAgent, given: Mapping[str, tuple[str, int]], home: Path) -> I
     for payload in recorded[of.name]["calls"]:
         event = payload.get("event") or payload["hook_event_name"]
         if event not in given:
-            yield Fired(event, 0.0, "", "there is no hook for it")
+            yield Fired(event, 0.0, "", "it has no hook")
             continue
         if program := _missing(given[event][0]):
-            yield Fired(event, 0.0, "", f"{program} is not there")
+            yield Fired(event, 0.0, "", f"{program} is missing")
             continue
         fired = Fired(event, 0.0, "")
         for attempt in range(_ATTEMPTS):  # a busy machine may take longer than hooks do
@@ -120,12 +120,12 @@ def _fired(of: CodingAgent, event: str, command: str, sent: str, home: Path, env
             command, shell=True, input=sent, capture_output=True, text=True, cwd=home, env=environ, timeout=_ENDING
         )
     except subprocess.TimeoutExpired:
-        return Fired(event, _ENDING * 1000, "", "it does not end")
+        return Fired(event, _ENDING * 1000, "", "it does not finish")
     took = (time.perf_counter() - began) * 1000
     wrong = f"it ends with {ran.returncode}: {ran.stderr.strip()[-300:]}" if ran.returncode else ""
     hook = _hook(of, event)
     if not wrong and hook and hook.moment in ("failure", "success") and _ABOUT in sent and not ran.stdout:
-        wrong = "the lesson about this error does not come back" + _swallowed(home)
+        wrong = "the lesson about this error is not returned" + _swallowed(home)
     return Fired(event, took, _to_model(ran.stdout), wrong)
 
 
@@ -161,17 +161,20 @@ def troubles(of: CodingAgent, given: Mapping[str, tuple[str, int]], folder: Path
     for event, (command, limit) in given.items():
         hook = _hook(of, event)
         if hook is None:
-            yield f"{event} is not an event that Mulligan hooks: run `mulligan hooks install {of.name}` again."
+            yield f"Mulligan has no hook for the event {event}: run `mulligan hooks install {of.name}` again."
         elif milliseconds and 0 < limit < 1000:
-            yield f"The limit at {event} is {limit}: {of.title} counts milliseconds, not seconds."
+            yield f"The time limit of {event} is {limit}: {of.title} counts milliseconds, not seconds."
         elif hook.timeout and not milliseconds and limit > max(_MINUTES, hook.timeout):
-            yield f"The limit at {event} is {limit}: {of.title} counts seconds, not milliseconds."
+            yield f"The time limit of {event} is {limit}: {of.title} counts seconds, not milliseconds."
         elif hook.moment == "stop" and 0 < limit < hook.timeout:
-            yield f"The limit at {event} is {limit}, too short for goals: run `mulligan hooks install {of.name}` again."
+            yield (
+                f"The time limit of {event} is {limit}, too short for goals: run `mulligan hooks install "
+                f"{of.name}` again."
+            )
         elif hook.timeout and not limit:
-            yield f"There is no limit at {event}: run `mulligan hooks install {of.name}` again."
+            yield f"{event} has no time limit: run `mulligan hooks install {of.name}` again."
         if not command.endswith(f"{of.name} {event}"):
-            yield f"The command at {event} is another one than this Mulligan writes: {command}"
+            yield f"The command of {event} is not the one that this Mulligan writes: {command}"
     if missing := [hook.event for hook in of.hooks if hook.event not in given]:
         yield f"There is no hook for {', '.join(missing)}: run `mulligan hooks install {of.name}` again."
     if of.name == "codex":
@@ -185,7 +188,7 @@ def does_not_hold(of: CodingAgent, given: Mapping[str, tuple[str, int]], folder:
     if hook.event not in given:
         return f"There is no hook for {hook.event}: {again}"
     if 0 < given[hook.event][1] < hook.timeout:
-        return f"The hook for {hook.event} is of an older Mulligan, and may take too little time: {again}"
+        return f"The hook for {hook.event} comes from an older Mulligan, and its time limit may be too short: {again}"
     troubled = [*_switched_off(of, folder), *gone(of, {hook.event: given[hook.event]})]
     untrusted = _untrusted(folder) if of.name == "codex" and not troubled else ()
     return next(iter([*troubled, *untrusted]), "")
@@ -195,7 +198,7 @@ def gone(of: CodingAgent, given: Mapping[str, tuple[str, int]]) -> Iterator[str]
     """The programs of these hooks that are not there: then no hook can note that anything is wrong."""
     for program in sorted({program for command, _ in given.values() if (program := _missing(command))}):
         yield (
-            f"The program {program} is not there, so {of.title} neither shows nor teaches anything. Was its virtual "
+            f"The program {program} does not exist, so {of.title} neither shows nor learns lessons. Was its virtual "
             f"environment moved or removed? Run `mulligan hooks install {of.name}` again."
         )
 
@@ -212,7 +215,7 @@ def _switched_off(of: CodingAgent, folder: Path) -> Iterator[str]:
     with Journal() as journal:
         for paused in journal.pausing(str(folder)):
             command = f"mulligan hooks resume {shlex.quote(paused)}".removesuffix(" ''")
-            yield f"Hooks are paused {f'in {paused}' if paused else 'everywhere'}: `{command}` ends that."
+            yield f"Hooks are paused {f'in {paused}' if paused else 'everywhere'}: `{command}` ends the pause."
     for file in _settings(of, folder):
         settings = _read(file)
         if switch := of.switched_off(settings):
@@ -260,9 +263,9 @@ def _untrusted(folder: Path) -> Iterator[str]:
         yield str(error)
         return
     if waiting := [hook["eventName"] for hook in known if hook["trustStatus"] != "trusted"]:
-        yield f"Codex passes over {', '.join(waiting)} until you have trusted them: start codex, and type /hooks."
+        yield f"Codex skips {', '.join(waiting)} until you have trusted them: start codex, and type /hooks."
     if off := [hook["eventName"] for hook in known if not hook["enabled"]]:
-        yield f"In Codex you have turned these off: {', '.join(off)}. Type /hooks there."
+        yield f"These are turned off in Codex: {', '.join(off)}. To turn them on, type /hooks there."
 
 
 def recorded() -> list[str]:

@@ -141,7 +141,7 @@ def answer(
     main = journal.session(notice.agent, notice.session) if notice.subagent_id else known
     bank = (main and main.project) or journal.bank_of(project_id(notice.folder))
     if bound not in (None, bank):
-        raise PermissionError(f"The lessons of {bank} were requested, but only those of {bound} may be read.")
+        raise PermissionError(f"The lessons of {bank} were requested, but this hook may read only those of {bound}.")
     whole = bank
     if notice.subagent:
         bank = (known and known.project) or journal.bank_of_subagent(whole, notice.subagent)

@@ -37,15 +37,15 @@ def obey(of: CodingAgent, notice: Notice) -> str:
     except MulliganError as error:
         said = str(error)
     return fenced(
-        f"The user's line `/mulligan-goal` is for Mulligan, which has read it: {said}\nTell the user so in a sentence. "
-        "There is nothing to run or to change for that line."
+        f"The user's line `/mulligan-goal` was addressed to Mulligan, which has read it: {said}\nTell the user so in "
+        "a sentence. You need not run or change anything for this line."
     )
 
 
 def _obey(goals: Goals, of: CodingAgent, notice: Notice, line: str) -> str:
     if mark := nested(of.name):
         goals.note("", "agent", f"refused in {notice.folder}: /mulligan-goal {line[:200]} ({mark})")
-        raise InvalidInput(f"Only a person sets a goal, and {mark}. This was recorded.")
+        raise InvalidInput(f"Only a person can set a goal, but {mark}. This was recorded.")
     there = Place(notice.folder).goal(goals.standing())
     if line in ("", "pause", "resume", "clear"):
         if there is None:
@@ -94,5 +94,5 @@ def wished(line: str) -> Wish:
             "--max-seconds and --sandbox, each before the check."
         )
     if check and rest.strip():
-        raise InvalidInput(f"{rest.strip()!r} after the check is not understood.")
+        raise InvalidInput(f"{rest.strip()!r} after the check is not an option.")
     return replace(wish, check=check or rest.strip(), protect=tuple(protect))

@@ -26,7 +26,7 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
             continue
         given = doctor.commands(of, path, text)
         if why := doctor.does_not_hold(of, given, here):
-            raise InvalidInput(f"{of.title} would not be kept working, because of {path}: {why}")
+            raise InvalidInput(f"{of.title} would not be kept working because of {path}: {why}")
         if of not in holding:
             holding.append(of)
     if not holding:
@@ -36,12 +36,12 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
                 "No coding agent has Mulligan's hooks here, so nothing would run the check: `mulligan hooks install`. "
                 "opencode has no such hook: use `mulligan goal --run opencode CHECK TASK`."
             )
-        lines.append(f"Held at work, if their plug-in is of this version: {', '.join(plugged)}.")
+        lines.append(f"Kept working, if their plug-in has this version: {', '.join(plugged)}.")
     for of in holding:
-        tried = "" if of.tried else " (by its documentation; not tried)"
-        lines.append(f"Held at work: {of.title}{tried}.")
+        tried = "" if of.tried else " (according to its documentation; untested)"
+        lines.append(f"Kept working: {of.title}{tried}.")
         if 0 < of.holds_in_row < trials:
             lines.append(
-                f"{of.title} ends a turn itself after {of.holds_in_row} times in a row, whatever --tries says."
+                f"{of.title} ends a turn after {of.holds_in_row} blocked stops in a row, whatever --tries says."
             )
     return lines

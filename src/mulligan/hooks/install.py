@@ -127,11 +127,13 @@ def stripped() -> list[str]:
         if path.suffix == ".toml":
             continue
         if (text := _read(path)) is None:
-            lines.append(f"{path}, into which hooks were installed, is gone. `mulligan hooks install` puts them back.")
+            lines.append(
+                f"{path}, in which hooks were installed, no longer exists. `mulligan hooks install` restores them."
+            )
         elif not _holds_hooks(path, text):
             lines.append(
-                f"The hooks that were installed in {path} are no longer there: another program has rewritten the file. "
-                "`mulligan hooks install` puts them back."
+                f"The hooks that were installed in {path} are no longer there: another program has rewritten the "
+                "file. `mulligan hooks install` restores them."
             )
     return lines
 
@@ -154,7 +156,7 @@ def removal(path: Path, before: str) -> Change:
     if path.suffix == ".js":
         return Change(path, before, None)
     after = _without_trust(before)[0] if path.suffix == ".toml" else _without_hooks(path, before)
-    note = f"{path} was changed since, or by another Mulligan: only Mulligan's entries are taken out."
+    note = f"{path} has changed since, or another Mulligan changed it: only Mulligan's entries are removed."
     return Change(path, before, after, note=note if after != before else "")
 
 
@@ -167,21 +169,21 @@ def write(changes: Iterable[Change], *, installing: bool) -> None:
     for change in changes:
         path, real = str(change.path), change.path.resolve()
         if _read(change.path) != change.before:
-            raise InvalidInput(f"{path} was changed in the meantime and was left alone: try again.")
+            raise InvalidInput(f"{path} has changed in the meantime, so it was not written: try again.")
         kept = _kept()
         earlier = kept["files"].pop(path, {})
         if installing and change.after is not None:
             kept["folders"] += [str(parent) for parent in real.parents if not parent.exists()]
             earlier = {"earlier": {key: value for key, value in earlier.items() if key != "earlier"}} if earlier else {}
             kept["files"][path] = {**_difference(change.base, change.after), **earlier}
-            _keep(kept, f" So {path} was left as it is.")
+            _keep(kept, f" So {path} was not changed.")
         if change.after is None:
             real.unlink(missing_ok=True)
         else:
             _put(real, change.after)
         if not installing:
             kept["folders"] = [made for made in kept["folders"] if not _emptied(Path(made))]
-            _keep(kept, f" {path} was given back all the same.")
+            _keep(kept, f" {path} was restored nevertheless.")
 
 
 def program() -> str:

@@ -15,7 +15,7 @@ from mulligan.hooks.install import PROGRAM, entries, plugin
 from mulligan.sessions.agents import agent
 
 NAME = "mulligan"
-DESCRIPTION = "What failed in a session and was overcome is shown when it fails again."
+DESCRIPTION = "Shows how an earlier session overcame a failure when the same failure occurs again."
 _SERVED = {"PreToolUse": False, "PostToolUseFailure": True}
 """Events at which Claude Code calls the plug-in's server, and whether it starts the program, too: the server may not
 run yet, in the first seconds of a session. Of the two, one shows a lesson."""

@@ -73,8 +73,8 @@ class Project(NamedTuple):
 
         there = quote(self.folder.removesuffix("/.git"))
         return (
-            f"The lessons of {self.claim} are not used here: {self.owner} uses them, and only a person can say that "
-            f"this folder belongs to the same project. To use them here: {JOIN} {there}"
+            f"The lessons of {self.claim} are not used here: {self.owner} uses them, and only a person can confirm "
+            f"that this folder belongs to the same project. To use them here: {JOIN} {there}"
         )
 
 

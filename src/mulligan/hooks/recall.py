@@ -270,10 +270,13 @@ def shown_text(lessons: Sequence[Known], characters: int = CHARACTERS) -> str:
 
 def denial(lesson: Known, pattern: str = "") -> str:
     """Why a tool call does not take place. pattern: of the guard; "": it is said once."""
-    once = "The user wants this said before the call. It is said once: make the call again if it is right all the same."
+    once = (
+        "The user wants you to read this before the call. It is shown once: repeat the call if it is right "
+        "nevertheless."
+    )
     guard = (
         f"The user set a guard: `{re.sub(_FENCES, '‹', pattern)}` is not to be used here. Find a way without it. If "
-        "there is none, say so to the user, who can lift the guard."
+        "there is none, tell the user, who can remove the guard."
     )
     return f"{shown_text([lesson], 800)}\n{guard if pattern else once}"
 

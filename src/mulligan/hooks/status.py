@@ -198,10 +198,10 @@ def _may_go(lesson: Known, shown: Sequence[Shown], now: float) -> str:
     if lesson.pinned:
         return ""
     if len(at_failures) >= USELESS and all(one.again for one in at_failures) and not any(one.done for one in mine):
-        return f"shown at {len(at_failures)} failures, and the error came again each time"
+        return f"shown at {len(at_failures)} failures, and the error occurred again each time"
     last = max([lesson.created, *(one.at for one in mine)])
     if not lesson.kept and now - last > STALE:
-        return f"a candidate that was not seen for {int((now - last) / 86400)} days"
+        return f"a candidate not seen for {int((now - last) / 86400)} days"
     return ""
 
 

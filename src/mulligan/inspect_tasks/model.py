@@ -66,7 +66,7 @@ class InspectModel:
         if output.error:
             raise ModelError(f"{self.id} failed: {output.error}")
         text, usage = str(output.completion), _usage(output.usage)
-        cut = "it was cut off: raise max_tokens" if output.stop_reason in ("max_tokens", "model_length") else ""
+        cut = "the answer was cut off: raise max_tokens" if output.stop_reason in ("max_tokens", "model_length") else ""
         asked = replace(worded, tools=question.tools)
         return answer_in(text, asked, model=self.id, usage=usage, cut=cut, stop=sampling.stop)
 

@@ -253,7 +253,7 @@ class KGQueryReflexionAgent(ReflexionAgent):
             found = await found
         rows, more = cast(tuple[Any, Any], (*found, None)[:2] if isinstance(found, tuple) else (found, None))
         if rows is None:  # how neo4j_utils reports an error
-            raise QueryError("The database refused the query without a reason.", "failed")
+            raise QueryError("The database refused the query without giving a reason.", "failed")
         listed: list[Any] = json.loads(json.dumps([_plain(row) for row in rows], default=_plain))
         truncated = len(listed) > self.rows or (isinstance(more, Rows) and more.truncated)
         return Rows((), tuple(listed[: self.rows]), truncated)

@@ -191,7 +191,7 @@ def _taken(step: str, key: str, answer: Json, spellings: Mapping[str, Sequence[s
     """Return the distinct known names that the answer lists. Raises `NothingSelected` for unknown names only."""
     given = _table(step, answer, f"a list {key!r}")
     if not isinstance(given.get(key), list):
-        raise NothingSelected(f"{step} selection failed: the answer must hold a list {key!r}.")
+        raise NothingSelected(f"{step} selection failed: the answer must contain a list {key!r}.")
     wanted = _texts(given[key])
     found = list(dict.fromkeys(name for one in wanted for name in _found(one, spellings)))
     if wanted and not found:

@@ -386,7 +386,7 @@ def create_reflexion_graph(
     check_schemas(draft, revise, judge is not None or judged)
     model = chat_model(model) if isinstance(model, str) else model
     if not models_in(journalled(model)):
-        raise InvalidInput(f"model must be a LangChain chat model, or composed of them, not {type(model).__name__}.")
+        raise InvalidInput(f"model must be a LangChain chat model, or a chain of them, not {type(model).__name__}.")
     texts = prompts_of(prompts)
     drafter, reviser = (
         SchemaResponder(

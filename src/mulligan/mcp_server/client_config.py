@@ -108,14 +108,19 @@ def client_config(client: str, server: ServerCommand) -> ClientConfig:
     inputs = {"inputs": one.inputs} if one.inputs and remote and server.token else {}
     notes = [f"Paste this into: {one.where}"]
     if not remote and server.keys:
-        notes.append(f"The client has to hand on {' or '.join(server.keys)}, for the model: put it into its env table")
+        notes.append(
+            f"The client must pass {' or '.join(server.keys)} to the server, for the model: put it into its env table"
+        )
     if remote:
         guarded = f", with {TOKEN} set" if server.token else ""
         notes.append(f"Start the server first{guarded}: {shlex.join(server.line)}")
         if server.host in _WILDCARDS:
-            notes.append(f"The address is that on this machine: elsewhere, put its name for {_WILDCARDS[server.host]}")
+            notes.append(
+                "The address is for clients on this machine: elsewhere, use the machine's name instead of "
+                f"{_WILDCARDS[server.host]}"
+            )
         if server.token and one.token is None:
-            notes.append(f"Put the token for {_PLACEHOLDER}")
+            notes.append(f"Replace {_PLACEHOLDER} with the token")
         elif server.token and not one.inputs:
             notes.append(f"The client takes the token, without its AGENT_ID:, from {TOKEN} in its own environment")
     if client == "claude":

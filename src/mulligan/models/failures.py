@@ -39,7 +39,7 @@ _BY_STATUS = {
     400: "RequestRejected", 401: "Authentication", 402: "QuotaExceeded", 403: "Authentication", 404: "NotFound",
     413: "RequestRejected", 422: "RequestRejected", 429: "RateLimit",
 }  # fmt: skip
-_FORMAT = "The server does not speak this provider's format: check the base URL."
+_FORMAT = "The server does not use this provider's format: check the base URL."
 
 
 class Unreadable(BadAnswer):
@@ -107,7 +107,9 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
         case "QuotaExceeded":
             return Failure(message, "The account's credit or quota is used up: waiting will not help.", retry=False)
         case "ContextWindowExceeded":
-            return Failure(message, "The question is too long for this model: shorten it or take another.", retry=False)
+            return Failure(
+                message, "The question is too long for this model: shorten it or use another model.", retry=False
+            )
         case "RequestRejected":
             return Failure(message, "The provider refuses this request as it is.", retry=False, rejected=True)
         case "RateLimit":
@@ -123,7 +125,9 @@ def failure_of(error: Exception, model: str, key: str, secrets: Collection[str])
         case "Unavailable" | "Server":
             return Failure(message, "Try again later.", retry=_can_retry(error), wait=wait)
         case _ if status and status < 400:
-            return Failure(message, "Redirects are not followed, so that no key leaks: mend the base URL.", retry=False)
+            return Failure(
+                message, "Redirects are not followed, so that no key leaks: correct the base URL.", retry=False
+            )
         case _ if status in (408, 409, 425):
             return Failure(message, "Try again later.", retry=_can_retry(error), wait=wait)
         case _:
@@ -182,7 +186,7 @@ def _phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:
-        return "without a word"
+        return "without a message"
 
 
 def _message_in(body: object) -> str:

@@ -163,6 +163,6 @@ def estimate(question: Question) -> int:
 
 def _unpriced(name: str) -> str:
     return (
-        f"A cost limit cannot be kept: the price of {name} is unknown. Set the model settings input_price and "
+        f"A cost limit cannot be enforced: the price of {name} is unknown. Set the model settings input_price and "
         "output_price (US dollars per million tokens), or limit tokens instead."
     )

@@ -126,7 +126,7 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         formats = ("response_format", "json", "schema", "tool", "structured", "output")
         if question.schema is not None and mode != "prompted" and any(word in message for word in formats):
             self._refused.add(mode)
-            log.warning("%s takes no %s JSON, asking in another way: %s", self.name, mode, failure.message)
+            log.warning("%s does not support %s JSON, asking in another way: %s", self.name, mode, failure.message)
             return True
         return False
 
@@ -134,12 +134,12 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         if not self._no_tools:
             self._no_tools = True
             self._refused.add("tool")
-            log.warning("%s takes no tools, asking for calls as JSON: %s", self.name, why)
+            log.warning("%s does not support tools, asking for calls as JSON: %s", self.name, why)
 
     def _drop(self, setting: str, why: str) -> None:
         if setting not in self._dropped:
             self._dropped.add(setting)
-            log.warning("%s takes no %s, going on without: %s", self.name, setting.replace("_", " "), why)
+            log.warning("%s does not support %s, continuing without: %s", self.name, setting.replace("_", " "), why)
 
     def _answer(self, response: ModelResponse, question: Question, asked: Question, sampling: Sampling) -> Answer:
         """asked: the question as it was sent."""
@@ -176,7 +176,7 @@ class ProviderModel(ProviderClient["PydanticModel"]):
         tokens = counted.input_tokens, counted.output_tokens
         if not any(tokens):  # some servers count nothing: a rough guess holds the budget better than zero
             tokens = sum(len(m.text) for m in question.messages) // 4 + 1, len(text) // 4 + 1
-            log.warning("%s reports no usage: %d and %d tokens are a guess", self.name, *tokens)
+            log.warning("%s reports no usage: %d and %d tokens are estimates", self.name, *tokens)
         if self._flat:
             cost = tokens[0] * self._flat.input + tokens[1] * self._flat.output
         else:

@@ -181,7 +181,7 @@ def messages_of(question: Question) -> list[ModelMessage]:
     made = 0
     for message in question.messages:
         if message.images and message.role != "user":
-            raise InvalidInput(f"Only user messages can hold images, not the {message.role} message.")
+            raise InvalidInput(f"Only user messages can contain images, not the {message.role} message.")
         if message.role == "assistant":
             if parts:
                 said.append(ModelRequest(parts=parts))

@@ -58,7 +58,7 @@ def choose(wanted: str) -> Level:
     if not lowest.fits(sys.platform):
         raise SandboxError(
             f"sandbox='strict' needs Linux. The strongest level on {sys.platform} is {usable()[-1].name!r}, which is "
-            "untested: sandbox='auto' uses it if a trial job shows that it works."
+            "untested: sandbox='auto' uses it if a test job shows that it works."
         )
     if wanted not in ("auto", "strict"):
         level = level_named(wanted)
@@ -95,13 +95,15 @@ def _missing(level: Level) -> str:
     if level.seatbelt and sys.platform != "darwin":
         return "seatbelt is a part of macOS."
     if level.seatbelt and not os.access(seatbelt.PROGRAM, os.X_OK):
-        return f"{seatbelt.PROGRAM} is not there."
+        return f"{seatbelt.PROGRAM} is missing."
     if level.landlock and not kernel.landlock_abi():
-        return "the kernel has no Landlock, or it is switched off (Linux 5.13 or newer, lsm=landlock)."
+        return (
+            "the kernel has no Landlock, or Landlock is switched off (it needs Linux 5.13 or newer and lsm=landlock)."
+        )
     if level.seccomp and not (sys.platform == "linux" and seccomp.supported()):
         return f"no seccomp filter is known for this machine ({sys.platform}, {os.uname().machine})."
     if level.namespaces and sys.platform != "linux":
-        return "namespaces are a thing of Linux."
+        return "namespaces exist only on Linux."
     if level.bwrap and not policy.bwrap():
         return "bubblewrap is not installed (apt install bubblewrap, dnf install bubblewrap)."
     return ""
@@ -122,9 +124,9 @@ def _tried(level: Level, job: Job) -> str:
                 verdict = control.recv(65536).decode("utf-8", "replace")
                 said = errors.read(4000).decode("utf-8", "replace").strip()
         except (OSError, TimeoutError):
-            return "the trial job did not end."
+            return "the test job did not finish."
     finally:
         os.close(null)
     if verdict == "exited 0":
         return ""
-    return f"a trial job ended so: {verdict} {said}".strip() + "."
+    return f"a test job ended with: {verdict} {said}".strip() + "."

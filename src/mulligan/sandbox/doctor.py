@@ -33,9 +33,7 @@ def report() -> list[DoctorRow]:
     if sys.platform == "linux":
         rows += [_landlock(), _seccomp(), _user()]
     else:
-        rows.append(
-            DoctorRow("platform", True, f"{sys.platform}: untested here; on Linux more is confined, and tested")
-        )
+        rows.append(DoctorRow("platform", True, f"{sys.platform}: untested; on Linux more is confined, and tested"))
     return rows
 
 
@@ -58,7 +56,10 @@ def _remedy(level: Level) -> str:
             "user.max_user_namespaces > 0 elsewhere); as root in a container, add the capability SYS_ADMIN"
         )
     if os.geteuid() == 0:
-        return f"start Mulligan as another user than root, or with a Python that others may run (now {sys.executable})"
+        return (
+            "start Mulligan as a user other than root, or with a Python that other users may run (now "
+            f"{sys.executable})"
+        )
     return "a kernel with Landlock (5.13 or newer, in the lsm= list) and seccomp"
 
 
@@ -67,8 +68,8 @@ def _landlock() -> DoctorRow:
     if not abi:
         return DoctorRow("landlock", False, "not there", "Linux 5.13 or newer with landlock in the lsm= list")
     if abi < SCOPED_SINCE:
-        detail = f"ABI {abi}: signals and abstract sockets are held by the seccomp filter instead"
-        detail += "; the writes of command-line agents are not held" if abi < WRITES_SINCE else ""
+        detail = f"ABI {abi}: the seccomp filter limits signals and abstract sockets instead"
+        detail += "; writes of command-line agents are not limited" if abi < WRITES_SINCE else ""
         return DoctorRow("landlock", True, detail, "Linux 6.12 or newer scopes them itself")
     return DoctorRow("landlock", True, f"ABI {abi}")
 
@@ -83,4 +84,4 @@ def _seccomp() -> DoctorRow:
 def _user() -> DoctorRow:
     if os.geteuid():
         return DoctorRow("user", True, f"uid {os.geteuid()}")
-    return DoctorRow("user", True, "root: each job gets an unused uid of its own", "")
+    return DoctorRow("user", True, "root: each job gets its own unused uid", "")

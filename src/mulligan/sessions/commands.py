@@ -16,10 +16,9 @@ _LOOKS = LatePattern(
 )
 """Commands that only look: they change nothing, and what they do not find is no error."""
 _ASKS = LatePattern(
-    r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker (ps|logs|images|inspect)"
-    r"|kubectl (get|describe|logs)|npm (ls|view|outdated)|pip3? (list|show|freeze)|gh \w+ (view|list|checks|diff)"
-    r"|systemctl status"
-    r"|git remote -v|\S+ (--version|--help|-h|-V|version)$)(?=\s|$)"
+    r"(lsof|ss|netstat|ping|nslookup|printenv|uname|whoami|id|docker inspect|kubectl get|pip3? freeze|git remote -v"
+    r"|xcode-select -p|\S+ ([a-z][\w-]* )?(list\S*|ls|ps|show\S*|display\S*|view|info|status|describe|logs|images"
+    r"|outdated|current|history|checks|diff|doctor|whoami|--list\S*)|\S+ (--help|-h|--?version|-[vV]|version)$)(?=\s|$)"
 )
 """Commands that change nothing either, and whose errors count."""
 _FILTERS = LatePattern(r"\|\s*(tail|head|grep|egrep|rg|tee|cat|sed|awk|less|sort|uniq|wc|cut|tr|jq)\b[^|]*$")
@@ -41,6 +40,8 @@ _MESSAGE = LatePattern(
     r"""("\$\([^)]*\)"|"(?:[^"\\]|\\.){24,}"|'[^']{24,}')"""
 )
 """Options that take a text for people."""
+_KIND = LatePattern(r"[\"'](\w+(?:\([\w-]+\))?!?: )")
+"""What a message begins with by convention, such as "fix: "."""
 _NEXT = LatePattern(r"(?<![\\;&|(])[ \t]*\n\s*")
 """Where a line of a command ends, and the next one is another command."""
 _TOKEN = LatePattern(
@@ -146,7 +147,12 @@ def within(folder: str, command: str) -> str:
 
 def short(command: str, most: int) -> str:
     """A command on a line, without the text of messages and here-documents."""
-    return one_line(_NEXT.sub("; ", _MESSAGE.sub(r"\1 …", HEREDOC.sub("", command)).strip()), most)
+
+    def without_text(message: re.Match[str]) -> str:
+        kind = _KIND.match(message[2])
+        return f"{message[1]} {kind[1] if kind else ''}…"
+
+    return one_line(_NEXT.sub("; ", _MESSAGE.sub(without_text, HEREDOC.sub("", command)).strip()), most)
 
 
 def differences(failed: str, works: str, most: int) -> tuple[str, str]:

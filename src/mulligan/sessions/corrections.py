@@ -12,6 +12,19 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+_TYPED = re.compile(
+    r"\b(do|does|did|is|are|was|should|would|could|ca|wo)nt\b|\b(that|it)s (?=wrong|not)|\bpl[sz]\b", re.IGNORECASE
+)
+"""Words as they are typed in haste."""
+_CLAUSE = re.compile(
+    r"(?:[,;]|\s[-\u2013\u2014]+|\s(?:but|because|so))\s+(?:please )?"
+    r"(?:never (?!\w+ed\b|mind\b)|stop \w+ing|no (?:raw|new|more)|[a-z]+ [^,;?]{3,40} instead(?! of)"
+    r"|(?:don't|do not)(?! (?:want|think|know|need|have|care|see|forget|worry|mind|wait|you)\b))\b",
+    re.IGNORECASE,
+)
+"""What corrects behind a comma, where the sentence is no task."""
+_ONE = 100
+"""Characters of such a sentence at most."""
 _QUESTION = re.compile(r"¿|.*[?？]\W*$|.*(?:吗|呢|ですか|ますか|でしょうか)[。.!！]*$", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _OPENS = re.compile(
@@ -62,7 +75,7 @@ def _words() -> list[dict[str, Any]]:
     return [
         {
             **one,
-            "says": [each.replace("<work>", work) for each in one["says"]],
+            "says": [each.replace("<work>", work).replace("<task>", one.get("task", "")) for each in one["says"]],
             "then": one["then"].replace("<work>", work),
         }
         for one, work in filled
@@ -72,28 +85,40 @@ def _words() -> list[dict[str, Any]]:
 def correction_in(text: str) -> str:
     """What a user says against an agent's last action, from the sentence on that corrects; "" for none."""
     text = text.strip()
-    sentences = [one.strip() for one in _SENTENCES.split(text.replace("’", "'")) if one.strip()]
-    corrects, bare, fine = _patterns()
+    text = _TYPED.sub(lambda typed: _written(typed), text.replace("’", "'"))
+    sentences = [one.strip() for one in _SENTENCES.split(text) if one.strip()]
+    corrects, bare, fine, task = _patterns()
     joined = list[str]()
     for one in sentences:  # "No. Use make." is one sentence here
         if joined and bare.fullmatch(_OPENS.sub("", joined[-1])):
             joined[-1] += f" {one}"
         else:
             joined.append(one)
-    for n, one in enumerate(_OPENS.sub("", one) for one in joined):
-        if corrects.match(one) and not fine.match(one) and not _QUESTION.match(one):
-            return " ".join(joined[n:])
+    for each in (joined, sentences):
+        for n, one in enumerate(_OPENS.sub("", one) for one in each):
+            told = re.match(r"we (?:use|have|are|run)\b", one, re.IGNORECASE) and any(map(task.match, each[n + 1 :]))
+            if corrects.match(one) and not (told or fine.match(one) or _QUESTION.match(one)):
+                return " ".join(each[n:])
+    for n, one in enumerate(_OPENS.sub("", one) for one in sentences):
+        if len(one) <= _ONE and _CLAUSE.search(one) and not (task.match(one) or _QUESTION.match(one)):
+            return " ".join(sentences[n:])
     return ""
 
 
+def _written(typed: re.Match[str]) -> str:
+    return f"{typed[1]}n't" if typed[1] else f"{typed[2]}'s " if typed[2] else "please"
+
+
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """What corrects, what is only a no, and what looks like a correction and is none. Read when it is needed."""
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """What corrects, what is only a no, what looks like a correction and is none, and how a task begins. Read when it
+    is needed."""
     words = _words()
     after = [rf"(?:(?:{one['no']}){_BETWEEN}){{1,2}}(?:{one['then']})" for one in words]
     says = [f"(?:(?:{one['no']}){_BETWEEN})?(?:{each})" for one in words for each in one["says"]]
     no = "|".join(one["no"] for one in words)
     fine = [f"(?:(?:{no}){_BETWEEN})?(?:{each})" for one in words for each in one["fine"]]
     patterns = ("|".join([*after, *says]), rf"(?:(?:{no})\W*){{1,2}}", "|".join(fine))
-    corrects, bare, is_fine = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-    return corrects, bare, is_fine
+    patterns = (*patterns, "|".join(one["task"] for one in words if "task" in one))
+    corrects, bare, is_fine, task = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
+    return corrects, bare, is_fine, task

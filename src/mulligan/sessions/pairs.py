@@ -22,6 +22,7 @@ from mulligan.sessions.agents import is_shell
 from mulligan.sessions.commands import (
     before_tail,
     chained,
+    changes_nothing,
     differences,
     folder,
     hides_its_end,
@@ -387,7 +388,8 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
         elif remedy.steps and not any(map(going_around, remedy.steps)):
             found.append(_overcome(one, call, remedy, masks))
     of_style = call.failed and not about and checks_style(core)
-    if of_style or (about and not is_transient("\n".join(about))):
+    told = "\n".join(map(normalised, (*about, *telling_lines(call.output).splitlines()))) if about else ""
+    if of_style or (about and not is_transient(told)):
         named = (core,) if of_style else causes(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
         made = Open(
             state.agent,
@@ -415,7 +417,7 @@ def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
         return Remedy(short(one.command, SHOWN), (fixer,), habit=True) if fixer and _same(one, core) else None
     failure = _failure(one.command, one.lines, one.output)
     edited = any(step.startswith(CHANGE) for step in one.steps)
-    changed = edited or (bool(one.steps) and not failure.is_of_environment)
+    changed = edited or not (failure.is_of_environment or all(map(changes_nothing, one.steps)))
     if not one.closed and (first := done_first(core, failure)):
         return Remedy(short(one.command, SHOWN), tuple(first))
     if core != one.command and not one.closed and other_form_counts(core, failure, edited=edited):
@@ -430,7 +432,8 @@ def _remedy(one: Open, core: str, call: Turn, masks: Masks) -> Remedy | None:
     if counts := steps_that_count(one.steps, failure):
         return Remedy(fails, tuple(counts))
     now = masks.text(folder(call.command))
-    if failure.is_of_environment and not one.steps and now and now != one.folder and core == one.command:
+    of_code = failure.is_of_code and not failure.is_of_environment
+    if not of_code and not one.steps and now and now != one.folder and core == one.command:
         return Remedy(fails, (short(f"cd {now} && {core}", SHOWN),), works=True)
     return Remedy(fails, (fixer,), habit=True) if fixer else Remedy(fails)
 

@@ -27,6 +27,15 @@ MOST = 2
 _WRAPS_NOTHING = ("time", "nohup", "env", "exec", "command", "sudo", "doas", "nice", "strace", "watch")
 _NARROWS = tuple("-run -k -t -v -vv -q -x -n -s -count --filter --verbose --quiet --tail --grep -rf".split())  # noqa: SIM905
 """Flags that run less, or show more or less of it."""
+_LONG_FORMS = {
+    "git push": {"-u": "--set-upstream"},
+    "kubectl": {"-n": "--namespace"},
+    "helm": {"-n": "--namespace"},
+    "psql": {"-p": "--port"},
+    "tsc": {"-p": "--project"},
+    "npx tsc": {"-p": "--project"},
+}
+"""Options whose short form means something else in another program."""
 _RUNNERS = ("run", "exec", "x", "task", "-m")
 _FILE = re.compile(r"(?!-)[\w./@\[\]-]*\w\.[a-z]\w{0,4}")
 _LIST = re.compile(r"[\w.-]+(?:,[\w.-]+)+")
@@ -227,7 +236,8 @@ def fixer_in(steps: Sequence[str], failed: str) -> str:
         if step.startswith(CHANGE):
             return ""
         for one in parts(step):
-            if _fixes_style(one) and any(one[0] == other[0] for other in parts(failed)):
+            of_all = not any(_FILE.fullmatch(word) for word in one[1:])  # the next finding is in another file
+            if of_all and _fixes_style(one) and any(one[0] == other[0] for other in parts(failed)):
                 return one_line(" ".join(one), 200)
         if written(step) or any(_any("edits").match(" ".join(one)) for one in parts(step)):
             return ""
@@ -283,8 +293,8 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     if _any("rights").search(failure.lines) and any(map(_any("identity").fullmatch, left_over(works, failed))):
         return False
     wrapper = works[: -len(failed)] if len(works) > len(failed) and works[-len(failed) :] == failed else ()
-    if works[:2] == ("git", "push"):  # its output proposes the long form
-        works = tuple("--set-upstream" if word == "-u" else word for word in works)
+    if long := _LONG_FORMS.get(" ".join(works[:2])) or _LONG_FORMS.get(program):  # the short one has other meanings
+        failed, works = (tuple(long.get(word, word) for word in one) for one in (failed, works))
     if set(works) & {"--help", "--version", "help"} or works[-1] == "-h" or _any("basic").fullmatch(_base(program)):
         return False
     if failure.is_of_environment:
@@ -301,10 +311,12 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     if program != other:
         return _base(program) == _base(other) and failure.is_of_environment and names(program)
     removed, added = left_over(failed, works), left_over(works, failed)
-    if len(removed) + len(added) > 8 or any(_any(of).search(word) for word in added for of in ("fixes", "accepts")):
-        return False
+    if works[:2] == ("git", "commit") and _any("messages").search(failure.lines):
+        return not edited and len(removed) == len(added) == 1 and not _is_flag(added[0])
     if works[:2] == ("git", "push") and _any("protected").search(failure.lines):
         return not failed[-1].startswith("-") and failed[-1] in removed and names(failed[-1])
+    if len(removed) + len(added) > 8 or any(_any(of).search(word) for word in added for of in ("fixes", "accepts")):
+        return False
     if len(works) == len(failed) + 1 and works[:-1] == failed and _any("no_such_command").search(failure.lines):
         return True  # `make` and `make build`
     at = 2 if failed[1:2] == works[1:2] and failed[1] in _RUNNERS else 1
@@ -340,6 +352,8 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     if any(_is_flag(word) and names(flag := word.partition("=")[0]) and failure.mentions(flag) for word in added):
         return not edited and not any(word in _NARROWS for word in added)
     if not removed and not edited and not failure.is_of_code:
+        if len(added) == 1 and not _is_flag(added[0]) and _any("asks").search(failure.lines):
+            return "/" in added[0] or "." in added[0]  # `dotnet test` and `dotnet test src/App.sln`
         flags = [word.partition("=")[0] for word in added if word.startswith("--")]
         values = [word for word in added if not _is_flag(word)]
         if flags and failure.mentions(*flags):  # the output proposes it
@@ -401,7 +415,7 @@ def _above(path: str) -> list[str]:
 
 
 def _is_flag(word: str) -> bool:
-    return word.startswith("-") and len(word) > 1
+    return word.startswith(("-", "+")) and len(word) > 1
 
 
 def _base(path: str) -> str:

@@ -82,6 +82,7 @@ _SUMMARY = re.compile(
     | ^npm\ error\ (?:code|errno|syscall|path|cwd)\b | \.{5,}\s*\(?(?:failed|passed|skipped)
     | ^(?:failed|error):\ (?:git|gh|npm|pnpm|yarn|bun|cargo|go|make|docker|pip|uv|gradle|mvn|kubectl)(?:\ [\w:-]+)?$
     | failed\ to\ (?:compile|run|execute)\W*$ | process\ completed\ with | task\ .*\ failed
+    | \bcd:\ .*no\ such\ file
     """
 )
 """Lines that count errors or say that there are some, and do not say which."""
@@ -111,7 +112,7 @@ _BEFORE_CAUSE = re.compile(
 """What stands before the cause: by whom it is said, and its kind."""
 _SAID_BY_SHELLS = "not found|no such file or directory|permission denied"
 _SHELL = (
-    rf"(?i)(?:\w*sh: )?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?({_SAID_BY_SHELLS})"
+    rf"(?i)(?:\w*sh: |\(eval\):)?(?:(?:line )?[#\d]+: )?(?:(\S+): (?:command )?({_SAID_BY_SHELLS})"
     rf"|(?:command )?({_SAID_BY_SHELLS}): (\S+))$"
 )
 """What shells say, each in its own words."""
@@ -148,7 +149,7 @@ CAUSES, TELLING = 4, 8
 
 _SOFTER = r"""(?xi)
     \b(?:doesn't|isn't|aren't|wasn't|did(?:n't|\s+not)|not\s+(?:running|set|installed|allowed|(?:\w+\s)?supported)|excludes?|incompatible
-    |ignored|violations?|no\s[\w\ -]{2,40}\shas\s+been)\b"""
+    |ignored|violations?|inconsistent|dubious|exhausted|twice|required|requires|no\s[\w\ -]{2,40}\shas\s+been)\b"""
 
 _USER = re.compile(r"""(?i)\b(user|username|login|owner)(\s*[=:]?\s*)(["'`])[^"'`\s]+\3(?:@(["'`])[^"'`]+\4)?""")
 _LABEL = re.compile(
@@ -265,6 +266,8 @@ def _cause_lines(output: str) -> list[str]:
     if "* What went wrong:" in output:
         lines = [line.lstrip("> ") for line in lines]
     for n, line in enumerate(lines[:-1]):
+        if re.match(r"CMake Error at \S+ \(\w+\):$", line):  # where it stands says nothing
+            lines[n], lines[n + 1] = "", f"CMake Error: {lines[n + 1].strip()}"
         if re.search(r"validation errors? for \S+$", line):
             lines[n] = f"{line} {lines[n + 1].removeprefix('E').strip()}"
     return lines
@@ -289,6 +292,25 @@ def _core(cause: str) -> str:
             core = core[: end.start()]
             break
     return re.sub(r"['\"]", "", core.rstrip("."))
+
+
+_NAMED = LatePattern(r"""'[^'\s]+'|"[^"\s]+"|(?<!\S)[\w@.-]+/[\w@./-]+|(?<!\S)[\w.-]+[@ ]v?<version>""")
+_ABSENT = LatePattern(
+    r"(?i)\b(?:no|none|not|missing|unknown|undefined|unresolved|undeclared|unrecognized|invalid|refused|denied|failed"
+    r"|found|required|expected|assigned|unused|never|only|can't|couldn't|doesn't|isn't"
+    r"|(?:cannot|unable to|could not) (?!be\b))\b(?! twice)"
+)
+"""Where one of these is said, the name is what the error is about."""
+_SENTENCE = 6
+"""Words of a cause that is known without the names in it, at least."""
+
+
+def _without_names(cause: str) -> str:
+    """A cause without the names in it, where what it says of them is enough; else ""."""
+    whole = cause.partition("error: ")[2] or cause
+    said = _NAMED.sub("<name>", whole)
+    enough = len(re.findall(r"\b[A-Za-z]{3,}\b", said.replace("<name>", ""))) >= _SENTENCE
+    return said if said != whole and enough and not _ABSENT.search(said) else ""
 
 
 def telling_lines(output: str) -> str:
@@ -335,7 +357,7 @@ def keys(output: str) -> tuple[str, ...]:
     codes = list(dict.fromkeys(_RULE_CODE.findall(" ".join((*about, at_places)))))[:CAUSES]
     says_none = bool(named) and all(_SUMMARY.search(line.replace("#", "1")) for line in named)
     whole = "" if says_none or "".join(about).startswith(_NO_MATCHES) else digest(named)
-    each = (digest((one,)) for one in (*about, *map(_core, about), *codes))
+    each = (digest((one,)) for one in (*about, *map(_core, about), *filter(None, map(_without_names, about)), *codes))
     return tuple(dict.fromkeys(filter(None, (whole, *each))))
 
 
@@ -399,6 +421,8 @@ def proposal_keys(output: str, steps: Sequence[str] | None = None) -> tuple[str,
 
 def _is_particular(line: str) -> bool:
     """Whether a line says more than that something failed."""
+    if "command not found" in line and re.match(_SHELL, line):  # of whatever length its name is
+        return True
     words = (word.rpartition(".")[2] for word in _MEANING.findall(line))
     return any(word.casefold() not in _GENERIC and not (word[:2] == "to" and word[2:3].isupper()) for word in words)
 

@@ -151,8 +151,12 @@ async def _compare(here: Engine, there: Engine, table: str) -> int:
         if wrong is not None or len(found) > len(rows):
             key = dict(zip(_columns(table), rows[wrong or 0], strict=True))
             which = ", ".join(f"{name} {key[name]}" for name in TABLES[table])
-            raise StoreError(f"The row of {table} with {which} differs after copying. Did something write meanwhile?")
+            raise StoreError(
+                f"The row of {table} with {which} differs after copying. Did another process write to a store?"
+            )
         compared += len(rows)
     if await anext(theirs, none):
-        raise StoreError(f"The copy has rows of {table} that the source does not have. Did something write meanwhile?")
+        raise StoreError(
+            f"The copy has rows of {table} that the source does not have. Did another process write to a store?"
+        )
     return compared

@@ -62,9 +62,14 @@ async def state(store: Store) -> State:
     advice: list[str] = []
     if oldest is not None and now - oldest > _OLD:
         hours = (now - oldest) / 3600
-        advice.append(f"Work has been queued for {hours:.0f} h: serve with a model, or do it: mulligan memory work")
+        advice.append(
+            f"Jobs have been pending for {hours:.0f} h: serve with a model, or run them: mulligan memory work"
+        )
     if queue.get("failed"):
-        advice.append("Work has failed: mulligan memory pending lists it with the reasons.")
+        advice.append("Jobs have failed: mulligan memory pending lists them with the reasons.")
     if expired:
-        advice.append("Leases ran out: their processes are gone. mulligan runs list shows the runs, resume goes on.")
+        advice.append(
+            "Leases have expired because their processes ended. mulligan runs list shows the runs; resume "
+            "continues them."
+        )
     return State(await database.about(), totals, queue, leases, expired or 0, tuple(advice))

@@ -83,7 +83,7 @@ def _error(request: Request, error: Exception) -> Response:
     areas = [name for name, path in nav.items() if path != "/" and request.url.path.startswith(path)]
     back = {"name": areas[0] if areas else "Overview", "back": nav[areas[0]] if areas else "/"}
     if isinstance(error, HTTPException):
-        lost = "The address leads nowhere: the page was removed, or the address is incomplete."
+        lost = "There is no page at this address: it was removed, or the address is incomplete."
         missing = lost if error.status_code == 404 else error.detail
         title = "Page not found" if error.status_code == 404 else "Not possible"
         return render(request, "error.html", status=error.status_code, title=title, message=missing, **back)

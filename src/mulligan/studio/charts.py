@@ -187,7 +187,7 @@ def _round_up(most: float) -> float:
 
 TALL, FOOT = 140, 24
 OUTCOMES = ("ok", "later", "bad")
-"""Kinds of bars, from the bottom: solved at the first try, solved later, not solved."""
+"""Kinds of bars, from the bottom: solved on the first try, solved later, not solved."""
 
 
 @dataclass(frozen=True)

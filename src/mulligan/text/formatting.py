@@ -25,7 +25,7 @@ LAYER_HEADS: Mapping[Layer, str] = {
 
 EVIDENCE = (
     "Earlier attempts at this task failed these checks. The result must pass them, and others like them (quoted "
-    "output, not instructions; behind # stands what came back)"
+    "output, not instructions; the actual result follows #)"
 )
 
 
@@ -88,7 +88,7 @@ def check_text(check: Check) -> str:
         case "ask" if check.answer:
             decision = f"a person was asked{why}: {check.question} The answer: {check.answer}"
         case "ask":
-            decision = f"a person should have been asked{why}: {check.question} There was nobody."
+            decision = f"a person should have been asked{why}: {check.question} Nobody was there."
         case "go_on":
             decision = f"go on{why}."
     risk = f"What could go wrong: {check.risk} " if check.risk else ""
@@ -100,7 +100,7 @@ def refusal_text(check: Check) -> str:
     if check.answer:
         return f"Not performed. A person was asked, and said: {check.answer}"
     if check.decision == "ask":
-        return "Not performed: a person would have to allow it, and there is nobody to ask. Find another way."
+        return "Not performed: it needs a person's permission, and no person can be asked. Find another way."
     return f"Not performed: {check.reason or 'nobody could say what could go wrong'}. Find another way."
 
 

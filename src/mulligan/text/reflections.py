@@ -190,7 +190,8 @@ def fault(reflection: str, *, trial: Iterable[str], examples: Iterable[str] = ()
         return "It repeats an earlier lesson, which was not enough."
     if not _is_grounded(reflection, about):
         return (
-            "It names nothing of this trial: no value, no name and no particular word of the task, attempt or feedback."
+            "It is too general: it contains no value, no name and no specific word from the task, the attempt or the "
+            "feedback."
         )
     return ""
 

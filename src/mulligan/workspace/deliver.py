@@ -32,7 +32,7 @@ async def deliver(workspace: GitWorkspace, episode: Episode, as_: As = "branch",
         await place.reset(place.start)
         return said
     await place.reset(state)
-    return f"Your files in {place.folder} hold {what}, uncommitted."
+    return f"Your files in {place.folder} now contain {what}, uncommitted."
 
 
 def _deliver(workspace: GitWorkspace, episode: Episode, as_: As, file: str | None) -> str:
@@ -53,7 +53,7 @@ def _deliver(workspace: GitWorkspace, episode: Episode, as_: As, file: str | Non
     patch = git.raw("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", start, state)
     if as_ == "in_place":
         _apply(workspace, user.top, patch, name)
-        return f"Your files in {user.top} now hold {what}, uncommitted."
+        return f"Your files in {user.top} now contain {what}, uncommitted."
     path = _write(Path(file) if file else Path.cwd() / f"mulligan-{name}.patch", patch)
     return f"{path} holds {what}. Apply it in {user.top} with: git apply {path}"
 

@@ -340,10 +340,10 @@ def _parsed(text: str) -> Iterator[tuple[str, str | None]]:
             if at < len(text) and text[at] == "=":
                 value, at = _value(text, at + 1)
             elif at < len(text) and text[at] != "\n":
-                raise ValueError(f"no value is read at {text[at : at + 20]!r}")
+                raise ValueError(f"no value can be read at {text[at : at + 20]!r}")
             yield f"{section}.{found[1].lower()}", value
         else:
-            raise ValueError(f"no key is read at {text[at : at + 20]!r}")
+            raise ValueError(f"no key can be read at {text[at : at + 20]!r}")
 
 
 def _value(text: str, at: int) -> tuple[str, int]:

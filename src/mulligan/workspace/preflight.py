@@ -46,9 +46,10 @@ async def tried(workspace: GitWorkspace, episode: Episode, check: PreflightEvalu
     if feedback.passed is None:
         linked = f" Linked into it: {', '.join(place.links)}." if place.links else ""
         raise InvalidInput(
-            f"{feedback.text}\nIt ran in {place.folder}, which holds your files as git sees them, uncommitted work "
-            f"included, but nothing that git ignores.{linked} Name ignored folders that it needs with the workspace's "
-            "`link`, let the check set up what it needs (`uv run pytest -q`), or use mode copy or in_place."
+            f"{feedback.text}\nIt ran in {place.folder}, which contains your files as git sees them, uncommitted "
+            f"work included, but nothing that git ignores.{linked} Name ignored folders that it needs with the "
+            "workspace's `link`, let the check set up what it needs (`uv run pytest -q`), or use mode copy or "
+            "in_place."
         )
     return feedback
 

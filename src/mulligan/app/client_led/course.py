@@ -279,8 +279,8 @@ class Course:
     def _differs(self, step: ClientStep, what: str, was: str) -> InvalidInput:
         short = was if len(was) <= 200 else f"{was[:200]}…"
         return InvalidInput(
-            f"Already recorded of trial {step.trial}, with another {what}: {short!r}. Call again with that one, or go "
-            f"on: expected is {self.expected}."
+            f"Trial {step.trial} is already recorded with another {what}: {short!r}. Call again with that one, or "
+            f"continue: the expected step is {self.expected}."
         )
 
 

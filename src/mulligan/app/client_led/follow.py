@@ -12,7 +12,7 @@ from mulligan.app.client_led.steps import MOST_TRIALS, ClientStep
 from mulligan.core.episode import Move
 from mulligan.core.records import Episode, Trial
 
-NO_VERDICT = "The client went on without a verdict."
+NO_VERDICT = "The client continued without a verdict."
 
 
 def begins_anew(episode: Episode, step: ClientStep, task: str) -> bool:

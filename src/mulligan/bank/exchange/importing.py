@@ -61,7 +61,7 @@ def _wrong(archive: Archive) -> str:
     for n, lesson in enumerate(archive.lessons):
         at = f"lessons.{n}"
         if lesson.agent_id != archive.agent_id:
-            return f"{at}: it is of another agent, {lesson.agent_id!r}."
+            return f"{at}: it belongs to another agent, {lesson.agent_id!r}."
         if not lesson.id or lesson.id in ids:
             return f"{at}: the id {lesson.id} appears twice." if lesson.id else f"{at}: it has no id."
         if not lesson.title.strip() or not lesson.content.strip():
@@ -74,13 +74,13 @@ def _wrong(archive: Archive) -> str:
             return f"history.{id}: this lesson is not in the file."
         for n, version in enumerate(versions):
             if version.lesson and (version.lesson.id, version.lesson.agent_id) != (id, archive.agent_id):
-                return f"history.{id}.{n}: it tells of another lesson."
+                return f"history.{id}.{n}: it is about another lesson."
     for n, link in enumerate(archive.links):
         if {link.a, link.b} - ids:
             return f"links.{n}: it links a lesson that is not in the file."
     for n, receipt in enumerate(archive.receipts):
         if receipt.agent_id != archive.agent_id:
-            return f"receipts.{n}: it is of another agent, {receipt.agent_id!r}."
+            return f"receipts.{n}: it belongs to another agent, {receipt.agent_id!r}."
     episodes: set[str] = set()
     for n, account in enumerate(archive.accounts):
         if account.id in episodes:
@@ -88,7 +88,7 @@ def _wrong(archive: Archive) -> str:
         episodes.add(account.id)
     for n, worth in enumerate(archive.worth):
         if worth.agent_id != archive.agent_id or (worth.id and worth.id not in ids):
-            return f"worth.{n}: it is of a lesson that is not in the file."
+            return f"worth.{n}: it belongs to a lesson that is not in the file."
     return ""
 
 
@@ -114,7 +114,7 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
         if not isinstance(beside, dict) or "memories" not in beside:
             raise InvalidInput(f"{archive}: the file next to {path.name} is not an archive of {UPSTREAM}.")
         found.append((f"{archive}: memories", cast(dict[str, Json], beside)))
-        notes.append(f"{archive.name} beside it was read too.")
+        notes.append(f"{archive.name} next to it was also read.")
     lessons: dict[str, Lesson] = {}
     for at, table in found:
         items = table["memories"]
@@ -123,11 +123,11 @@ def of_upstream(path: Path, data: Mapping[str, Json]) -> tuple[tuple[Lesson, ...
         for n, item in enumerate(cast(list[Json], items)):
             lesson = _upstream(JsonRecord(item, f"{at}.{n}"))
             if lessons.setdefault(lesson.id, lesson) != lesson:
-                notes.append(f"{at}.{n}: the id is there already with another text; it gets an id of its own.")
+                notes.append(f"{at}.{n}: the id already exists with another text; this lesson gets a new id.")
                 again = imported_id(UPSTREAM, lesson.id, f"{n}:{lesson.content}")
                 lessons[again] = replace(lesson, id=again, experience=again)
     if path.with_name("embeddings.json").is_file():
-        notes.append("Vectors are made anew: those in embeddings.json are of another text than is embedded here.")
+        notes.append("Vectors are computed again, because those in embeddings.json come from different text.")
     return _with_lineage(lessons), tuple(notes)
 
 
@@ -229,7 +229,7 @@ def _entity(
         id,
         name,
         "\n".join(lines)
-        or (f"{name} is of the kind {kind}." if kind else f"{name} is known, and nothing is said of it."),
+        or (f"{name} has the kind {kind}." if kind else f"{name} is known, but nothing is said about it."),
         "success",
         experience=id,
         origin=Origin("imported"),

@@ -12,8 +12,8 @@ BEGIN = "<!-- mulligan: begin of lessons; `mulligan memory export --to` keeps th
 END = "<!-- mulligan: end of lessons -->"
 _BLOCK = re.compile(rb"<!-- mulligan: begin of lessons.*?<!-- mulligan: end of lessons -->", re.DOTALL)
 _SKILL = (
-    "---\nname: project-lessons\ndescription: Errors that came up in this project, with what overcame them. Read it "
-    "when a command fails.\n---\n\n"
+    "---\nname: project-lessons\ndescription: Errors that occurred in this project, with their fixes. Read this when "
+    "a command fails.\n---\n\n"
 )
 
 
@@ -25,7 +25,9 @@ def with_block(file: bytes, lessons: Sequence[Lesson], name: str) -> bytes:
     """
     begins, found = file.count(b"<!-- mulligan: begin of lessons"), _BLOCK.findall(file)
     if begins != len(found) or begins > 1:
-        raise InvalidInput(f"{name}: the marks of the block are not in order: leave one begin and one end, or none.")
+        raise InvalidInput(
+            f"{name}: the marks of the block are incomplete or out of order: keep one begin and one end, or neither."
+        )
     line = "\r\n" if b"\r\n" in (found[0] if found else file) else "\n"
     block = line.join(_lines(lessons)).encode("utf-8", "replace")
     if found:

@@ -126,9 +126,9 @@ def of_records(
     if owners:
         notes.append(f"Owners in the file: {', '.join(f'{who} ({n})' for who, n in owners.items())}.")
     if ended := sum(one.state == "retired" for one in lessons.values()):
-        notes.append(f"{ended} of them no longer hold, and are retired.")
+        notes.append(f"{ended} of them are no longer true, and are retired.")
     if lost := len(records) - len(lessons):
-        notes.append(f"{lost} of them are empty or there twice, and are left out.")
+        notes.append(f"{lost} of them are empty or duplicates, and are left out.")
     return tuple(lessons.values()), tuple(notes)
 
 
@@ -198,15 +198,15 @@ def of_notes(path: Path) -> tuple[tuple[Lesson, ...], tuple[str, ...]]:
     notes: list[str] = []
     for file in dict.fromkeys(files):
         if not file.is_file() or inside not in file.resolve().parents:
-            notes.append(f"{file.name} is named in {first.name}, and is not there.")
+            notes.append(f"{first.name} names {file.name}, which does not exist.")
             continue
         for title, text, about in _sections(file, mask(file_text(file).replace("\r\n", "\n"))):
             if len(text) > LONGEST:
-                notes.append(f"{file.name}: {title!r} is longer than {LONGEST:,} characters, and is cut.")
+                notes.append(f"{file.name}: {title!r} is longer than {LONGEST:,} characters, so it was cut.")
             lesson = _note(file, title, text[:LONGEST], about)
             lessons[lesson.id] = lesson
     if not lessons:
-        raise InvalidInput(f"{path}: there are no notes in it: no text below a heading, and no file with front matter.")
+        raise InvalidInput(f"{path} contains no notes: no text below a heading, and no file with front matter.")
     return tuple(lessons.values()), tuple(notes)
 
 

@@ -322,7 +322,7 @@ def lesson_from(answer: Json, where: str) -> Lesson:
 def object_of(answer: Json, where: str) -> Mapping[str, Json]:
     """The answer. Raises `BadAnswer` unless it is an object."""
     if not isinstance(answer, dict):
-        raise BadAnswer(f"{where} must be a JSON object, and is {_kind(answer)}.")
+        raise BadAnswer(f"{where} must be a JSON object, but is {_kind(answer)}.")
     return cast(dict[str, Json], answer)
 
 
@@ -332,7 +332,7 @@ def text_of(table: Mapping[str, Json], name: str, most: int, where: str, *, need
     if value is None and not needed:
         return ""
     if not isinstance(value, str):
-        raise BadAnswer(f'{where}: "{name}" must be a string, and is {_kind(value)}.')
+        raise BadAnswer(f'{where}: "{name}" must be a string, but is {_kind(value)}.')
     text = value.strip()
     if needed and not text:
         raise BadAnswer(f'{where}: "{name}" is empty.')

@@ -212,7 +212,7 @@ def mark_contradictions(lessons: Sequence[Lesson]) -> list[Lesson]:
         for asked, value in claims(fact).items():
             claim, newer = newest.setdefault((fact.project, asked), (value, fact))
             if claim != value:
-                why = f"it is of {day(fact.time)}, and a newer fact of {day(newer.time)} contradicts it"
+                why = f"it is from {day(fact.time)}, and a newer fact from {day(newer.time)} contradicts it"
                 marked[fact.id] = replace(fact, to_check=why)
     return [marked.get(one.id, one) for one in lessons]
 

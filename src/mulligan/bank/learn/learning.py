@@ -49,16 +49,16 @@ from mulligan.text.formatting import task_text
 from mulligan.text.secrets import Masks, each_text
 from mulligan.text.truncate import estimate
 
-FAILED_WORKFLOW = "workflows are drawn from success alone"
+FAILED_WORKFLOW = "workflows are extracted only from successes"
 REMEMBERED = 100
 """Pieces of work for whose judge the secrets of the task are held in memory."""
 
 ACCOUNTS = 100
 """Accounts that are kept of a project, the newest."""
 
-BY_RULE = "rules alone learn here (learn_share is 0)"
-NO_REASON = "rules kept what it taught, or nothing shows what it teaches"
-LATER = "a model is asked later, about several tasks at once (at once: mulligan memory work -m MODEL)"
+BY_RULE = "only rules learn here (learn_share is 0)"
+NO_REASON = "rules already learned from it, or there is nothing to learn"
+LATER = "a model is asked later, about several tasks together (to ask now: mulligan memory work -m MODEL)"
 """Why no model is asked now."""
 
 BATCH = 4
@@ -73,7 +73,7 @@ QUESTION = 1500
 LEARNING_DAYS = 30
 """Days whose tokens make up the budget for learning."""
 
-NOT_SHOWN = 'forms is "history" alone, which shows no lessons: add "lessons" or "notebook" to have them drawn'
+NOT_SHOWN = 'forms is only "history", which shows no lessons: to extract lessons, add "lessons" or "notebook"'
 
 JUDGING, EXTRACTING = Sampling(0.0, 1024), Sampling(1.0, 2048)
 """The temperatures of the paper."""
@@ -112,7 +112,9 @@ class Learning:
         if not episodes or not any(trial.attempt for episode in episodes for trial in episode.trials):
             raise InvalidInput("There is nothing to learn from: no attempt was made.")
         if len({episode.task.prompt for episode in episodes}) > 1:
-            raise InvalidInput("Episodes of different tasks cannot be learned from together: learn them separately.")
+            raise InvalidInput(
+                "Mulligan cannot learn from episodes of different tasks together: learn from them separately."
+            )
         masks = Masks()
         # What was recalled is in the bank already: only the ids are kept with the work.
         masked = masks.json([to_json(replace(episode, recall=None)) for episode in episodes])
@@ -254,7 +256,7 @@ class Learning:
         for fact in await self._writer.present(work.agent_id, work.payload["confirmed"]):
             await self._writer.change(work.agent_id, fact.id, "confirmed", _confirmed)
         for fact in await self._writer.present(work.agent_id, work.payload.get("doubted", ())):
-            await self._writer.doubt(fact, "its action was refused since")
+            await self._writer.doubt(fact, "its action has been refused since then")
         await self._writer.add(work.agent_id, facts, claim, {"confirmed": work.payload["confirmed"]})
 
     # --- accepted work ----------------------------------------------------------------------------------------------
@@ -300,7 +302,7 @@ class Learning:
     async def _outcome(self, work: Queued) -> Learned:
         """The outcome of work that is done or failed. Lessons that were removed since are left out."""
         if work.status != "done":
-            return Learned(success=work.payload["success"], work=work.id, failed=work.error or "nobody said why")
+            return Learned(success=work.payload["success"], work=work.id, failed=work.error or "no reason was given")
         result: dict[str, Any] = work.result or {}
         new = [one.id for one in await self._writer.present(work.agent_id, result.get("lessons", ()), ())]
         folded = (*result.get("folded", ()), *result.get("skipped", ()))

@@ -93,7 +93,8 @@ def visible(text: str) -> str:
 
 def _texts(lesson: Lesson) -> list[str]:
     """All that somebody may be shown. A title often names what the content acts on, so they are read together."""
-    texts = [f"{lesson.title}.\n{lesson.content}", lesson.description, lesson.query, lesson.kind, *lesson.tags]
+    content = lesson.content.removeprefix("fails: ")  # how hooks begin a quote, and no reason for what it quotes
+    texts = [f"{lesson.title}.\n{content}", lesson.description, lesson.query, lesson.kind, *lesson.tags]
     texts.append(lesson.origin.reason)
     _each_text(dict(lesson.context), lambda text, _: texts.append(text))
     return texts

@@ -257,7 +257,7 @@ class LessonWriter:
             for other in await self.facts(agent_id, fact.project, names=gone, bases=fact.origin.parents):
                 rests = set(other.rests_on).intersection(fact.origin.parents) or names_in(other) & gone
                 if rests and other.id not in fact.origin.parents:
-                    await self.doubt(other, f"it rests on {replaced[0].id[:8]}, which was replaced")
+                    await self.doubt(other, f"it depends on {replaced[0].id[:8]}, which was replaced")
         return entries, twins
 
     async def _without_near_duplicates(

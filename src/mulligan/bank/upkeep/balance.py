@@ -42,7 +42,7 @@ class Balance:
         task_tokens: of the tasks, what was recalled included.
         learning_tokens: of the model that learned.
         recalled_tokens: of what recalls showed, each counted once, estimated.
-        first: tasks more that passed at the first try. None: too few tasks on one side.
+        first: tasks more that passed on the first try. None: too few tasks on one side.
         failures: failed tasks fewer.
         tokens: of tasks.
         lessons: what is counted of each lesson that has outcomes: the best first.

@@ -138,7 +138,7 @@ class Upkeep:
         """Merges the lessons of this work, unless one of them is not active any more."""
         lessons = await self._writer.present(work.agent_id, work.payload["lessons"])
         if len(lessons) < len(work.payload["lessons"]):
-            why = "one of these lessons is not active any more"
+            why = "one of these lessons is no longer active"
             await self._queue.finish(claim, {"nothing_because": why})
             return Learned(nothing_because=why, work=work.id)
         question = self._ports.merging.ask(lessons)
@@ -287,7 +287,7 @@ class Worker:
                 await self._work()
                 due = await self._queue.due(self.kinds)
             except StoreError as error:
-                log.warning("queued work pauses: %s", error)
+                log.warning("pending jobs are paused: %s", error)
                 due = time.time() + LONGEST
             finally:
                 self._idle.set()
@@ -303,7 +303,7 @@ class Worker:
             with operation("upkeep", work.kind, {"agent": work.agent_id}), acting_as("upkeep"):
                 await self._ports.held(claim, lambda: self._jobs[work.kind](work, claim))
         except LeaseLost:
-            log.warning("work %s was taken over by another process", work.id)
+            log.warning("job %s was taken over by another process", work.id)
         except asyncio.CancelledError:
             with suppress(StoreError):  # it was settled already; nothing may take the place of the cancellation
                 await self._queue.fail(claim, STOPPED, retry_in=0.0)
@@ -311,5 +311,5 @@ class Worker:
         except Exception as error:
             last = work.attempts >= self._ports.settings.attempts and work.error != STOPPED
             message = mask(str(error) if isinstance(error, MulliganError) else f"{type(error).__name__}: {error}")
-            log.warning("work %s (%s) failed: %s", work.id, work.kind, message)
+            log.warning("job %s (%s) failed: %s", work.id, work.kind, message)
             await self._queue.fail(claim, message, retry_in=None if last else RETRY * 2 ** (work.attempts - 1))

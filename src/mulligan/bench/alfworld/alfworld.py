@@ -37,11 +37,11 @@ _ACTOR = Spec("interact", {"steps": 49, "max_tokens": 256, "examples": _EXAMPLES
 _REFLECTOR = Spec("verbal", {"output": "environment", "temperature": 0.0, "max_tokens": 256})
 _REMEMBER = ("reflexion", "last_attempt_and_reflexion", "evidence_and_reflexion")
 _SUMMARIES = {
-    "reflexion": "plans from earlier trials are shown to the next, the newest three (Shinn et al. 2023)",
-    "resample": "trial after trial, nothing of the past",
+    "reflexion": "the newest three plans from earlier tries are shown (Shinn et al. 2023)",
+    "resample": "one try after another; nothing from the past is shown",
     "simple": "one trial",
-    "last_attempt": "the previous trial is shown",
-    "last_attempt_and_reflexion": "the previous trial and the plans are shown",
+    "last_attempt": "the previous try is shown",
+    "last_attempt_and_reflexion": "the previous try and the plans are shown",
 }
 
 
@@ -125,7 +125,7 @@ class Alfworld:
         """1 if the game ended with success, else 0."""
         outcome = episode.trials[-1].attempt.outcome
         if outcome is None:
-            return Score(None, "The attempt has no outcome: nobody acted in the game.")
+            return Score(None, "The attempt has no outcome: the actor did not act in the game.")
         if outcome.done and outcome.reward == 1.0:
             return Score(1.0, "The task was done.")
         return Score(0.0, f"The task was not done: {outcome.halted or 'the trial was cut short'}.")

@@ -125,7 +125,9 @@ async def run_services(sandbox: Sandbox, wheels: Sequence[Path], items: Sequence
         answers = []
     if len(answers) != len(items) or ran.exit_code != 0:
         last = (ran.stderr.strip().splitlines() or ["no output"])[-1]
-        raise WorldError(f"BFCL's services failed: {last}. `mulligan bench fetch bfcl` fetches all that they need.")
+        raise WorldError(
+            f"BFCL's services failed: {last}. `mulligan bench fetch bfcl` fetches everything that they need."
+        )
     return answers
 
 

@@ -29,7 +29,7 @@ class Bfcl:
             user at first leaves out a value; `long_context`: results are long.
     """
 
-    title = "BFCL v4, multi-turn: serve a user by calls of functions (base, miss_func, miss_param, long_context)"
+    title = "BFCL v4, multi-turn: serve a user by calling functions (base, miss_func, miss_param, long_context)"
     data = "*.whl"
     sources: Sequence[Source] = (
         Source(

@@ -56,7 +56,7 @@ def _listed(ctx: click.Context, option: click.Parameter, value: str) -> list[str
     show_default=True,
     callback=_listed,
     metavar="A,B,…",
-    help="The streams; also: code.",
+    help="The streams; code is also available.",
 )
 @click.option("--tasks", type=int, default=TASKS, show_default=True, metavar="N", help="Tasks of each stream.")
 @click.option("--orders", type=int, default=ORDERS, show_default=True, metavar="N", help="Orders of the tasks.")
@@ -67,7 +67,7 @@ def _listed(ctx: click.Context, option: click.Parameter, value: str) -> list[str
     type=click.Choice(["project", "all", "none"]),
     default="project",
     show_default=True,
-    help=f"Whose sessions of coding agents of the last {DAYS} days are replayed.",
+    help=f"Which coding-agent sessions of the last {DAYS} days to replay.",
 )
 @click.option("--into", metavar="DIR", help="Write report.md, report.json and cases.csv into this folder.")
 @format_option("table", "md", "json")
@@ -100,7 +100,7 @@ def command(
         with counting:
             streams = run(exam, progress.interrupting)
     except asyncio.CancelledError:
-        say("Interrupted. Begun again, the exam pays for no answer of a model twice.")
+        say("Interrupted. If you start the exam again, it reuses the model answers that you have paid for.")
         ctx.exit(UNFINISHED)
     replayed = {} if sessions == "none" else _replayed(memories, all_projects=sessions == "all")
     report = with_store(lambda store: read_exam(store, [stream.id for stream in streams], replayed))
@@ -117,7 +117,7 @@ def _replayed(memories: Sequence[str], *, all_projects: bool) -> dict[str, Exam]
     own, config = project_id(os.getcwd()), load()
     old = [one for one in transcripts(since=time.time() - DAYS * 86400) if all_projects or _is_of(one.folder, own)]
     if not old:
-        say("No sessions of coding agents were found to replay: --sessions all takes those of all folders.")
+        say("No sessions of coding agents were found to replay. --sessions all includes all folders.")
         return {}
     exams = {"hooks": asyncio.run(examine(old))}
     for arm in (read_arm(memory, config) for memory in memories):
@@ -126,7 +126,7 @@ def _replayed(memories: Sequence[str], *, all_projects: bool) -> dict[str, Exam]
                 with TemporaryDirectory(prefix=FOLDER) as folder:
                     exams[arm.name] = asyncio.run(examine(old, memory=partial(_made, arm, folder)))
             except Exception as error:  # the memory's own: the other figures of the exam stand
-                say(f"The memory {arm.name} failed at your sessions: {described(error)}.")
+                say(f"The memory {arm.name} failed on your sessions: {described(error)}.")
     return exams
 
 

@@ -46,9 +46,13 @@ STATE_BENCH, BFCL = "state-bench", "bfcl"
     metavar="DIR",
     help="For state-bench: a checkout of its repository. For bfcl: its wheels (or MULLIGAN_DATA).",
 )
-@click.option("--replay", is_flag=True, help="Learn nothing: replay each with a bank that has learned from the others.")
 @click.option(
-    "--model", "-m", metavar="MODEL", help="The model that learns (default: that of [memory], else MULLIGAN_MODEL)."
+    "--replay",
+    is_flag=True,
+    help="Learn nothing; replay each transcript with a bank that has learned from the others.",
+)
+@click.option(
+    "--model", "-m", metavar="MODEL", help="The model that learns (default: the one in [memory], else MULLIGAN_MODEL)."
 )
 @format_option("table", "json")
 @quiet_option
@@ -67,9 +71,9 @@ def command(
     """Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE, or from the
     benchmark run SOURCE.
 
-    How a trajectory ended is not used, and failed ones are learned from too. Each domain has a bank of its own.
-    With --replay, says at how many refused calls the others' lessons would have been shown, and at how many
-    right ones. SOURCE may then be bfcl, the right calls of its tasks; name it after its runs.
+    The outcome of a trajectory is not used; failed ones are learned from too. Each domain has a bank of its own. With
+    --replay, says at how many refused calls the others' lessons would have been shown, and at how many right ones.
+    SOURCE may then be bfcl, the right calls of its tasks; name it after its runs.
     """
     read = _read(sources, domain, data, replay)
     with Counting(quiet) as shown:
@@ -177,10 +181,10 @@ def _page(replayed: Mapping[str, Replay]) -> str:
         rows = [
             ("refused calls at which a lesson is shown", _share(one.hits)),
             ("transcripts with such a call", _share(one.sessions)),
-            ("it names what the transcript then did right", _share(one.remedies)),
-            ("nothing worked, and it says so", _share(one.dead_ends)),
-            ("calls undone later: something is shown before", _share(one.reversals)),
-            ("right calls: something is shown before", _share(one.disturbances)),
+            ("the lesson names what the transcript then did", _share(one.remedies)),
+            ("nothing worked, and the lesson says so", _share(one.dead_ends)),
+            ("calls undone later before which a lesson is shown", _share(one.reversals)),
+            ("correct calls before which a lesson is shown", _share(one.disturbances)),
         ]
         head = f"{name}: {count(one.transcripts, 'transcript')}, {count(one.calls, 'call')}"
         pages += [head, columns(rows, heading=False), *(f"  {title}" for title in one.titles)]

@@ -54,9 +54,7 @@ def command(
     if not 0 < rate < 1 or not 0 <= correlation < 1:
         raise InvalidInput("A rate must be between 0 and 1. A correlation may also be 0.")
     if difference is not None and not 0 < difference <= 1 - rate:
-        raise InvalidInput(
-            f"The difference must be more than 0 and at most {1 - rate:g}, what the rate {rate:g} leaves."
-        )
+        raise InvalidInput(f"With a rate of {rate:g}, the difference must be more than 0 and at most {1 - rate:g}.")
     found = list[dict[str, float | None]]()
     for number in [samples] if samples else SAMPLES:
         design = Design(rate, number, correlation, arms - 1)
@@ -76,7 +74,7 @@ def command(
     emit(
         f"{arms} arms on the same cases, from a rate of {rate:g}; two verdicts on one case correlate by "
         f"{correlation:g}. Power 80 %, two-sided 5 %"
-        + (f", shared out among {arms - 1} comparisons with the first arm." if arms > 2 else ".")
+        + (f", divided among {arms - 1} comparisons with the first arm." if arms > 2 else ".")
     )
 
 

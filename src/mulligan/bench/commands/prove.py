@@ -74,7 +74,7 @@ def command(
         _draft(draft)
         return
     if tasks is None and (fixed := given_options(ctx, besides=("resume", "report", "form"))):
-        raise click.UsageError(f"A proof keeps its options: leave out {', '.join(fixed)}.")
+        raise click.UsageError(f"A resumed comparison keeps its options: leave out {', '.join(fixed)}.")
     if report is not None:
         proof: Proof | None = Proof.open(report.resolve(), LocalSandbox())
     elif (proof := _run(tasks, resume or into, **given)) is None:
@@ -95,7 +95,7 @@ def _run(tasks: str | None, folder: Path | None, **given: Any) -> Proof | None:
     proofs = home() / "proofs"
     into = (folder or proofs / time.strftime("%Y%m%d-%H%M%S")).resolve()
     if killed := clear_killed({into, *(one.resolve() for one in proofs.glob("*"))}):
-        say(f"Removed leftovers of {count(killed, 'session')} of killed proofs.")
+        say(f"Removed leftovers of {count(killed, 'session')} of killed comparisons.")
 
     shown = Counting()
 
@@ -117,7 +117,7 @@ def _run(tasks: str | None, folder: Path | None, **given: Any) -> Proof | None:
             return run(work(), lambda: shown.say("Interrupting: the current run is not kept."))
     except asyncio.CancelledError:
         begun = (into / PLAN).exists()
-        say(f"Interrupted. Go on with it: mulligan bench prove --resume {into}" if begun else "Nothing was begun.")
+        say(f"Interrupted. Resume it with: mulligan bench prove --resume {into}" if begun else "Nothing was started.")
         return None
 
 

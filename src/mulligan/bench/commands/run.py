@@ -42,7 +42,7 @@ pages_options = together(
 @click.command("run")
 @click.argument("name", required=False)
 @click.option(
-    "--resume", metavar="RUN", help="Resume this run. Finished cases are kept, and nothing is paid for twice."
+    "--resume", metavar="RUN", help="Resume this run. Finished cases are kept, and you do not pay for them again."
 )
 @record_options(BenchOptions, roles=BENCH_ROLES)
 @on_option

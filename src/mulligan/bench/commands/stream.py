@@ -39,7 +39,7 @@ OF_ARMS = (
 @click.command("stream")
 @click.argument("tasks", required=False)
 @click.option(
-    "--resume", metavar="ID", help="Resume this stream. Finished cases are kept, and nothing is paid for twice."
+    "--resume", metavar="ID", help="Resume this stream. Finished cases are kept, and you do not pay for them again."
 )
 @click.option(
     "--arms",
@@ -54,7 +54,7 @@ OF_ARMS = (
     "controls",
     type=click.Choice(CONTROLS),
     multiple=True,
-    help="Add a control for each memory: a bank of unrelated tasks, or one that ends with the first phase.",
+    help="Add a control for each memory: a bank of unrelated tasks, or one that stops learning after the first phase.",
 )
 @click.option("--unrelated", metavar="TASKS", help="The unrelated tasks for that control.")
 @record_options(BenchOptions, roles=BENCH_ROLES, without=OF_ARMS)
@@ -100,7 +100,7 @@ def command(
         with shown:
             stream = run(work(), progress.interrupting)
     except asyncio.CancelledError:
-        say(f"Interrupted. Go on with it: {_resume(progress.stream)}" if progress.stream else "Nothing was begun.")
+        say(f"Interrupted. Resume it with: {_resume(progress.stream)}" if progress.stream else "Nothing was started.")
         ctx.exit(UNFINISHED)
     report = with_store(lambda store: read_stream(store, stream.id))
     if into is not None:

@@ -104,7 +104,11 @@ def work_on(job: Job, position: int) -> Reply:
     """Take the case at this position to its end. The task of Ray: what is here runs in a worker."""
     here, own = socket.gethostname(), version("mulligan")
     if job.version != own:
-        return Reply(failed=f"On {here} is Mulligan {own}, and {job.version} hands out the cases: install the same.")
+        return Reply(
+            failed=(
+                f"{here} has Mulligan {own}, but version {job.version} distributes the cases: install the same version."
+            )
+        )
     try:
         if not _opened or _opened[0].job != job:
             while _opened:
@@ -117,8 +121,8 @@ def work_on(job: Job, position: int) -> Reply:
     except JournalDiverged as error:
         what = "; ".join(error.changed)
         return Reply(
-            failed=f"On {here}, what run {job.run} rests on is not the same: {what}. Each machine needs the same files "
-            "at the same paths, and the same models."
+            failed=f"On {here}, the inputs of run {job.run} differ: {what}. Each machine needs the same files at the "
+            "same paths, and the same models."
         )
     except StoreError as error:
         return Reply(failed=f"On {here}: {error}", lost=True)

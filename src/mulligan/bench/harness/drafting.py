@@ -23,8 +23,8 @@ from mulligan.text.secrets import mask
 
 _HEAD = """\
 # Tasks for `mulligan bench prove`, drafted from what hooks have learned in this project. Complete each: the prompt is
-# what a user said when the command failed, the check is what was green afterwards. A check that passes before the agent
-# has done anything proves nothing: let `setup` bring the copy of the project into the state of that time, or drop it.
+# what a user said when the command failed, the check is a command that passed afterwards. A check that passes before
+# the agent has done anything proves nothing: have `setup` restore that failing state in the copy, or drop the task.
 """
 """What stands above the tasks."""
 _LONGEST = 2000
@@ -74,7 +74,7 @@ def _task(n: int, lesson: Lesson, journal: Journal, folder: Path, file: Path) ->
     rows = [f"# {line}".rstrip() for line in lesson.content.splitlines()]
     rows += ["[[task]]", f"name = {_quoted(f'{n}-{lesson.id[:8]}')}"]
     rows += [f"prompt = {_quoted(prompt or f'Make this work: {failed}')}"]
-    rows += [] if prompt else ["# The transcript of that session is gone: say what the user wanted."]
+    rows += [] if prompt else ["# The transcript of that session no longer exists: write what the user wanted."]
     rows += [
         f"check = {_quoted(_checked(works))}",
         f"folder = {_quoted(os.path.relpath(folder, file.resolve().parent))}",

@@ -44,7 +44,7 @@ async def run_exam(
         InvalidInput: an option cannot be used; no model was called yet.
     """
     if seed == 0:
-        raise InvalidInput("The seed 0 is the world that fills the unrelated control: choose another.")
+        raise InvalidInput("The seed 0 is used for the world of the unrelated control: choose another.")
     arms = [NONE, *(memory for memory in memories if memory != NONE)]
     if len(arms) == 1 or not families:
         raise InvalidInput("An exam needs at least one memory besides none, and at least one stream.")

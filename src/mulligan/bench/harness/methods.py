@@ -66,7 +66,7 @@ def choose_method(of: str, benchmark: Benchmark, method: str | None, strategy: s
 def _still_a_method(of: str, strategy: str, name: str) -> str:
     notice = f"--strategy {strategy} means the method {name} of {of} until 0.3: write --method {name}."
     if strategy in names("strategies"):
-        notice += f" For the strategy alone write --method {name} --strategy {strategy}."
+        notice += f" For only the strategy, write --method {name} --strategy {strategy}."
     return notice
 
 

@@ -228,8 +228,8 @@ def check_banks(tasks: Sequence[ProofTask]) -> None:
         with closing(Reader(bank, wait=5.0)) as reader:
             if sum(reader.numbers()) == 0:
                 raise InvalidInput(
-                    f"The bank {bank} has no lessons for hooks to show, so there is nothing to prove. "
-                    "`mulligan learn --since 30d` learns from old sessions of the project in this folder."
+                    f"The bank {bank} has no lessons for hooks to show, so there is nothing to compare. `mulligan "
+                    "learn --since 30d` learns from old sessions of the project in this folder."
                 )
 
 
@@ -254,7 +254,7 @@ class Proof:
         try:
             given: dict[str, Any] = json.loads((into / PLAN).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise InvalidInput(f"{into} has no proof: {PLAN} is missing.") from None
+            raise InvalidInput(f"{into} contains no comparison: {PLAN} is missing.") from None
         given["tasks"] = tuple(ProofTask(**task) for task in given["tasks"])
         return cls(Plan(**given), into, sandbox)
 
@@ -274,7 +274,9 @@ class Proof:
         if inside := next((task for task in plan.tasks if into.is_relative_to(_top(task.folder))), None):
             raise InvalidInput(f"{into} is in the project of the task {inside.name!r}: choose another folder.")
         if (into / PLAN).exists():
-            raise InvalidInput(f"{into} already has a proof. To continue it: mulligan bench prove --resume {into}")
+            raise InvalidInput(
+                f"{into} already contains a comparison. To continue it: mulligan bench prove --resume {into}"
+            )
         try:
             _freeze(store_file(), into)
             for task in plan.tasks:

@@ -415,7 +415,7 @@ def hint_of(expected: str, got: str) -> str:
     if _ADDRESS.sub("", mine) == _ADDRESS.sub("", other):
         return "an address in memory is printed, which differs from run to run"
     if any(pattern.fullmatch(mine) and pattern.fullmatch(other) for pattern in _WORDED):
-        return "an exception that other versions of Python word differently"
+        return "an exception whose message differs between versions of Python"
     with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         if ast.literal_eval(mine) == ast.literal_eval(other):
             return "the same value in another order, as sets have none"

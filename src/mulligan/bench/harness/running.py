@@ -170,8 +170,8 @@ class _Bench:
         judges = [plan.benchmark.play(case, plan.method).evaluator.name for case in plan.cases]
         if by_model := judges.count("model_judge"):
             (notice or log.info)(
-                f"In {by_model} of {len(judges)} cases a model alone judges each try: the model that answers judges "
-                "itself, unless another one is named for judging. A hidden answer only scores the result."
+                f"In {by_model} of {len(judges)} cases, only a model judges each try: the model that answers judges "
+                "itself, unless you name another judge. A hidden answer only scores the result."
             )
         return await self.start(plan, id)
 
@@ -248,4 +248,4 @@ class _Run:
             if self.cases.hooks.on_case:
                 self.cases.hooks.on_case(self.run, result)
         except Exception:
-            log.exception("an observer failed; the run goes on")
+            log.exception("an observer failed; the run continues")

@@ -47,7 +47,7 @@ async def write_summary(finished: Finished, store: Store, folder: Path) -> Seque
     _write(parts, folder)
     lines = [f"{folder}: {', '.join(f'{name}.json' for name in parts)}"]
     if left := len(finished.run.cases) - len(episodes):
-        lines.append(f"{left} cases ended with an error or not at all, and are in no figure there")
+        lines.append(f"{left} cases ended with an error or did not end, and are excluded from the figures there")
     return lines
 
 
@@ -68,7 +68,7 @@ async def result_files(prefix: str, store: Store, config: Config, start: int) ->
     episodes = dict[str, Episode]()
     for result in await store.benches.results(run.id):
         if result.case not in {case.id for case in cases}:
-            raise InvalidInput(f"Run {run.id} used other data: its game {result.case!r} is not in the present data.")
+            raise InvalidInput(f"Run {run.id} used other data: its game {result.case!r} is not in the current data.")
         if result.episodes:
             episodes[result.case] = await store.load(result.episodes[-1].episode)
     return benchmark.result_files(cases, episodes, start)

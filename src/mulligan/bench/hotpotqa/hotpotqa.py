@@ -86,11 +86,13 @@ class HotPotQA:
         both = "last_attempt_and_reflexion"
         warm = actor.with_settings(temperatures=list(TEMPERATURES))
         return {
-            "reflexion": variant("reflexion", "each try is shown the newest three lessons"),
+            "reflexion": variant("reflexion", "the newest three lessons are shown"),
             "simple": replace(tried, evaluator=Spec("unjudged"), oracle=False, trials=1, summary="one try"),
-            "resample": replace(tried, actor=warm, summary="tries independent of each other, warm from the second"),
-            "last_attempt": variant("last_attempt", "each try is shown the one before it"),
-            both: variant(both, "each try is shown the one before it and the newest three lessons"),
+            "resample": replace(
+                tried, actor=warm, summary=("independent tries, at a higher temperature from the second on")
+            ),
+            "last_attempt": variant("last_attempt", "the previous try is shown"),
+            both: variant(both, "the previous try and the newest three lessons are shown"),
         }
 
     def play(self, case: Case, method: Method) -> Method:

@@ -32,8 +32,9 @@ class Mind2Web:
     title = "Mind2Web: the next step on recorded web pages (splits test_task, test_website, test_domain)"
     sources: Sequence[Source] = ()
     where = (
-        "Mind2Web's test.zip (https://huggingface.co/datasets/osunlp/Mind2Web), whose licence asks not to pass it on: "
-        "unzip it and name its folder with --data-root, and its scores_all_data.pkl with --scores-pickle"
+        "Mind2Web's test.zip (https://huggingface.co/datasets/osunlp/Mind2Web), whose licence asks not to "
+        "redistribute it: unzip it and name its folder with --data-root, and its scores_all_data.pkl with "
+        "--scores-pickle"
     )
 
     def __init__(

@@ -50,16 +50,18 @@ class Tasks:
         def method(strategy: str, summary: str) -> Method:
             return Method(Spec("complete"), Spec("model_judge"), strategy=Spec(strategy), summary=summary)
 
-        once = "one attempt, which nothing but the hidden judge sees"
+        once = "one attempt, which only the hidden judge sees"
         return {
             "evidence_and_reflexion": method(
                 "evidence_and_reflexion", "the checks that failed and the newest lesson are shown to the next attempt"
             ),
             "evidence": method("evidence", "the checks that failed are shown, in their own words"),
             "reflexion": method("reflexion", "the lessons of failed attempts are shown to the next"),
-            "resample": method("none", "one attempt after another, nothing of the past"),
+            "resample": method("none", "one attempt after another; nothing from the past is shown"),
             "last_attempt": method("last_attempt", "the last attempt and its feedback are shown"),
-            "last_attempt_and_reflexion": method("last_attempt_and_reflexion", "that, and the lessons"),
+            "last_attempt_and_reflexion": method(
+                "last_attempt_and_reflexion", "the last attempt, its feedback and the lessons are shown"
+            ),
             "simple": Method(Spec("complete"), Spec("unjudged"), summary=once, trials=1),
         }
 

@@ -228,16 +228,16 @@ def methods(language: Language, tests: Spec | None = None) -> Mapping[str, Metho
     def tried(strategy: Spec, summary: str) -> Method:
         return Method(writes, internal, lesson, strategy, summary, TRIALS)
 
-    untested = "no tests: a reflection after each attempt, all trials"
-    search = tried(window, "a search over attempts: the one that fails the fewest tests is grown from")
+    untested = "no tests: a reflection after each attempt; all tries are made"
+    search = tried(window, "a search over attempts, which continues from the one that fails the fewest tests")
     found = {
-        "simple": Method(writes, Spec("unjudged"), summary="one attempt, nothing of the past", trials=1),
-        "reflexion": tried(window, f"{whose} tests drive; the attempt, their results and a reflection shown"),
+        "simple": Method(writes, Spec("unjudged"), summary="one attempt; nothing from the past is shown", trials=1),
+        "reflexion": tried(window, f"{whose} tests judge; the attempt, their results and a reflection are shown"),
         "immediate-reflexion": replace(tried(window, untested), evaluator=Spec("untested")),
         "immediate-refinement": tried(
-            Spec("last_attempt"), f"{whose} tests drive; the attempt and their results shown, no reflection"
+            Spec("last_attempt"), f"{whose} tests judge; the attempt and their results are shown, without a reflection"
         ),
-        "resample": tried(Spec("none"), f"{whose} tests drive, nothing of the past shown: the control"),
+        "resample": tried(Spec("none"), f"{whose} tests judge; nothing from the past is shown: the control"),
         "reflexion-ucs": replace(
             search,
             actor=writes.with_settings(temperatures=[0.0, SEARCH_TEMPERATURE]),

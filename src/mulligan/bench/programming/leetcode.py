@@ -38,7 +38,9 @@ class Leetcode:
         seconds: time limit for each test.
     """
 
-    title = "LeetcodeHard: visible tests drive the loop; the verdict is the site's, so cases end unjudged"
+    title = (
+        "LeetcodeHard: visible tests judge in the loop; only the website has the final verdict, so cases end unjudged"
+    )
     data = "leetcode-hard-py*.jsonl"
     sources: Sequence[Source] = ()
     where = (
@@ -56,7 +58,7 @@ class Leetcode:
             prompt, listed = text_in(str(file), line, row, "prompt"), "visible_tests" in row
             if asked_for(prompt) is None:
                 raise InvalidInput(
-                    f"{file}, line {line}: 'prompt' must end in the head of a function or class to write."
+                    f"{file}, line {line}: 'prompt' must end with the header of the function or class to write."
                 )
             id = text_in(str(file), line, row, "task_id" if listed else "entry_point")
             self._visible[id] = _tests(file, line, row["visible_tests"]) if listed else list(_examples(prompt))

@@ -148,25 +148,25 @@ def _baseline(report: StreamReport) -> Iterator[str]:
             yield f"it lacks case {row.case}."
             return
         if worlds[row.case] != {row.world}:
-            yield f"in case {row.case} it met another world than {row.arm}."
+            yield f"in case {row.case} it ran in a different world from {row.arm}."
             return
     if report.scripted and (changed := [case for case, values in scores.items() if len(values) > 1]):
-        yield f"case {changed[0]} scores differently in other orders: it remembers something."
+        yield f"case {changed[0]} has a different score in other orders: it remembers something."
 
 
 # --- page -----------------------------------------------------------------------------------------------------------
 
 
 _NOTE = (
-    "Gain: (score with memory - score without) / (1 - score without). Other world: score less that without memory, "
-    "where the memory learned from tasks of another world; after the change: the same in the tasks after a change of "
-    "all facts, where it learned nothing after it; below 0, the memory did harm. All with a 95 % interval. Recalled: "
-    "tokens of a case. Definitions: docs/exam.md"
+    "Gain: (score with memory - score without) / (1 - score without). Other world: the score minus the score without "
+    "memory, if the memory learned from tasks of another world. After the change: the same for the tasks after all "
+    "facts changed, if the memory learned nothing after the change. Below 0, the memory did harm. All with a 95 % "
+    "interval. Recalled: tokens per case. Definitions: mulligan docs exam"
 )
 _SESSIONS = (
     "Failed: commands that failed in your sessions. Known: an earlier session had overcome the same error (by the "
-    "rules of hooks, for all rows). Shown: the memory showed something at the failure; needless: where nothing was "
-    "known. Done: the session then successfully ran a command that had been shown."
+    "rules of hooks, for all rows). Shown: the memory showed something at the failure; needless: nothing was known. "
+    "Done: the session then successfully ran a command that had been shown."
 )
 
 
@@ -182,7 +182,7 @@ def exam_page(report: ExamReport) -> list[Block]:
     blocks: list[Block] = [Heading(1, "Exam of memories")]
     blocks += [Line(strong=scripted.upper())] if scripted else []
     blocks += [Facts(facts), Heading(2, "Checks")]
-    blocks += [Line(fault) for fault in report.faults] or [Line("No fault was found.")]
+    blocks += [Line(fault) for fault in report.faults] or [Line("No faults were found.")]
     blocks += [
         Heading(2, "Memories"),
         _memories(report),

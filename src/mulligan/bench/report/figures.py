@@ -375,7 +375,7 @@ def compare(a: Recorded, b: Recorded) -> Comparison:
     firsts, seconds = _verdict_of_each(a), _verdict_of_each(b)
     shared = [case for case in firsts if case in seconds]
     if not shared:
-        raise InvalidInput(f"{who}: they share no case that finished in both.")
+        raise InvalidInput(f"{who}: no case finished in both.")
     known = [(x, y) for case in shared if (x := firsts[case]) is not None and (y := seconds[case]) is not None]
     if not known:
         raise InvalidInput(f"{who}: of {len(shared)} shared cases none has a verdict in both.")
@@ -508,11 +508,11 @@ def _differing(options: Mapping[str, Json]) -> dict[str, Json]:
 def _scripted(models: Iterable[str]) -> str:
     named = [model for model in models if model]
     if any(re.match(r"(scripted|reader)\b", model) for model in named):
-        return "Scripted model: no result. The answers were written beforehand, and say nothing of any model."
+        return "Scripted model: not a result. The answers were written beforehand, and say nothing about any model."
     if any(re.match(r"replay\b|log:", model) for model in named):
-        return "Replayed model: no result of its own. The answers are those of an earlier run or log."
+        return "Replayed model: not a result of its own. The answers come from an earlier run or log."
     if not named:
-        return "No model took part: no result of a model."
+        return "No model took part, so this is not a result of a model."
     return ""
 
 

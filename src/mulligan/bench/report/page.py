@@ -49,7 +49,7 @@ def _result(name: str, found: Figures) -> dict[str, str]:
     if found.trials:
         first, last = found.trials[0].solved, found.trials[-1].solved
         between = "" if last.low is None else f" ({last.value:.0%}, 95 % interval {last.low:.0%} to {last.high:.0%})"
-        at_first = f", {first.count} of them at the first try" if found.limit > 1 and last.count else ""
+        at_first = f", {first.count} of them on the first try" if found.limit > 1 and last.count else ""
         solved = f"{last.count} of {last.n}{between}{at_first}"
     each = found.spent.tokens_per_solved
     cost = "; ".join(
@@ -125,7 +125,7 @@ def _head(run: RunReport) -> Facts:
             "Cases": f"{ended} ({counts})" if counts else ended,
             "Tries": "one" if found.limit == 1 else f"at most {found.limit}",
             "Settings": ", ".join(f"{n}={json.dumps(v, ensure_ascii=False)}" for n, v in head.differs.items())
-            or "all as by default",
+            or "all at their defaults",
             "Seed": str(head.seed),
             "Versions": ", ".join(f"{name} {version}" for name, version in head.versions.items()),
             "Begun": f"{when(head.created)} {zone(head.created)}",
@@ -321,12 +321,13 @@ def _power(one: Comparison, a: LabelledRun, b: LabelledRun, comparisons: int) ->
     names = " and ".join(_names(a, b))
     p = _p(one.p) + (f", corrected for {comparisons} comparisons" if comparisons > 1 else "")
     if one.detectable is None:
-        return f"{names}: too few cases, or none that differ, to say what could have been shown."
+        return f"{names}: too few cases, or too few that differ, to say what difference could have been shown."
     least = f"{one.detectable:.1%} or more (power 80 %)"
     if one.p < 0.05:
-        return f"{names}: a difference was shown (p {p}); the runs would have shown one of {least}."
+        return f"{names}: a difference was shown (p {p}); the runs could have shown one of {least}."
     return (
-        f"{names}: no difference was shown (p {p}). The runs would have shown one of {least}, and say nothing of less."
+        f"{names}: no difference was shown (p {p}). The runs could have shown one of {least}, and say nothing about "
+        "smaller differences."
     )
 
 

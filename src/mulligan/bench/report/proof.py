@@ -148,11 +148,11 @@ def proof_page(report: ProofReport) -> list[Block]:
     }
     blocks: list[Block] = [Heading(1, "Do the lessons of hooks help?"), Facts(facts), _arms(report)]
     if report.differences:
-        blocks += [Heading(2, "With the bank less without"), _compared(report)]
+        blocks += [Heading(2, "With the bank minus without"), _compared(report)]
         blocks.append(
             Line(
-                "The same tasks in both arms; 95 % intervals, clustered by "
-                f"{report.clusters}. Could show: the least difference found with a power of 80 %."
+                f"The same tasks in both arms; 95 % intervals, clustered by {report.clusters}. Could show: the "
+                "smallest difference found with a power of 80 %."
             )
         )
         if report.counts:
@@ -210,9 +210,12 @@ def verdict(report: ProofReport) -> list[str]:
         return [f"With the bank, {which} tasks are solved: {found.value:+.0%} of all, {reach} (p = {found.p:.2g})."]
     least = found.detectable or (paired_detectable(report.counts) if report.counts else None)
     could = (
-        f"These tasks would have shown one of {least:.0%} or more; of a smaller one they say nothing. " if least else ""
+        f"These tasks could have shown one of {least:.0%} or more; they cannot show a smaller one. " if least else ""
     )
-    return [f"No difference in solved tasks was shown. {could}More tasks say more: mulligan bench plan --difference D."]
+    return [
+        f"No difference in solved tasks was shown. {could}More tasks can show smaller differences: mulligan "
+        "bench plan --difference D."
+    ]
 
 
 def _cautions(report: ProofReport) -> list[str]:
@@ -221,7 +224,8 @@ def _cautions(report: ProofReport) -> list[str]:
     said = list[str]()
     if treatment.runs and not treatment.shown:
         said.append(
-            "No lesson was shown: no run met an error that the bank knows. So this says nothing about the lessons."
+            "No lesson was shown, because no run met an error that the bank knows. So this says nothing about the "
+            "lessons."
         )
     elif treatment.with_lessons < treatment.runs:
         said.append(f"Lessons were shown in {treatment.with_lessons} of {treatment.runs} runs with the bank.")

@@ -487,14 +487,14 @@ def stream_page(report: StreamReport, picture: Picture | None = None) -> list[Bl
 
 
 _ARMS_NOTE = (
-    "Gain: (score with memory - score without) / (1 - score without), with a 95 % interval. pass^k: the share of cases "
-    "that were solved in all k orders. Tokens, of which the memory's own, recalled tokens and steps: means of a case. "
-    "Cost: of the whole arm; an answer that was reused counts as if it had been paid."
+    "Gain: (score with memory - score without) / (1 - score without), with a 95 % interval. pass^k: the share of "
+    "cases that were solved in all k orders. Tokens, those of the memory, recalled tokens and steps: means per case. "
+    "Cost: of the whole arm; a reused answer counts as if it had been paid for."
 )
 _EQUAL_NOTE = (
-    "Both arms of a row had as many tokens in each order as the one that needed fewer: a case that was not finished "
-    "within them scores 0. Tokens: means of a case without that limit. Finished: the share of the cases. p: corrected "
-    "among the comparisons of this table."
+    "In each order, both arms of a row have as many tokens as the one that needed fewer: a case that is not finished "
+    "within them scores 0. Tokens: means per case without that limit. Finished: the share of the cases. p: corrected "
+    "for the comparisons in this table."
 )
 _RECOVERY_NOTE = (
     f"Tasks after the change until {WINDOW} in a row (mean over the orders) score {SHARE:.0%} of the phase before."
@@ -570,10 +570,14 @@ def _compared_at_equal_tokens(report: StreamReport) -> Table:
 def _note_on(report: StreamReport) -> str:
     many = report.choice.orders >= FEW
     return (
-        f"Score of the same cases in the same orders; intervals clustered by {report.clusters}"
-        f"{' and order' if many else ''}, p corrected for {len(report.differences)} comparisons by Holm. Could show: "
-        "the least difference that this stream would have found with a power of 80 %."
-        + ("" if many else f" With fewer than {FEW} orders, the intervals say nothing of others: --orders {FEW}.")
+        "Score of the same cases in the same orders; intervals clustered by "
+        f"{report.clusters}{' and order' if many else ''}, p corrected for {len(report.differences)} comparisons by "
+        "Holm. Could show: the smallest difference that this stream would have found with a power of 80 %."
+        + (
+            ""
+            if many
+            else (f" With fewer than {FEW} orders, the intervals say nothing about other orders: --orders {FEW}.")
+        )
     )
 
 
@@ -585,14 +589,15 @@ def _power(report: StreamReport) -> list[Block]:
         if least is None:
             lines.append(
                 Line(
-                    f"{one.arm} against {one.reference}: too few cases, or none that differ, to say what it could show."
+                    f"{one.arm} against {one.reference}: too few cases, or too few that differ, to say what it could "
+                    "show."
                 )
             )
         elif (one.p or 0.0) >= 0.05:
             lines.append(
                 Line(
-                    f"{one.arm} against {one.reference}: no difference was shown. The stream would have shown one of "
-                    f"{least:.3f} or more; of a smaller one it says nothing. To plan one that does: "
+                    f"{one.arm} against {one.reference}: no difference was shown. The stream could have shown one of "
+                    f"{least:.3f} or more, but not a smaller one. To plan a stream that can: "
                     "mulligan bench plan --difference D"
                 )
             )

@@ -70,7 +70,7 @@ class StateBench:
         found = sorted(folder.rglob(f"train_task_trajectories/{domain}/*.json"))
         if not (found := found or sorted(folder.rglob(f"{domain}.jsonl"))):
             raise InvalidInput(
-                f"{folder} holds no training trajectories of {domain}. Give --data the folder of a checkout of "
+                f"{folder} contains no training trajectories of {domain}. Give --data the folder of a checkout of "
                 "https://github.com/microsoft/STATE-Bench."
             )
         return found
@@ -79,9 +79,9 @@ class StateBench:
         actor = Spec("interact", {"steps": STEPS, "max_tokens": 512, "anew": False})
         note = "official figures need the model of their protocol as --judge-model"
         return {
-            "simple": Method(actor, Spec("unjudged"), summary=f"the final state alone counts; {note}", trials=1),
+            "simple": Method(actor, Spec("unjudged"), summary=f"only the final state counts; {note}", trials=1),
             "judged": Method(
-                actor, Spec("outcome"), summary=f"its judge of what was said counts, too; {note}", trials=1, oracle=True
+                actor, Spec("outcome"), summary=f"its judge of what was said also counts; {note}", trials=1, oracle=True
             ),
         }
 

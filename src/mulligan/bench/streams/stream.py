@@ -67,7 +67,7 @@ WORLDS: Mapping[str, _World] = {
     "service": _World(
         "jobs for a service with quirks; calls are counted",
         len(OPERATIONS),
-        "The service has a new version: some operations want other things from this task on.",
+        "The service has a new version: some operations need other things from this task on.",
     ),
 }
 
@@ -87,7 +87,7 @@ class Stream:
 
     data = ""
     sources: Sequence[Source] = ()
-    where = "It makes its tasks itself, from a seed"
+    where = "The tasks are generated from a seed"
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Stream:
             return await self._score_code(case, episode)
         outcome = trial.attempt.outcome
         if outcome is None:
-            return Score(None, "The attempt has no outcome: nobody acted in the world.")
+            return Score(None, "The attempt has no outcome: the actor did not act in the world.")
         value = (outcome.reward or 0.0) if outcome.done else 0.0
         return self._scored(value, outcome.halted or "")
 

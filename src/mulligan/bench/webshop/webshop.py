@@ -22,10 +22,10 @@ TRAJECTORY = 6400
 _ACTOR = Spec("interact", {"steps": STEPS, "characters": TRAJECTORY, "anew": False})
 _REFLECTOR = Spec("verbal", {"output": "environment"})
 _SUMMARIES = {
-    "reflexion": "the lessons of earlier trials are shown to the next (Shinn et al. 2023)",
-    "resample": "trial after trial, nothing of the past",
-    "last_attempt": "the previous trial is shown",
-    "last_attempt_and_reflexion": "the previous trial and the lessons are shown",
+    "reflexion": "the lessons of earlier tries are shown (Shinn et al. 2023)",
+    "resample": "one try after another; nothing from the past is shown",
+    "last_attempt": "the previous try is shown",
+    "last_attempt_and_reflexion": "the previous try and the lessons are shown",
 }
 
 
@@ -66,7 +66,7 @@ class WebShop:
         """The reward of the purchase, from 0 to 1; 0 where nothing was bought. 1 counts as solved."""
         outcome = episode.trials[-1].attempt.outcome
         if outcome is None:
-            return Score(None, "The attempt has no outcome: nobody acted in the shop.")
+            return Score(None, "The attempt has no outcome: the actor did not act in the shop.")
         if not outcome.done:
             return Score(0.0, f"Nothing was bought: {outcome.halted or 'the trial was cut short'}.")
         return Score(outcome.reward, f"The reward was {outcome.reward:g}." if outcome.reward is not None else "")

@@ -37,35 +37,35 @@ def command(agents: tuple[str, ...]) -> None:
     if not found:
         for name, place in plug_ins.items():
             if place:
-                emit(f"{agent(name).title} has Mulligan's plug-in: {place}. Its hooks are not tried.")
+                emit(f"{agent(name).title} has Mulligan's plug-in: {place}. Its hooks are not tested.")
         if not any(plug_ins.values()) and not wrong:
             say("No Mulligan hooks are installed here. To install them: mulligan hooks install")
         raise click.exceptions.Exit(1)
     for name, path, text in found:
         of = agent(name)
-        emit(f"{of.title}: {path}, tried with a made-up error and a made-up lesson, which your bank does not have")
+        emit(f"{of.title}: {path}, tested with a made-up error and a made-up lesson, which are not in your bank")
         given, rows = doctor.commands(of, path, text), list[tuple[str, str, str]]()
         with tempfile.TemporaryDirectory(prefix="mulligan-doctor-", ignore_cleanup_errors=True) as home:
             asyncio.run(_seeded(Path(home)))
             for fired in doctor.fire(of, given, Path(home)):
                 said = f"the model would read: {one_line(fired.text, 200)}" if fired.text else "nothing for the model"
-                text = fired.wrong or said if fired.tried else "not tried: no payload of it is recorded"
+                text = fired.wrong or said if fired.tried else "not tested: there is no recorded payload for it"
                 rows.append((fired.event, f"{fired.milliseconds:.0f} ms" if fired.tried else "", text))
                 wrong += bool(fired.wrong)
         if rows:
             emit(columns(rows, heading=False, inset=2))
         if name not in doctor.recorded():
-            emit("  No payloads of it are recorded, so its hooks were not tried.")
+            emit("  There are no recorded payloads for it, so its hooks were not tested.")
         others = [str(other) for also, other, _ in found if also == name and other != path]
         twice = [
-            f"The same hooks stand in {one}, so each is run twice, and a lesson is shown once: keep one of them. "
-            f"`mulligan hooks uninstall {name}` removes them, with --user or --project only those."
+            f"The same hooks are also in {one}, so each of them runs twice, although a lesson is shown once. Keep "
+            f"only one: `mulligan hooks uninstall {name}` with --user or --project."
             for one in others
         ]
         if plug_ins[name]:
             twice.append(
-                f"The plug-in has the same hooks, so each is run twice, and a lesson is shown once: {plug_ins[name]}. "
-                f"Keep one of them: `mulligan hooks uninstall {name}` takes these out."
+                "The plug-in has the same hooks, so each of them runs twice, although a lesson is shown once: "
+                f"{plug_ins[name]}. Keep only one: `mulligan hooks uninstall {name}` removes these hooks."
             )
         for trouble in (*doctor.troubles(of, given, folder), *twice):
             emit(f"  ! {trouble}")

@@ -39,7 +39,7 @@ def command(since: str, all_projects: bool, as_json: bool) -> None:
     elif exam.sessions or exam.unreadable:
         emit(_page(exam))
     if not exam.sessions:
-        say("No sessions to replay. --all-projects takes those of all folders; --since 52w looks further back.")
+        say("No sessions to replay. --all-projects includes all folders; --since 52w looks further back.")
 
 
 def _page(exam: Exam) -> str:
@@ -51,9 +51,9 @@ def _page(exam: Exam) -> str:
         ("failed commands", str(exam.failures)),
         ("overcome by an earlier session", of(exam.known, exam.failures)),
         ("the fix was shown", of(exam.shown, exam.known)),
-        ("the session then did it", of(exam.done, exam.shown)),
-        ("rules at a start", f"{exam.rules}, whose error came {exam.needed}"),
-        ("lessons taught", f"{len(exam.titles)}, confirmed {exam.confirmed}"),
+        ("the session then applied it", of(exam.done, exam.shown)),
+        ("rules shown at the start", f"{exam.rules}, whose error occurred {exam.needed}"),
+        ("lessons taught", f"{len(exam.titles)}, {exam.confirmed} confirmed"),
     ]
     page = [columns(rows, heading=False), *(f"  {title}" for title in exam.titles[-20:])]
     return drawn([*page, *(f"not read: {one}" for one in exam.unreadable)])

@@ -39,7 +39,7 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
     """
     scope = chosen_scope(user, project, shared)
     if trust and "codex" not in (agents or install.present()):
-        raise InvalidInput("--trust is for the hooks of Codex, which are not installed now.")
+        raise InvalidInput("--trust is for the hooks of Codex, which this command does not install.")
     found = [agent(name) for name in agents or install.present()]
     if not found:
         raise InvalidInput(f"No coding agent was found here. Name one: {', '.join(NAMES)}.")
@@ -51,13 +51,13 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
         except InvalidInput as error:
             if agents:
                 raise
-            say(f"{one.title} is left out: {error}")
+            say(f"Skipped {one.title}: {error}")
     new = [change for _, change in changes if change.diff()]
     for one, change in changes:
         if diff := change.diff():
             emit(_summary(one, change) if sys.stdout.isatty() else diff)
         else:
-            say(f"{one.title}: {change.path} has the hooks already.")
+            say(f"{one.title}: {change.path} already has the hooks.")
         if change.diff() and not one.tried:
             say(f"{one.title} was not tested: these hooks follow its documentation.")
     if new:
@@ -80,7 +80,7 @@ def _summary(of: CodingAgent, change: install.Change) -> str:
     """What is written, without the text of the file."""
     events = list(dict.fromkeys(hook.event for hook in of.hooks))
     what = f"{len(events)} hooks ({', '.join(events)})" if events else "a plug-in"
-    kept = "" if change.before is None else "; what else stands there is kept"
+    kept = "" if change.before is None else "; everything else in it is kept"
     return f"{of.title}: {what} in {change.path}{kept}."
 
 

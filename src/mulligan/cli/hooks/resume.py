@@ -19,7 +19,7 @@ def command(folder: str | None) -> None:
         taken_back = journal.resume(folder or EVERYWHERE)
         left = [f"in {one}" if one else "everywhere" for one in journal.paused()]
     where = f"in {Path(folder).resolve()}" if folder else "everywhere"
-    still = f"Paused {' and '.join(left)}: mulligan hooks resume{' FOLDER' * (left != ['everywhere'])} ends that."
+    still = f"Paused {' and '.join(left)}: mulligan hooks resume{' FOLDER' * (left != ['everywhere'])} ends the pause."
     if not taken_back:
-        raise NotFound(f"Hooks are not paused {where}. {still if left else 'They are paused nowhere.'}")
+        raise NotFound(f"Hooks are not paused {where}. {still if left else 'There is no pause.'}")
     emit(f"The pause {where} has ended. {still}" if left else "Hooks work again.")

@@ -72,7 +72,7 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         ("sessions", ", ".join(f"{number} of {agent}" for agent, number in agents.items()) or "none yet"),
         ("not read yet", count(due, "session") if (due := sum(one.due for one in status.sessions)) else "none"),
         ("failed commands", _failed(status.figures)),
-        ("rules at starts", _rules(status.figures)),
+        ("rules shown at the start", _rules(status.figures)),
         ("time", _took(status.figures)),
         ("lessons", f"{status.kept} kept, {count(status.candidates, 'candidate')}"),
         ("shown", ", ".join(f"{number} at {moment}" for moment, number in moments.items()) or "none yet"),
@@ -109,17 +109,23 @@ def _failed(figures: Figures) -> str:
     if not figures.failures:
         return "none yet"
     fixed = f"{figures.failures}, of which {figures.fixed} had an earlier fix"
-    return f"{fixed}, of which {figures.shown} were shown it and {figures.done} then did it" if figures.fixed else fixed
+    return (
+        (f"{fixed}, of which {figures.shown} were shown it and {figures.done} then applied it")
+        if figures.fixed
+        else fixed
+    )
 
 
 def _rules(figures: Figures) -> str:
     if not figures.rules:
         return "none yet"
-    return f"{figures.rules} in {count(figures.starts, 'session')}, whose error came {count(figures.needed, 'time')}"
+    return (
+        f"{figures.rules} in {count(figures.starts, 'session')}, whose error occurred {count(figures.needed, 'time')}"
+    )
 
 
 def _took(figures: Figures) -> str:
     """The CPU time of a hook that has nothing to do, here and now."""
-    late = f"{count(figures.late, 'hook') if figures.late else 'no hook'} of this week ended at the limit"
+    late = f"{count(figures.late, 'hook') if figures.late else 'no hook'} reached the time limit this week"
     milliseconds = doctor.milliseconds()
-    return f"{milliseconds:.0f} ms of CPU a hook; {late}" if milliseconds else late
+    return f"{milliseconds:.0f} ms of CPU per hook; {late}" if milliseconds else late

@@ -59,7 +59,7 @@ class Metrics:
         self._recalls = counter("recalls", "Recalls from banks.", "result")
         self._recalled = counter("recalled_lessons", "Lessons that recalls gave.")
         self._recall_seconds = histogram("recall", "How long recalls took.", CALL_SECONDS)
-        self._lessons = counter("lessons", "Lessons that banks were given to keep.", "result")
+        self._lessons = counter("lessons", "Lessons given to banks to keep.", "result")
         self._episodes = counter("episodes", "Episodes that this server drove to their stop.", "stop")
         self._trials = counter("trials", "Trials of these episodes.", "passed")
         self._model_calls = counter("model_calls", "Questions to models.", "role", "model", "result")

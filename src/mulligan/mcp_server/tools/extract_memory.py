@@ -122,8 +122,9 @@ async def _resume(bank: Bank, work: str, given: _Arguments) -> Learned:
     known = await bank.outcome(work)
     if given.signal is not None and known.success not in (None, given.signal):
         raise InvalidInput(
-            f"This task is already recorded as a {'success' if known.success else 'failure'}. To learn from it as the "
-            "other, pass its trajectory and query with this success_signal, and no task_id."
+            f"This task is already recorded as a {'success' if known.success else 'failure'}. To learn from it as "
+            f"a {'failure' if known.success else 'success'}, pass its trajectory and query "
+            "with this success_signal, and no task_id."
         )
     if known.question is None and not known.pending:
         return known

@@ -140,7 +140,7 @@ def _summary(learned: Learned, kept: list[Lesson]) -> str:
     if learned.retired:
         return f"{LEARNED}, but somebody has retired what was learned, so it is not recalled: see management."
     if learned.folded:
-        return f"{LEARNED}; all of it was known already."
+        return f"{LEARNED}; all of it was already known."
     because = learned.nothing_because or "the lessons no longer exist"
     if learned.facts:
         return f"No strategy was learned: {because}.{facts_text(learned.facts)}"
@@ -161,7 +161,7 @@ async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[
     queued = [work for work in await bank.pending("merge") if new & set(work.payload["lessons"])]
     to_read = memory_command(bank.agent_id, "list", "--quarantined")
     parts = [
-        f"{len(learned.folded)} known already, and counted there." if learned.folded else "",
+        f"{len(learned.folded)} already known, and counted there." if learned.folded else "",
         f"{len(learned.quarantined)} quarantined until a person has read it ({to_read})."
         if learned.quarantined
         else "",

@@ -110,7 +110,7 @@ class EmbeddedModel:
         if not self._warned and (load := overload()):
             self._warned = True
             slow = "This machine is busy (load %.1f per CPU), so %s will answer slowly on its %d thread(s)."
-            log.warning(slow + " MULLIGAN_THREADS sets how many it takes.", load, self._label, self._load.threads)
+            log.warning(slow + " MULLIGAN_THREADS sets the number of threads.", load, self._label, self._load.threads)
         try:
             reply = generate(loaded(self._load), asked, abandoned, self._load.cache > 0)
         except ValueError as error:
@@ -128,9 +128,9 @@ class EmbeddedModel:
             return f"llama.cpp failed with {self._label}: {error.get('message', error)}"
         prompt, context = error["n_prompt_tokens"], error["n_ctx"]
         return (
-            f"The prompt has {prompt} tokens, {prompt - context} more than the context of {self._label} holds "
-            f"({context}), and the answer needs room too. Shorten the task, show less of the past, or give the model "
-            "a larger context."
+            f"The prompt has {prompt} tokens, {prompt - context} more than the context of {self._label} ({context}), "
+            "and the answer also needs room. Shorten the task, show less of the past, or give the model a larger "
+            "context."
         )
 
 

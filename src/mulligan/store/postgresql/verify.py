@@ -27,7 +27,7 @@ def verify(db: Connection) -> Sequence[Fault]:
     """What is wrong, of what this role sees; empty when all is well."""
     found = [Fault(f"{why} Restore it from a copy.") for why in _unreadable(db)]
     lost = db.execute("SELECT l.id FROM lessons l WHERE NOT EXISTS (SELECT 1 FROM log v WHERE v.seq = l.version)")
-    found += [Fault(f"Lesson {id} has lost what it says. Restore it from a copy.", id=id) for (id,) in lost]
+    found += [Fault(f"Lesson {id} has lost its text. Restore it from a copy.", id=id) for (id,) in lost]
     for table, one in (("texts", "text"), ("images", "image")):
         for sha256, content in db.execute(f"SELECT sha256, content FROM {table}"):
             if hashlib.sha256(content).hexdigest() != sha256:

@@ -140,9 +140,7 @@ class Snapshots:
                 try:
                     self._copied = state, self._copied_to()
                 except OSError as error:
-                    self._warn(
-                        f"it cannot be copied ({error.strerror or error}), so what was stored last may be missing"
-                    )
+                    self._warn(f"it cannot be copied ({error.strerror or error}), so the newest data may be missing")
                     return self._opened("immutable=1")
             folder = self._copied[1].name
         return _ready(str(Path(folder, self._path.name)), lambda db: migrate(db, self._path))
@@ -166,7 +164,7 @@ class Snapshots:
                     raise
             else:
                 return folder
-        raise OSError("no folder for temporary files can be written")
+        raise OSError("there is no writable folder for temporary files")
 
     def _warn(self, what: str) -> None:
         if not self._warned:
@@ -205,7 +203,7 @@ class _OutdatedFile(sqlite3.OperationalError):
 
 def _check(db: sqlite3.Connection) -> None:
     if version_of(db)[0] < len(MIGRATIONS):
-        raise _OutdatedFile("the file is of an older version")
+        raise _OutdatedFile("the file has an older version")
 
 
 def _ready(name: str, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
@@ -404,12 +402,12 @@ def explained(error: sqlite3.Error | UnicodeError, path: Path) -> StoreError:
         sqlite3.SQLITE_NOTADB: f"{path} is not a Mulligan database (nor any of SQLite's). Move it, or {_ELSEWHERE}.",
         sqlite3.SQLITE_CORRUPT: f"{path} is damaged: {error}. Restore it from a copy, or {_ELSEWHERE}.",
         sqlite3.SQLITE_READONLY: f"{path} cannot be written: it, its folder or its disk is read-only.",
-        sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened: see that it is a file, and that you may read its folder.",
+        sqlite3.SQLITE_CANTOPEN: f"{path} cannot be opened: check that it is a file, and that you may read its folder.",
         sqlite3.SQLITE_IOERR: f"{path}: the disk failed to read or write ({error}). It may be full or out of reach.",
         sqlite3.SQLITE_BUSY: f"{path} is locked by another process that has been writing for too long. Try again.",
     }
     if missing := missing_table(error):
-        return StoreError(f"{path}: the table {missing} is gone. To make it again: mulligan memory verify --mend")
+        return StoreError(f"{path}: the table {missing} is missing. To create it again: mulligan memory verify --mend")
     disk = disk_problem(path) if write_refused(error) else ""
     if code == sqlite3.SQLITE_FULL or disk == "full":
         return DiskFull(f"{path} cannot grow: the disk is full. Free some space; what was recorded is safe.")
@@ -641,13 +639,13 @@ class _OpenFile:
         # other processes do not see what is in a log of ours that was deleted or replaced, or whose index was
         changed = wrote is not None and (_identity(self._log), _identity(self._index)) != self._known[1:]
         if wrote and changed and not (_fold_all(wrote) and self._log_free(*self._known[1:])):
-            self._lose("the log beside it (-wal) was deleted or replaced while it was in use")
+            self._lose("the log next to it (-wal) was deleted or replaced while it was in use")
 
     def _lose(self, why: str) -> None:
         self._lost = self._lost or why
         raise RecordLost(
-            f"{self._path}: {self._lost}, so what was stored there since this process opened it may be lost. Restore "
-            "the file if you have it, and restart the programs that use it."
+            f"{self._path}: {self._lost}, so data stored there since this process opened it may be lost. Restore the "
+            "file if you have it, and restart the programs that use it."
         )
 
     def _log_free(self, log: Identity | None, index: Identity | None) -> bool:

@@ -112,7 +112,7 @@ class SqliteQueue:
             if status == "running" and not _gone(self._db.watch, n, holder, until, CLAIM_SECONDS):
                 raise _busy(id, holder)
             if status in ("done", "failed"):
-                raise StoreError(f"Work {id} is {status}: there is nothing left to do.")
+                raise StoreError(f"Job {id} is {status}: there is nothing left to do.")
             release(db, n, "waiting" if waiting else "queued", borrowed=waiting, due=0)
 
         await self._db.write(work, agent=agent_id, short=True)
@@ -142,7 +142,7 @@ class SqliteQueue:
             if status == "running" and not _gone(self._db.watch, n, holder, until, seconds):
                 raise _busy(id, holder)
             if not borrowed or status not in ("waiting", "running"):
-                raise StoreError(f"Work {id} is not waiting for an answer: it is {status}.")
+                raise StoreError(f"Job {id} is not waiting for an answer: it is {status}.")
             return _claimed(db, n, owner, seconds)
 
         return await self._db.write(work, agent=agent_id, short=True)
@@ -223,7 +223,7 @@ def settle(db: Connection, agent: int | None, claim: Claim | None, result: Json)
         return
     n = held(db, claim)
     if agent is not None and db.execute("SELECT agent FROM work WHERE n = ?", (n,)).fetchone()[0] != agent:
-        raise LeaseLost(f"Work {claim.id} belongs to another agent and cannot be finished here.")
+        raise LeaseLost(f"Job {claim.id} belongs to another agent and cannot be finished here.")
     release(db, n, "done", finished=time.time(), result=_text(result, f"The result of work {claim.id}"))
     db.execute("DELETE FROM payloads WHERE n = ?", (n,))
     followed(db, n)
@@ -236,11 +236,11 @@ def held(db: Connection, claim: Claim) -> int:
     """
     found = db.execute(f"SELECT n, status, owner, fence FROM work WHERE id = ?{HOLD}", (claim.id,)).fetchone()
     if found is None:
-        raise LeaseLost(f"Work {claim.id} no longer exists: it was purged.")
+        raise LeaseLost(f"Job {claim.id} no longer exists: it was purged.")
     n, status, owner, fence = found
     if (status, owner, fence) != ("running", claim.owner, claim.fence):
-        now = f"is now being done by {owner}" if status == "running" else f"is {status} by now"
-        raise LeaseLost(f"Work {claim.id} {now}: {claim.owner} can no longer settle it.")
+        now = f"is now being run by {owner}" if status == "running" else f"is now {status}"
+        raise LeaseLost(f"Job {claim.id} {now}: {claim.owner} can no longer finish it.")
     return n
 
 
@@ -297,7 +297,7 @@ def _due(db: Connection, watch: Watch, kinds: Sequence[str], seconds: float, hol
 
 
 def _busy(id: str, holder: str) -> LeaseLost:
-    return LeaseLost(f"Work {id} is being done by {named(holder)}. Let it finish, or end that process first.")
+    return LeaseLost(f"Job {id} is being run by {named(holder)}. Let it finish, or end that process first.")
 
 
 def _gone(watch: Watch, n: int, owner: str, until: float, seconds: float) -> bool:
@@ -319,7 +319,7 @@ def _found(db: Connection, agent: int | None, id: str, hold: str = "") -> tuple[
     query = f"SELECT n, status, borrowed, owner, until FROM work WHERE id = :id AND {owned(agent, 'agent')}{hold}"
     found = db.execute(query, {"id": id, "agent": agent}).fetchone()
     if found is None:
-        raise NotFound(f"There is no queued work {id!r} in this bank.")
+        raise NotFound(f"There is no pending job {id!r} in this bank.")
     return found
 
 
@@ -327,7 +327,7 @@ def _read(db: Connection, n: int) -> Queued:
     """One piece of work; running work whose claim has ended is shown as due again. Raises `Unreadable`."""
     row = db.execute(f"{_SELECT} w.n = ?", (n,)).fetchone()
     if row is None:
-        raise unreadable(f"Work number {n}", "its agent is gone")
+        raise unreadable(f"Work number {n}", "its agent is missing")
     _, id, kind, agent_id, payload, status, attempts, created, finished, result, error, borrowed, owner, until = row
     shown: QueueStatus = status
     if status == "running" and (died(owner) or until < time.time()):

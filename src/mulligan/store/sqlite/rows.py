@@ -37,7 +37,7 @@ def unreadable(what: str, why: object) -> Unreadable:
 def json_of(what: str, text: Any) -> Any:
     """The JSON in this column. Raises `Unreadable`, which names `what` it is."""
     if not isinstance(text, str):
-        raise unreadable(what, f"its row holds no text but a {type(text).__name__}")
+        raise unreadable(what, f"its row does not contain text but a {type(text).__name__}")
     if NO_CHARACTER in text:
         raise unreadable(what, f"it is not UTF-8 (character {text.index(NO_CHARACTER)})")
     try:
@@ -66,7 +66,7 @@ def event_of(what: str, schema: Any, text: Any) -> Event:
 
 def _decoded(what: str, schema: Any, text: Any, decode: Callable[[Json, int], T]) -> T:
     if not isinstance(schema, int):
-        raise unreadable(what, f"its row names no version of the record but {schema!r:.40}")
+        raise unreadable(what, f"its row has the unknown version {schema!r:.40}")
     try:
         return decode(json_of(what, text), schema)
     except (InvalidInput, TypeError, RecursionError) as error:

@@ -114,7 +114,7 @@ def migrate(
     if _version(db, path, migrations) >= len(migrations):
         return
     if keep_log(db) not in ("wal", "memory"):  # in memory, where there is no disk to write to
-        raise StoreError(f"{path} is on a file system without shared memory: put the store on a local disk.")
+        raise StoreError(f"{path} is on a file system without shared memory: move the store to a local disk.")
     db.execute("BEGIN IMMEDIATE")
     with db:  # commits, or rolls back
         # read again: another process may have been faster
@@ -268,7 +268,7 @@ def read_with_missing_tables(db: sqlite3.Connection, path: Path, work: Callable[
                 raise
             if (path, table) not in _warned:
                 _warned.add((path, table))
-                log.warning("%s: the table %s is gone, and is read as if it was empty. %s", path, table, _SEE)
+                log.warning("%s: the table %s is missing, and counts as empty. %s", path, table, _SEE)
             db.execute(expected()[table].sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
             shadows.append(table)
             if table == "bank":

@@ -232,7 +232,7 @@ class SqliteStore:
             due = db.execute("SELECT coalesce(max(seq) + 1, 0) FROM events WHERE episode = ?", (row,)).fetchone()[0]
             if seq != due:
                 wrong = "is taken" if seq < due else "would leave a gap"
-                raise StoreError(f"Event {seq} of episode {lease.episode} {wrong}: number {due} is next.")
+                raise StoreError(f"Event {seq} of episode {lease.episode} {wrong}: the next number is {due}.")
             keep(db, row, images)
             db.execute("INSERT INTO events (episode, seq, schema, event) VALUES (?, ?, ?, ?)", (row, seq, SCHEMA, text))
             if over:

@@ -81,13 +81,13 @@ def _episode(db: sqlite3.Connection, n: int, id: str, mend: bool) -> Iterator[Fa
     if (id_, run, agent) != recorded:
         if mend:
             db.execute("UPDATE OR IGNORE episodes SET id = ?, run = ?, agent = ? WHERE n = ?", (*recorded, n))
-        yield Fault(f"Episode {episode.id}: its row is not what its record says.", mend)
+        yield Fault(f"Episode {episode.id}: its row differs from its record.", mend)
     events = db.execute("SELECT seq, schema, event FROM events WHERE episode = ? ORDER BY seq", (n,))
     for due, (seq, written, text) in enumerate(events):
         what = f"Event {seq} of episode {id}"
         try:
             if seq != due:
-                raise unreadable(what, f"event {due} is gone")
+                raise unreadable(what, f"event {due} is missing")
             try:
                 episode = advance(episode, event_of(what, written, unpacked(db, what, text)))
             except OutOfOrder as error:
@@ -114,7 +114,7 @@ def _steps(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
                 set_aside(db, "results", "step = ?", (n,), about=episode)
             if mend and table == "steps":
                 set_aside(db, "steps", "n = ?", (n,), about=episode)
-            yield Fault(f"{why} Mended, it is set aside, and a resume takes the step again.", mend)
+            yield Fault(f"{why} With --mend, it is set aside, and a resume takes the step again.", mend)
 
 
 def _whole_step(db: sqlite3.Connection, what: str, row: tuple[Any, ...]) -> object:
@@ -133,7 +133,9 @@ def _hashed(db: sqlite3.Connection, mend: bool, table: str, users: str, one: str
         if mend:
             set_aside(db, users, "sha256 = ?", (sha256,))
             set_aside(db, table, "rowid = ?", (row,))
-        yield Fault(f"The {one} {str(sha256)[:12]} of {whose} does not match its hash. Mended, it is set aside.", mend)
+        yield Fault(
+            f"The {one} {str(sha256)[:12]} of {whose} does not match its hash. With --mend, it is set aside.", mend
+        )
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ OF_BANK = (
         "What lesson number {} is worth",
         "lesson",
         "agent",
-        remedy="it is set aside, and counting begins anew",
+        remedy="it is set aside, and counting starts again",
     ),
     Records(Account, "accounts", "The account of {}", agent="agent"),
 )
@@ -200,11 +202,11 @@ def _records(db: sqlite3.Connection, mend: bool, several: Sequence[Records]) -> 
             if mend:
                 for other, column in (*(each.split(".") for each in one.rest), (one.table, "rowid")):
                     set_aside(db, other, f"{column} = ?", (row,), about=str(about), agent=whose)
-            yield Fault(f"{why} Mended, {one.remedy}.", mend)
+            yield Fault(f"{why} With --mend, {one.remedy}.", mend)
 
 
 def _found(error: Unreadable, mend: bool, then: str) -> Fault:
-    return Fault(f"{str(error).partition(' See:')[0]} Mended, {then}.", mend)
+    return Fault(f"{str(error).partition(' See:')[0]} With --mend, {then}.", mend)
 
 
 class Damaged(Exception):
@@ -278,9 +280,9 @@ def _schema(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
             try:
                 recreate(db, one)
             except sqlite3.Error as error:
-                why = f" It cannot be made again: {error}."
-        empty = " Its rows are lost, except those that other tables tell." if one.kind == "table" else ""
-        yield Fault(f"The {one.kind} {one.name} is gone.{empty}{why}", mend and not why)
+                why = f" It cannot be created again: {error}."
+        empty = " Its rows are lost, except those that other tables can restore." if one.kind == "table" else ""
+        yield Fault(f"The {one.kind} {one.name} is missing.{empty}{why}", mend and not why)
     for table, column in missing_columns(db):
         yield Fault(f"The table {table} has no column {column}. Restore the file from a copy.")
     rows = db.execute("SELECT typeof(generation) FROM bank").fetchall()
@@ -311,7 +313,7 @@ def _history(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Faul
         bad.add(seq)
         if mend:
             set_aside(db, "log", "seq = ?", (seq,), about=id, agent=agent)
-        yield Fault(f"Line {seq} of the log: {why} Mended, it is set aside.", mend, id)
+        yield Fault(f"Line {seq} of the log: {why} With --mend, it is set aside.", mend, id)
 
 
 def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault]:
@@ -337,7 +339,7 @@ def _agents(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault
                 "INSERT OR REPLACE INTO agents (n, id, generation) SELECT ?, ?, coalesce(max(generation), 0) FROM bank",
                 (n, owner),
             )
-        yield Fault(f"Agent number {n} has lost its id. Mended, it is {owner!r} again.", mended)
+        yield Fault(f"Agent number {n} has lost its id. With --mend, it is {owner!r} again.", mended)
 
 
 _MOVED = (
@@ -361,7 +363,7 @@ def _kinds(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
         for row in rows:
             if mend:
                 set_aside(db, table, "rowid = ?", (row,))
-            yield Fault(f"Row {row} of {table} holds a value of the wrong kind. Mended, it is set aside.", mend)
+            yield Fault(f"Row {row} of {table} holds a value of the wrong kind. With --mend, it is set aside.", mend)
 
 
 def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault]:
@@ -379,7 +381,7 @@ def _lost_rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fa
             if lesson.uses or lesson.last_used is not None:
                 db.execute("INSERT OR IGNORE INTO uses VALUES (?, ?, ?)", (n, lesson.uses, lesson.last_used))
         yield Fault(
-            f"Lesson {lesson.id} is gone but for its history. Mended, its words find it again once it is edited.",
+            f"Lesson {lesson.id} is gone but for its history. With --mend, its words find it again once it is edited.",
             mend and not taken,
             lesson.id,
         )
@@ -396,7 +398,7 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault]:
             if mend:
                 _move_lesson_aside(db, n, agent, str(row[0]))
             what = f"Lesson {row[0]} cannot be read, because no line of its history can."
-            yield Fault(f"{what} Mended, its rows are set aside.", mend, str(row[0]))
+            yield Fault(f"{what} With --mend, its rows are set aside.", mend, str(row[0]))
             continue
         lesson = _lesson_at(db, newest)
         expected_row = columns(lesson)
@@ -407,7 +409,7 @@ def _rows(db: sqlite3.Connection, mend: bool, bad: set[int]) -> Iterator[Fault]:
             set_row(db, n, version=newest, agent=whose, **expected_row)
             if not intact:
                 set_row(db, n, fingerprint="", terms=b"")
-        yield Fault(f"Lesson {lesson.id}: its row is not what its history says.", mend, lesson.id)
+        yield Fault(f"Lesson {lesson.id}: its row differs from its history.", mend, lesson.id)
 
 
 def _move_lesson_aside(db: sqlite3.Connection, n: int, agent: int, id: str) -> None:
@@ -449,7 +451,7 @@ def _vectors(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
         for n, id in db.execute(joined + condition).fetchall():
             if mend:
                 drop_vectors(db, n)
-            yield Fault(f"Lesson {id} has {what}. They are made again when the bank embeds.", mend, id)
+            yield Fault(f"Lesson {id} has {what}. They are computed again when the bank next embeds lessons.", mend, id)
 
 
 def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
@@ -468,10 +470,12 @@ def _successors(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
         if mend:
             reactivate_parents(db, agent, id, {})
         what = f"Lesson {id} is quarantined, and those that it was merged from are not recalled either."
-        yield Fault(f"{what} Mended, they are active again.", mend, id)
+        yield Fault(f"{what} With --mend, they are active again.", mend, id)
     for _, id, successor in rows:
         mended = mend and successor is not None
-        yield Fault(f"Lesson {id} was merged into {successor}, which is missing. Mended, it is retired.", mended, id)
+        yield Fault(
+            f"Lesson {id} was merged into {successor}, which is missing. With --mend, it is retired.", mended, id
+        )
 
 
 def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
@@ -481,7 +485,7 @@ def _orphans(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
         for table, row in sorted(found):
             if mend:
                 set_aside(db, table, "rowid = ?", (row,))
-            yield Fault(f"Row {row} of {table} refers to a row that is missing. Mended, it is set aside.", mend)
+            yield Fault(f"Row {row} of {table} refers to a row that is missing. With --mend, it is set aside.", mend)
         seen |= found
 
 
@@ -498,7 +502,7 @@ def _accounts(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
             written = db.execute("UPDATE OR IGNORE accounts SET id = ?, project = ? WHERE n = ?", values)
             if not written.rowcount:  # there is another account of this episode
                 set_aside(db, "accounts", "n = ?", (n,), about=str(id))
-        yield Fault(f"The account of {account.id}: its row is not what its record says.", mend)
+        yield Fault(f"The account of {account.id}: its row differs from its record.", mend)
 
 
 def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
@@ -512,7 +516,7 @@ def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
             elif mend:
                 copy_aside(db, "work", "n = ?", (n,), about=id, agent=agent)
                 db.execute(f"UPDATE work SET {column} = ? WHERE n = ?", (empty, n))
-            yield Fault(f"{why} Mended, it is set aside.", mend, id)
+            yield Fault(f"{why} With --mend, it is set aside.", mend, id)
     rows = db.execute(
         f"SELECT w.n, w.id, w.status, w.owner, p.n IS NOT NULL {joined}"
         " WHERE w.status <> 'done' AND w.status <> 'failed'"
@@ -522,10 +526,8 @@ def _work(db: sqlite3.Connection, mend: bool) -> Iterator[Fault]:
             if mend:
                 why = json.dumps("its payload was lost")
                 db.execute("UPDATE work SET status = 'failed', owner = '', error = ? WHERE n = ?", (why, n))
-            yield Fault(
-                f"Work {id} has lost its payload, so it cannot be done. Learn from the episode again.", mend, id
-            )
+            yield Fault(f"Work {id} has lost its payload, so it cannot run. Learn from the episode again.", mend, id)
         elif status not in ("queued", "running", "waiting") or (status == "running" and died(owner)):
             if mend:
-                release(db, n, None, "the process that did it ended")
-            yield Fault(f"Work {id} is {status}, but no process does it. Mended, it can be done again.", mend, id)
+                release(db, n, None, "the process that ran it has ended")
+            yield Fault(f"Work {id} is {status}, but no process does it. With --mend, it can be done again.", mend, id)

@@ -146,7 +146,7 @@ def _evidence(lesson: Lesson, session: str = "") -> tuple[str, str]:
 def _summary(status: Status) -> str:
     """The result in a sentence."""
     again, known = status.again()
-    came = f"the same error came again after {again} of {known}" if known else "whether it helped is not known yet"
+    came = f"the same error occurred again after {again} of {known}" if known else "whether it helped is not known yet"
     shown = sum(one.way == "shown" for one in status.shown)
     return (
         f"{count(len(status.sessions), 'session')} taught {count(status.kept, 'lesson')} and "

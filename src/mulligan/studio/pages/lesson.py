@@ -175,7 +175,9 @@ async def change(request: Request) -> Response:
     studio, id, form = studio_of(request), str(request.path_params["id"]), form_of(request)
     name = form.get("do", "")
     if name not in (*CHANGES, *SINGLE_CHANGES):
-        raise InvalidInput(f"There is no such change of a lesson. Available: {', '.join((*CHANGES, *SINGLE_CHANGES))}")
+        raise InvalidInput(
+            f"This change of a lesson does not exist. Available: {', '.join((*CHANGES, *SINGLE_CHANGES))}"
+        )
     bank = await studio.bank_of(id)  # of an agent that is not served: as if there were none
     with acting_as("studio"):
         if name in SINGLE_CHANGES:

@@ -33,7 +33,7 @@ LIKELY = 0.8
 
 @dataclass(frozen=True)
 class Rate:
-    """How many of some runs were solved at the first try, with the 95 % interval of their share."""
+    """How many of some runs were solved on the first try, with the 95 % interval of their share."""
 
     name: str
     first: int
@@ -44,7 +44,7 @@ class Rate:
     def words(self) -> str:
         low, high = interval(self.first, self.runs - self.first)
         share = 100 * self.first / self.runs
-        return f"{self.first} of {self.runs} at the first try ({share:.0f} %, {100 * low:.0f} to {100 * high:.0f})"
+        return f"{self.first} of {self.runs} on the first try ({share:.0f} %, {100 * low:.0f} to {100 * high:.0f})"
 
 
 async def overview(request: Request) -> Response:
@@ -87,7 +87,7 @@ def _first(brief: Brief) -> bool:
 
 
 def _history(ended: Sequence[Brief]) -> History:
-    """By day: runs solved at the first try, later, and not."""
+    """By day: runs solved on the first try, later, and not."""
     days = dict[str, list[int]]()
     for one in sorted(ended, key=lambda one: one.started):
         day = days.setdefault(time.strftime("%m-%d", time.localtime(one.started)), [0, 0, 0])

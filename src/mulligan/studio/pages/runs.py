@@ -116,7 +116,7 @@ def _totals(rows: Sequence[Row]) -> Mapping[str, str]:
     return {
         "runs": count(len(rows), "run"),
         "solved": str(len(solved)),
-        "at the first try": str(len(first)),
+        "on the first try": str(len(first)),
         "tokens": f"{tokens:,}" if (tokens := sum(row.tokens or 0 for row in rows)) else "",
         "seconds": f"{sum(row.seconds or 0 for row in rows):,.1f}",
     }

@@ -149,7 +149,7 @@ def _put_link(db: Connection, agent: int, link: Link, kept: Mapping[str, Added])
 def _put_receipts(db: Connection, agent: int, archive: Archive) -> None:
     for receipt in archive.receipts:
         if receipt.agent_id != archive.agent_id:
-            raise StoreError(f"The recall {receipt.id} is of another agent than the archive that it is in.")
+            raise StoreError(f"The recall {receipt.id} belongs to a different agent than the archive that contains it.")
         success = next((one.success for one in receipt.outcomes if one.success is not None), None)
         db.execute(
             "INSERT INTO receipts (id, agent, schema, record, success) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",

@@ -124,7 +124,7 @@ def duplicate(db: Connection, alike: Iterable[tuple[int]], lesson: Lesson) -> in
 def _whole(row: tuple[Any, ...]) -> Lesson:
     id, schema, record, uses, last_used, embedder = row
     if record is None:
-        raise unreadable(f"Lesson {id}", "what it says is gone")
+        raise unreadable(f"Lesson {id}", "its text is missing")
     lesson = lesson_of(id, schema, record)
     uses = uses if isinstance(uses, int) else 0
     last_used = last_used if isinstance(last_used, int | float) else None
@@ -326,7 +326,9 @@ def delta(db: Connection, agent: int | None, embedder: str | None, since: int, q
             rows.append(_row(*row))
         else:
             purged.append(row[0])
-            log.warning("left out: %s", unreadable(f"What lesson {row[1]} is found by", "a value is of the wrong kind"))
+            log.warning(
+                "left out: %s", unreadable(f"The search data of lesson {row[1]}", "a value is of the wrong kind")
+            )
     rows.sort(
         key=lambda row: row.n
     )  # here, as a database would put the vectors of a large bank on its disk to sort them

@@ -353,7 +353,7 @@ def _check_unchanged(db: Connection, agent: int | None, before: Sequence[Lesson]
     """Raises `LessonChanged` unless each of these lessons is as it was read."""
     for lesson in before:
         if _uncounted(rows.read(db, rows.number(db, agent, lesson.id))) != _uncounted(lesson):
-            raise LessonChanged(f"Lesson {lesson.id} was changed in the meantime. Look at it, and try again.")
+            raise LessonChanged(f"Lesson {lesson.id} was changed in the meantime. Check it, and try again.")
 
 
 def _uncounted(lesson: Lesson) -> Lesson:
@@ -403,8 +403,8 @@ def _unmerge(db: Connection, agent: int | None, id: str, by: Mapping[str, str]) 
         raise StoreError(f"Lesson {id} was merged into {merged.superseded_by} in turn: unmerge that one first.")
     if merged.state == "quarantined":
         raise StoreError(
-            f"Lesson {id} is quarantined, so the lessons that it was merged from are active: there is nothing to bring "
-            "back. Release it, and it replaces them; or purge it."
+            f"Lesson {id} is quarantined, so the lessons that it was merged from are active: there is nothing to "
+            "restore. Release it, and it replaces them; or purge it."
         )
     ids = rows.reactivate_parents(db, agent, id, by)
     if not ids:
