@@ -281,7 +281,7 @@ async def test_without_extract_memory_the_lessons_are_kept_by_a_command() -> Non
         group = await opened(client)
         await submitted(client, group, "A", success_signal=True)
         closed = await good(client, "memory_group", action="close", group_id=group, agent_id="me")
-        assert "mulligan memory --bank me commit" in closed["learning"]["message"]
+        assert "mulligan memory --bank me pending" in closed["learning"]["message"]
         unknown = data_of(await client.call_tool("memory_groups", {}))
         assert unknown == {"status": "error", "message": "Unknown tool: memory_groups"}
 

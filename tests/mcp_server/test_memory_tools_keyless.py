@@ -97,7 +97,7 @@ async def test_what_somebody_has_retired_is_said_to_be() -> None:
         other = TASK | {"trajectory": [*TRAJECTORY, {"step": 9, "role": "assistant", "content": "Once more."}]}
         again = await good(client, "extract_memory", **other, success_signal=True, lessons=[LESSON])
         assert again["message"].endswith("has retired what was learned, so it is not recalled: see management.")
-        restore = f"mulligan memory --bank me restore {done['memory_id']}"
+        restore = f"mulligan memory --bank me retire --undo {done['memory_id']}"
         assert restore in again["management"]["message"]
 
 

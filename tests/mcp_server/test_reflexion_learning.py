@@ -62,7 +62,7 @@ async def test_without_a_model_the_client_is_asked_to_think() -> None:
         assert TASK in learning["prompt"]
         assert learning["schema"]["type"] == "object"
         work = learning["task_id"].removeprefix("extract_")
-        assert learning["message"].endswith(f": mulligan memory --bank 'Jo Doe' commit {work} FILE")
+        assert learning["message"].endswith(f": mulligan memory --bank 'Jo Doe' pending {work} FILE")
         learned = await service.bank("Jo Doe").commit(work, LESSONS)
         assert len(learned.lessons) == 1
 

@@ -58,7 +58,7 @@ from mulligan.functions.record import CallRecord
 from mulligan.functions.results import UNREADABLE, attempt_of, plain, value_of
 from mulligan.functions.shared import Placed, shared_bank, shared_store
 from mulligan.functions.streams import Inputs, going_back, twice
-from mulligan.recording.bridge import pause, settled
+from mulligan.recording.bridge import pause, portal, settled
 from mulligan.recording.outages import tolerated, warn_once
 from mulligan.strategies.evidence import Evidence
 from mulligan.strategies.evidence_and_reflexion import EvidenceAndReflexion
@@ -141,10 +141,8 @@ class Call:
     def _bank(self) -> Forgiving | None:
         bank = self._manner.options.bank
         if isinstance(bank, str):
-            return Forgiving(
-                f"bank {bank}", lambda: Placed(shared_bank(bank, self._config or load()), shared=True), teach
-            )
-        return None if bank is None else Forgiving(object_name(bank), lambda: Placed(bank), tell_outcome)
+            return Forgiving(f"bank {bank}", lambda: shared_bank(bank, self._config or load()), teach, portal.within)
+        return None if bank is None else Forgiving(object_name(bank), lambda: bank, tell_outcome, settled)
 
     def _store(self) -> Store:
         return self._manner.options.store or shared_store((self._config or load()).store)
@@ -433,20 +431,27 @@ class Forgiving:
         name: In warnings.
         open: Gives the bank.
         tell: Lets it learn from an episode that is over.
+        run: Gives the result of what is asked of it, where it belongs.
     """
 
-    def __init__(self, name: str, open: Callable[[], Any], tell: Callable[..., Awaitable[None]]) -> None:
-        self._name, self._open, self._tell = name, open, tell
+    def __init__(
+        self,
+        name: str,
+        open: Callable[[], Bank],
+        tell: Callable[..., Awaitable[None]],
+        run: Callable[[Awaitable[Any]], Awaitable[Any]],
+    ) -> None:
+        self._name, self._open, self._tell, self._run = name, open, tell, run
 
     async def recall(self, task: Task, *, top_k: int | None = None) -> Recall:
         async def recalled() -> Recall:
-            return await self._open().recall(task, top_k=top_k)
+            return await self._run(self._open().recall(task, top_k=top_k))
 
         return await tolerated(self._name, "nothing is recalled; the call continues", recalled, Recall(""))
 
     async def tell(self, episode: Episode) -> None:
         async def told() -> None:
-            await self._tell(self._open(), episode, log.info)
+            await self._run(self._tell(self._open(), episode, log.info))
 
         await tolerated(self._name, "nothing is learned from a call", told, None)
 

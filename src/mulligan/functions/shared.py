@@ -64,14 +64,10 @@ def close_shared() -> None:
 
 
 class Placed:
-    """An object for callers of both kinds: each of its coroutine methods runs on the portal where it has to.
+    """An object for callers of both kinds: each of its coroutine methods runs on the portal where it has to."""
 
-    Args:
-        shared: by event loops, so that it always runs on the portal's.
-    """
-
-    def __init__(self, inner: Any, *, shared: bool = False) -> None:
-        self._inner, self._always = inner, shared
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
@@ -79,7 +75,6 @@ class Placed:
             return found
 
         async def call(*given: Any, **named: Any) -> Any:
-            work = found(*given, **named)
-            return await (portal.within(work) if self._always else settled(work))
+            return await settled(found(*given, **named))
 
         return call

@@ -61,13 +61,16 @@ def died(holder: str) -> bool:
     _, _, pid = named(holder).rpartition(":")
     if not is_local(holder) or not pid.isdigit() or os.name != "posix":
         return False
+    then = holder.rpartition(":")[2].partition(".")[2]
+    if int(pid) == os.getpid():
+        return bool(then) and then != _own_birth(int(pid))
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
         return True
     except OSError:  # it is there, and somebody else's
         pass
-    then, now = holder.rpartition(":")[2].partition(".")[2], birth(int(pid))
+    now = birth(int(pid))
     return now is None or bool(then and now and then != now)
 
 

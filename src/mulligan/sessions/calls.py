@@ -130,9 +130,9 @@ def remedy_of(calls: Sequence[AnsweredCall], at: int) -> str:
         if not changed:
             needed = [one.tool for one in worked if _asks_for(failed.error, one.tool)]
             return f"{needed[-1]} before {failed.tool}" if needed else ""
-        instead = [f"{name}=…" for name in later.arguments if name not in failed.arguments]
-        if named and instead and _UNEXPECTED.search(failed.error):
-            return f"{later.tool} with {', '.join(instead)}"
+        if named and later.arguments and _UNEXPECTED.search(failed.error):
+            instead = [name for name in later.arguments if name not in failed.arguments] or sorted(later.arguments)
+            return f"{later.tool} with {', '.join(f'{name}=…' for name in instead)}"
         givers = {name: tool for name in changed if (tool := _giver(later.arguments.get(name), worked))}
         counts = named or (changed if len(changed) in (1, len(givers)) else [])
         return _step(later, counts, givers) if counts else ""

@@ -294,11 +294,17 @@ def _core(cause: str) -> str:
     return re.sub(r"['\"]", "", core.rstrip("."))
 
 
-_NAMED = LatePattern(r"""'[^'\s]+'|"[^"\s]+"|(?<!\S)[\w@.-]+/[\w@./-]+|(?<!\S)[\w.-]+[@ ]v?<version>""")
-_ABSENT = LatePattern(
-    r"(?i)\b(?:no|none|not|missing|unknown|undefined|unresolved|undeclared|unrecognized|invalid|refused|denied|failed"
-    r"|found|required|expected|assigned|unused|never|only|can't|couldn't|doesn't|isn't"
-    r"|(?:cannot|unable to|could not) (?!be\b))\b(?! twice)"
+_NAMED = LatePattern(
+    r"""'[^'\s]+'|"[^"\s]+"|(?<!\S)[\w@.-]+/[\w@./-]+|(?<!\S)[\w.-]+[@ ]v?<version>""", ("'", '"', "/", "<version>")
+)
+_ABSENT = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        no none not missing unknown undefined unresolved undeclared unrecognized invalid refused denied failed required
+        expected assigned unused never only cannot can unable couldn doesn isn
+        """,
+    )
 )
 """Where one of these is said, the name is what the error is about."""
 _SENTENCE = 6
@@ -309,8 +315,9 @@ def _without_names(cause: str) -> str:
     """A cause without the names in it, where what it says of them is enough; else ""."""
     whole = cause.partition("error: ")[2] or cause
     said = _NAMED.sub("<name>", whole)
-    enough = len(re.findall(r"\b[A-Za-z]{3,}\b", said.replace("<name>", ""))) >= _SENTENCE
-    return said if said != whole and enough and not _ABSENT.search(said) else ""
+    spoken = [word.casefold() for word in re.findall(r"[A-Za-z]{2,}", said.replace("<name>", ""))]
+    enough = sum(len(word) > 2 for word in spoken) >= _SENTENCE
+    return said if said != whole and enough and _ABSENT.isdisjoint(spoken) else ""
 
 
 def telling_lines(output: str) -> str:

@@ -48,7 +48,12 @@ def mask(text: str) -> str:
 
 def mask_json(value: Json) -> Json:
     """A copy with each text masked by itself, keys of objects too, and values whose key calls them a secret."""
-    return each_text(value, lambda text, key: text if not key and _is_word(text) else Masks().text(text, key))
+    return each_text(value, lambda text, key: text if _is_clean(text, key) else Masks().text(text, key))
+
+
+def _is_clean(text: str, key: str) -> bool:
+    """Whether no secret is seen in a text by itself."""
+    return not (key and _says_secret(key, text)) and (_is_word(text) or not find_secrets(text))
 
 
 def mask_attempt(text: str, task: str) -> str:
@@ -74,7 +79,7 @@ def each_text(value: Json, change: Callable[[str, str], str], key: str = "") -> 
         ]
     if isinstance(value, Mapping):
         table = cast(Mapping[str, Any], value)
-        if set(table) == {"media_type", "data"}:
+        if len(table) == 2 and "media_type" in table and "data" in table:
             return dict(table)
         return {change(name, ""): each_text(item, change, _key_of(name, table, key)) for name, item in table.items()}
     return value
@@ -376,8 +381,15 @@ def _says_secret(key: str, value: str) -> bool:
     """Whether an object's value is a secret by its key."""
     if key in ("auth", "_auth"):
         return _is_login(value)
+    named = _secret_name(key)
+    return named is not None and _secretive(value, quoted=True, found=named)
+
+
+@lru_cache(maxsize=1000)
+def _secret_name(key: str) -> re.Match[str] | None:
+    """Where this key names a secret. The keys of records come again and again."""
     named = _pattern("named").search(key)
-    return bool(named) and _names_secret(named) and _secretive(value, quoted=True, found=named)
+    return named if named and _names_secret(named) else None
 
 
 def _names_secret(found: re.Match[str]) -> bool:

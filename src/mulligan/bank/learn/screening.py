@@ -16,7 +16,7 @@ import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,6 +32,8 @@ from mulligan.text.secrets import mask
 
 TITLE, DESCRIPTION, CONTENT, QUERY, TAG, TAGS = 300, 2000, 20_000, 20_000, 100, 50
 """Characters, and tags, that are kept: far more than thinkers may write, for what is written and imported."""
+REMEMBERED = 2000
+"""Characters of a text, at most, whose flags are remembered."""
 
 _FLAG_EMOJI = re.compile("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
 _TAGS = re.compile("[\U000e0000-\U000e007f]")
@@ -162,6 +164,10 @@ _DECODE = re.compile(
 def flags_of(text: str, named: str = "") -> tuple[str, ...]:
     """The flags that this text earns, sorted; none for most. named: a text whose commands are none, such as the
     task."""
+    return (_flags_of_short if len(text) + len(named) <= REMEMBERED else _flags_of)(text, named)
+
+
+def _flags_of(text: str, named: str) -> tuple[str, ...]:
     named = folded(named)
     return tuple(
         sorted(
@@ -172,6 +178,10 @@ def flags_of(text: str, named: str = "") -> tuple[str, ...]:
             }
         )
     )
+
+
+_flags_of_short = lru_cache(maxsize=1000)(_flags_of)
+"""The facts that rules draw say the same again and again."""
 
 
 def _found(text: str, named: str = "") -> Iterator[str]:

@@ -122,7 +122,14 @@ class PostgresDatabase:
             begin = _Begin(_NAMED + _LOCKED, (lock,)) if lock else _Begin(_NAMED + _SHARED, ())
         return await self._do(begin, work, agent)
 
-    async def read(self, work: Callable[[Connection], T], *, agent: str | None = None, settled: bool = False) -> T:
+    async def read(
+        self,
+        work: Callable[[Connection], T],
+        *,
+        agent: str | None = None,
+        settled: bool = False,
+        short: bool = False,
+    ) -> T:
         """See `Engine.read`. The writes of one agent are committed in order; those of all only if they are held up."""
         alone = settled and agent is None
         return await self._do(_Begin(_NAMED + _ALONE, ()) if alone else _Begin(_NAMED, (), reads=True), work, agent)

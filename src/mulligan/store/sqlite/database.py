@@ -280,9 +280,9 @@ class Database:
                 await self._writer.do(None)
             raise
 
-    async def read(self, work: Work[T], *, agent: str | None = None, settled: bool = False) -> T:
+    async def read(self, work: Work[T], *, agent: str | None = None, settled: bool = False, short: bool = False) -> T:
         """The result of `work`, which sees the file as of one moment. Works on a read-only disk, too."""
-        return await self._readers.do(lambda db: read_with_missing_tables(db, self.path, work))
+        return await self._readers.do(lambda db: read_with_missing_tables(db, self.path, work), short=short)
 
     async def revision(self) -> str:
         return await self.read(lambda db: " ".join(map(str, db.execute(_REVISION).fetchone())))
@@ -481,7 +481,7 @@ class Lane:
     ) -> Any:
         """The result of the work, once it is done; a thread does it even if the caller is cancelled meanwhile.
 
-        short: A write that takes no longer than handing it to a thread. Where it need not wait, for another work, a
+        short: Work that takes no longer than handing it to a thread. Where it need not wait, for another work, a
         lock or the disk, it is done at once. The first write after a sync waits for the disk, as SQLite begins the log
         anew.
         """
@@ -491,10 +491,11 @@ class Lane:
             self._set_up()
         if blocking.get():
             return self._done_here(work, whole, under_way)
-        if short and self._wrote is not None:
+        reads = self._begin == "BEGIN"
+        if short and self._idle and (reads or self._wrote is not None):
             with suppress(MustWait):
                 result = self._done_here(work, whole, under_way, waits=False)
-                self._burst += 1
+                self._burst += not reads
                 if self._burst == BURST:
                     self._jobs.put(None)
                 await asyncio.sleep(0)  # others have their turn, and a cancellation comes through, as after any wait

@@ -61,8 +61,20 @@ class Engine(Protocol):
         """
         ...
 
-    async def read(self, work: Callable[[Connection], T], *, agent: str | None = None, settled: bool = False) -> T:
-        """The result of `work`, which sees the store as of one moment. settled: after every write begun before."""
+    async def read(
+        self,
+        work: Callable[[Connection], T],
+        *,
+        agent: str | None = None,
+        settled: bool = False,
+        short: bool = False,
+    ) -> T:
+        """The result of `work`, which sees the store as of one moment.
+
+        Args:
+            settled: After every write begun before.
+            short: See `write`.
+        """
         ...
 
     async def remove(self, work: Callable[[Connection], T], *, agent: str | None = None) -> T:

@@ -103,7 +103,7 @@ class SqliteQueue:
         return await self._db.write(work, agent=agent_id, short=True)
 
     async def find(self, agent_id: str, kind: str, key: str) -> str | None:
-        found = await self._db.read(lambda db: _keyed(db, reader(db, agent_id), kind, key), agent=agent_id)
+        found = await self._db.read(lambda db: _keyed(db, reader(db, agent_id), kind, key), agent=agent_id, short=True)
         return found and found[1]
 
     async def turn(self, agent_id: str, id: str, *, waiting: bool) -> None:
@@ -118,12 +118,12 @@ class SqliteQueue:
         await self._db.write(work, agent=agent_id, short=True)
 
     async def due(self, kinds: Sequence[str]) -> float | None:
-        return await self._db.read(lambda db: _next(db, self._db.watch, kinds))
+        return await self._db.read(lambda db: _next(db, self._db.watch, kinds), short=True)
 
     async def claim(self, owner: str, seconds: float, kinds: Sequence[str]) -> tuple[Queued, Claim] | None:
         watch = self._db.watch
         # looking does not hold up those who write
-        if await self._db.read(lambda db: _due(db, watch, kinds, seconds)) is None:
+        if await self._db.read(lambda db: _due(db, watch, kinds, seconds), short=True) is None:
             return None
 
         def work(db: Connection) -> tuple[Queued, Claim] | None:
@@ -181,7 +181,9 @@ class SqliteQueue:
         await self._db.write(work, alone="", short=True)
 
     async def look(self, agent_id: str | None, id: str) -> Queued:
-        return await self._db.read(lambda db: _read(db, _found(db, reader(db, agent_id), id)[0]), agent=agent_id)
+        return await self._db.read(
+            lambda db: _read(db, _found(db, reader(db, agent_id), id)[0]), agent=agent_id, short=True
+        )
 
     async def pending(
         self, agent_id: str | None = None, limit: int = 50, *, kind: str | None = None

@@ -247,7 +247,11 @@ class SqliteStore:
     async def list(
         self, *, run: str | None = None, agent: str | None = None, limit: int = 50, benches: bool = True
     ) -> Sequence[Episode]:
-        return await self._db.read(lambda db: episodes.newest(db, run, agent, limit, benches), agent=agent)
+        return await self._db.read(
+            lambda db: episodes.newest(db, run, agent, limit, benches),
+            agent=agent,
+            short=run is not None and limit <= 5,
+        )
 
     async def briefs(
         self,

@@ -44,7 +44,7 @@ _DUPLICATE = (
 )
 
 SHORT = 10
-"""Lessons that are added at once; for more, a thread is worth its price."""
+"""Lessons that are written or read at once; for more, a thread is worth its price."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -170,7 +170,7 @@ class SqliteLessons:
 
     async def retired_for_harm(self, agent_id: str | None) -> Mapping[str, str]:
         """Looks first: reading holds nobody up."""
-        if not await self._read(worth.untold, agent_id):
+        if not await self._short(worth.untold, agent_id):
             return {}
         return await self._db.write(lambda db: worth.tell(db, rows.reader(db, agent_id)), agent=agent_id)
 
@@ -213,6 +213,18 @@ class SqliteLessons:
     ) -> T:
         return await self._db.read(lambda db: work(db, rows.reader(db, agent_id), *args, **kwargs), agent=agent_id)
 
+    async def _short(
+        self,
+        work: Callable[Concatenate[Connection, int | None, P], T],
+        agent_id: str | None,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """As `_read`, of a few rows."""
+        return await self._db.read(
+            lambda db: work(db, rows.reader(db, agent_id), *args, **kwargs), agent=agent_id, short=True
+        )
+
     async def links(self, agent_id: str | None, id: str) -> Sequence[Link]:
         return await self._read(rows.links, agent_id, id)
 
@@ -220,16 +232,19 @@ class SqliteLessons:
         return await self._read(rows.unembedded, agent_id, embedder, limit)
 
     async def get(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
-        return await self._read(rows.get, agent_id, ids)
+        read = self._short if len(ids) <= SHORT else self._read
+        return await read(rows.get, agent_id, ids)
 
     async def there(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
-        return await self._read(rows.there, agent_id, ids)
+        read = self._short if len(ids) <= SHORT else self._read
+        return await read(rows.there, agent_id, ids)
 
     async def resolve(self, agent_id: str | None, prefix: str) -> str:
         return await self._read(rows.resolve, agent_id, prefix)
 
     async def list(self, agent_id: str | None, which: Selection = Selection()) -> Sequence[Lesson]:
-        return await self._read(rows.listed, agent_id, which)
+        read = self._short if which.keys else self._read
+        return await read(rows.listed, agent_id, which)
 
     async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
         return await self._db.read(lambda db: rows.agents(db, prefix, limit))
@@ -248,7 +263,7 @@ class SqliteLessons:
         )
 
     async def receipt(self, agent_id: str | None, id: str) -> Receipt:
-        return await self._read(rows.receipt, agent_id, id)
+        return await self._short(rows.receipt, agent_id, id)
 
     async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
         return await self._read(rows.accounts, agent_id, project, limit)
