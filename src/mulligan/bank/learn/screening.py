@@ -32,7 +32,7 @@ from mulligan.text.secrets import mask
 
 TITLE, DESCRIPTION, CONTENT, QUERY, TAG, TAGS = 300, 2000, 20_000, 20_000, 100, 50
 """Characters, and tags, that are kept: far more than thinkers may write, for what is written and imported."""
-REMEMBERED = 2000
+_REMEMBERED = 2000
 """Characters of a text, at most, whose flags are remembered."""
 
 _FLAG_EMOJI = re.compile("\U0001f3f4[\U000e0061-\U000e007a\U000e0030-\U000e0039]{2,6}\U000e007f")
@@ -164,7 +164,7 @@ _DECODE = re.compile(
 def flags_of(text: str, named: str = "") -> tuple[str, ...]:
     """The flags that this text earns, sorted; none for most. named: a text whose commands are none, such as the
     task."""
-    return (_flags_of_short if len(text) + len(named) <= REMEMBERED else _flags_of)(text, named)
+    return (_flags_of_short if len(text) + len(named) <= _REMEMBERED else _flags_of)(text, named)
 
 
 def _flags_of(text: str, named: str) -> tuple[str, ...]:
