@@ -24,8 +24,8 @@ from mulligan.actors.complete import Complete
 from mulligan.app.prompts import FilePrompts
 from mulligan.bank.learn.facts import claimed, facts_of
 from mulligan.bank.recall.prompt_text import formatted_prompt
-from mulligan.bench.report.statistics import mcnemar
 from mulligan.bench.streams import _tarnwood
+from mulligan.core.rates import mcnemar
 from mulligan.core.records import Attempt, Episode, Feedback, Finding, Lesson, Past, Recall, Stop, Task, Trial
 from mulligan.evaluators.unit_tests import UnitTests
 from mulligan.models.catalog import open_model

@@ -22,7 +22,7 @@ from typing import Any
 from agent import ARMS, Answers, as_json, work
 from check import REHEARSAL, Repository, read, repositories
 
-from mulligan.bench.report.statistics import mcnemar
+from mulligan.core.rates import mcnemar
 from mulligan.models.catalog import open_model
 
 BUDGET = 2500

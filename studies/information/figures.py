@@ -11,8 +11,9 @@ from typing import Any
 
 from sets import Item
 
-from mulligan.bench.report.statistics import mean, paired
+from mulligan.bench.report.statistics import mean
 from mulligan.core.codec import digest
+from mulligan.core.rates import paired
 from mulligan.core.records import Attempt, Episode, Task, Trial, Usage
 from mulligan.evaluators.unit_tests import UnitTests
 from mulligan.sandbox.local import LocalSandbox

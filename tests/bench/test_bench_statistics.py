@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.bench.report.statistics import mcnemar, mean, newcombe, paired, pass_at_k, pass_hat_k, rate, wilson
+from mulligan.bench.report.statistics import mean, pass_at_k, pass_hat_k
+from mulligan.core.rates import mcnemar, newcombe, paired, rate, wilson
 
 COUNTS = st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 CELLS = st.tuples(*[st.integers(0, 60)] * 4).filter(any)

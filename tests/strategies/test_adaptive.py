@@ -25,8 +25,8 @@ from mulligan.core.codec import from_json, to_json
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.protocols import Model, Store
 from mulligan.core.questions import Answer, Question, Sampling
+from mulligan.core.rates import interval
 from mulligan.core.records import Attempt, Choice, Episode, Feedback, Finding, Head, Outcome, Task, Trial
-from mulligan.core.worth import interval
 from mulligan.store import open_store
 from mulligan.text.evidence import evidence_of
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from mulligan import Bank
-from mulligan.app.leave_one_out import Share, leave_one_out
+from mulligan.app.leave_one_out import leave_one_out
 from mulligan.app.transcripts import Transcript, learn_from, read_transcript
+from mulligan.core.rates import Rate
 from mulligan.store import open_store
 
 Result = dict[str, Any]
@@ -132,7 +133,7 @@ async def test_a_replay_asks_a_bank_that_has_not_seen_the_session() -> None:
     undone = session(booked, call("cancel_booking", {"status": "cancelled"}, booking_id="B-1"))
     alone = session(*REFUSED, REFUSED[0])
     found = await leave_one_out([overcome("1"), overcome("2"), undone, alone])
-    shares = {name: of for name, of in vars(found).items() if isinstance(of, Share)}
+    shares = {name: of for name, of in vars(found).items() if isinstance(of, Rate)}
     figures = {name: (of.count, of.n) for name, of in shares.items()}
     assert figures == {
         "hits": (2, 5),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from mulligan.app.config import Config
 from mulligan.app.memory import Bank, open_bank
 from mulligan.app.transcripts import Transcript, lessons_about
 from mulligan.bank.learn.facts import errors_of
+from mulligan.core.rates import Rate, rate
 from mulligan.core.records import Json, Lesson
-from mulligan.core.worth import interval
 from mulligan.hooks.learning import keep
 from mulligan.sessions.calls import AnsweredCall, calls_of, dead_end, remedy_of, reversals
 from mulligan.sessions.mends import mend_key
@@ -25,21 +25,6 @@ from mulligan.store import open_store
 
 TOP = 3
 """Lessons that the bank is asked for at once."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """So many of so many."""
-
-    count: int = 0
-    n: int = 0
-
-    def plus(self, hit: bool) -> Share:
-        return Share(self.count + hit, self.n + 1)
-
-    def to_json(self) -> Json:
-        low, high = interval(self.count, self.n - self.count)
-        return {"count": self.count, "n": self.n, "low": round(low, 4), "high": round(high, 4)}
 
 
 @dataclass(frozen=True)
@@ -58,16 +43,16 @@ class Replay:
 
     transcripts: int = 0
     calls: int = 0
-    hits: Share = Share()
-    sessions: Share = Share()
-    remedies: Share = Share()
-    dead_ends: Share = Share()
-    reversals: Share = Share()
-    disturbances: Share = Share()
+    hits: Rate = rate(0, 0)
+    sessions: Rate = rate(0, 0)
+    remedies: Rate = rate(0, 0)
+    dead_ends: Rate = rate(0, 0)
+    reversals: Rate = rate(0, 0)
+    disturbances: Rate = rate(0, 0)
     titles: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
-        return {name: value.to_json() if isinstance(value, Share) else value for name, value in vars(self).items()}
+        return {**asdict(self), "titles": list(self.titles)}
 
 
 async def leave_one_out(

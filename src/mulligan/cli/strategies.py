@@ -15,7 +15,7 @@ from mulligan.cli.words import count
 from mulligan.core.arms import ArmRow
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
-from mulligan.core.worth import interval
+from mulligan.core.rates import interval
 
 _model = click.option("--model", "-m", metavar="MODEL", help="Only this model, by the id that stats shows.")
 _kind = click.option("--kind", metavar="KIND", help="Only this kind of task.")

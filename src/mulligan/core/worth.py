@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from math import erf, hypot, sqrt
+from math import erf, sqrt
+
+from mulligan.core.rates import difference_interval, interval
 
 HALFLIFE = 100
 """Outcomes of an entry after which an outcome counts half."""
@@ -22,23 +24,6 @@ BETS = (0.4, 0.9)
 Z, STUDENT = 1.96, 2.37
 """Standard deviations to the ends of an interval of 95 %; more by `STUDENT` over the outcomes of the smaller side, near
 Student's t: few outcomes say little of their own spread."""
-
-
-def interval(won: float, lost: float, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % interval (Wilson 1927) of a share with this much won and lost; (0, 1) where nothing is."""
-    n = won + lost
-    if n < 1e-6:
-        return 0.0, 1.0
-    share, zz = won / n, z * z
-    middle, half = share + zz / (2 * n), z * sqrt(share * (1 - share) / n + zz / (4 * n * n))
-    return max(0.0, (middle - half) / (1 + zz / n)), min(1.0, (middle + half) / (1 + zz / n))
-
-
-def difference_interval(ours: tuple[float, float, float], theirs: tuple[float, float, float]) -> tuple[float, float]:
-    """The 95 % interval of a difference of two shares (Newcombe 1998, method 10), each with its own interval."""
-    (rate, low, high), (other, lowest, highest) = ours, theirs
-    mean = rate - other
-    return mean - hypot(rate - low, highest - other), mean + hypot(high - rate, other - lowest)
 
 
 def is_withheld(receipt: str, entry: str, share: float) -> bool:

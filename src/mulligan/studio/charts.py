@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import floor, log10
 
 from mulligan.bench.report.figures import Figures
-from mulligan.bench.report.statistics import Rate, rate
+from mulligan.core.rates import Rate, rate
 from mulligan.core.worth import Tally, Uplift
 
 WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 640, 34, 190, 32, 24, 44

@@ -16,7 +16,8 @@ from mulligan.bank.learn.costs import Cost, cost_of
 from mulligan.bank.ports import Ports
 from mulligan.core.errors import NotFound
 from mulligan.core.lessons import Worth
-from mulligan.core.worth import Z, difference_interval, interval
+from mulligan.core.rates import difference_interval, interval
+from mulligan.core.worth import Z
 
 DAYS = 30
 LEAST = 5

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from mulligan.app.config import load
-from mulligan.app.leave_one_out import Replay, Share, leave_one_out
+from mulligan.app.leave_one_out import Replay, leave_one_out
 from mulligan.app.model_roles import Models
 from mulligan.app.session import Session
 from mulligan.app.transcripts import Transcript, has_something_to_learn, learn_from, read_transcripts, transcript_of
@@ -179,20 +179,13 @@ def _page(replayed: Mapping[str, Replay]) -> str:
     pages: list[str] = []
     for name, one in replayed.items():
         rows = [
-            ("refused calls at which a lesson is shown", _share(one.hits)),
-            ("transcripts with such a call", _share(one.sessions)),
-            ("the lesson names what the transcript then did", _share(one.remedies)),
-            ("nothing worked, and the lesson says so", _share(one.dead_ends)),
-            ("calls undone later before which a lesson is shown", _share(one.reversals)),
-            ("correct calls before which a lesson is shown", _share(one.disturbances)),
+            ("refused calls at which a lesson is shown", str(one.hits)),
+            ("transcripts with such a call", str(one.sessions)),
+            ("the lesson names what the transcript then did", str(one.remedies)),
+            ("nothing worked, and the lesson says so", str(one.dead_ends)),
+            ("calls undone later before which a lesson is shown", str(one.reversals)),
+            ("correct calls before which a lesson is shown", str(one.disturbances)),
         ]
         head = f"{name}: {count(one.transcripts, 'transcript')}, {count(one.calls, 'call')}"
         pages += [head, columns(rows, heading=False), *(f"  {title}" for title in one.titles)]
     return drawn(pages)
-
-
-def _share(share: Share) -> str:
-    if not share.n:
-        return "none"
-    found = share.to_json()
-    return f"{share.count} of {share.n} ({100 * found['low']:.1f} to {100 * found['high']:.1f} %)"

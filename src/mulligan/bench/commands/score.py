@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from mulligan.bench.harness.scoring import Scored, Setting, score_samples
-from mulligan.bench.report.statistics import rate
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import UNFINISHED
 from mulligan.cli.main import run
 from mulligan.cli.options import BENCH_ROLES, format_option, quiet_option, settings
 from mulligan.cli.terminal import emit, say
+from mulligan.core.rates import rate
 
 
 @click.command("score")

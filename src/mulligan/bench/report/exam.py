@@ -15,9 +15,10 @@ from mulligan.bench.harness.stream import NONE
 from mulligan.bench.report.figures import read_run
 from mulligan.bench.report.page import NONE as EMPTY
 from mulligan.bench.report.page import UNKNOWN
-from mulligan.bench.report.statistics import LEVEL, Estimate, rate
+from mulligan.bench.report.statistics import Estimate
 from mulligan.bench.report.stream import Row, StreamReport, difference, gain_of, read_stream, world_of
 from mulligan.core.protocols import Store
+from mulligan.core.rates import LEVEL, rate
 from mulligan.core.records import Json
 from mulligan.text.pages import Block, Facts, Heading, Line, Table
 
@@ -222,14 +223,9 @@ def _gains(report: ExamReport) -> Table:
 def _replayed(sessions: Mapping[str, Exam]) -> Table:
     rows = [
         [
-            *(name, str(one.sessions), str(one.failures), str(one.known), _share(one.shown, one.failures)),
-            *(str(one.needless), _share(one.done, one.shown)),
+            *(name, str(one.sessions), str(one.failures), str(one.known), str(rate(one.shown, one.failures))),
+            *(str(one.needless), str(rate(one.done, one.shown))),
         ]
         for name, one in sessions.items()
     ]
     return Table(["memory", "sessions", "failed", "known", "shown", "needless", "done"], rows)
-
-
-def _share(count: int, n: int) -> str:
-    of = rate(count, n)
-    return f"{count} of {n}" + ("" if of.low is None else f" ({of.low:.0%} to {of.high:.0%})")

@@ -25,21 +25,18 @@ from mulligan.bench.report.statistics import (
     FEW,
     Estimate,
     Mean,
-    Paired,
-    Rate,
     clustered,
     groups,
     holm,
     mean,
-    paired,
     paired_detectable,
     pass_at_k,
     pass_hat_k,
-    rate,
 )
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Status
 from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
+from mulligan.core.rates import Paired, Rate, paired, rate
 from mulligan.core.records import Episode, Json, Usage
 
 ORACLE = "oracle"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from mulligan.bench.report.statistics import Rate, rate
+from mulligan.core.rates import Rate, rate
 from mulligan.core.records import Episode, Reflection
 from mulligan.text.reflections import after_lesson
 

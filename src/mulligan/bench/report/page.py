@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mulligan.bench.report.figures import Comparison, Figures, Report, RunReport
-from mulligan.bench.report.statistics import Estimate, Mean, Rate
+from mulligan.bench.report.statistics import Estimate, Mean
+from mulligan.core.rates import Rate
 from mulligan.core.records import Usage
 from mulligan.text.figures import used, when, zone
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table

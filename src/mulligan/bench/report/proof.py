@@ -9,17 +9,8 @@ from statistics import fmean
 
 from mulligan.bench.harness.proof import ARMS, Arm, Plan, Row
 from mulligan.bench.report.page import NONE as EMPTY
-from mulligan.bench.report.statistics import (
-    FEW,
-    Estimate,
-    Paired,
-    Rate,
-    clustered,
-    groups,
-    paired,
-    paired_detectable,
-    rate,
-)
+from mulligan.bench.report.statistics import FEW, Estimate, clustered, groups, paired_detectable
+from mulligan.core.rates import Paired, Rate, paired, rate
 from mulligan.core.records import Json
 from mulligan.text.pages import Block, Facts, Heading, Line, Table
 from mulligan.text.plain import count

@@ -1,10 +1,9 @@
 """The statistics of reports: pure functions of counts and scores. None stands for an unknown value.
 
-Sources: Wilson 1927 (score interval); Chen et al. 2021, equation 1 (pass@k); Yao et al. 2024, arXiv 2406.12045
-(pass^k); Newcombe 1998, Statistics in Medicine 17,
-2635 (method 10: difference of paired proportions); McNemar 1947 in its exact form; Abramowitz and Stegun 1964, 26.7
-(Student's t); Cameron, Gelbach and Miller 2011, Journal of Business & Economic Statistics 29, 238 (two ways of
-clustering); Holm 1979; Connor 1987, Biometrics 43, 207, and Miller 2024, arXiv 2411.00640 (how many cases).
+Shares and pairs of them are those of `core.rates`. Sources: Chen et al. 2021, equation 1 (pass@k); Yao et al. 2024,
+arXiv 2406.12045 (pass^k); Abramowitz and Stegun 1964, 26.7 (Student's t); Cameron, Gelbach and Miller 2011, Journal of
+Business & Economic Statistics 29, 238 (two ways of clustering); Holm 1979; Connor 1987, Biometrics 43, 207, and Miller
+2024, arXiv 2411.00640 (how many cases).
 """
 
 from __future__ import annotations
@@ -16,25 +15,12 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist, fmean
 
-from mulligan.core.worth import interval
+from mulligan.core.rates import LEVEL, Paired, Z
 
-LEVEL = 0.95
 POWER = 0.8
 RESAMPLES = 2000
 FEW = 5
 """Fewer families than these cannot stand for others: then each case counts for itself."""
-_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-
-
-@dataclass(frozen=True)
-class Rate:
-    """The share `count` / `n` with its Wilson interval. For n = 0 these are None, not zero."""
-
-    count: int
-    n: int
-    value: float | None
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -45,43 +31,6 @@ class Mean:
     n: int
     low: float | None
     high: float | None
-
-
-@dataclass(frozen=True)
-class Paired:
-    """Two runs, A and B, over the same `n` cases.
-
-    Attributes:
-        only_a: the number of cases that A solved and B did not; only_b: the reverse.
-        difference: B's rate minus A's; above 0 means that B is better. low, high: its interval.
-        p: of the exact two-sided McNemar test: how likely a split of `only_a` and `only_b` at least this uneven is if
-            neither run is better.
-    """
-
-    n: int
-    both: int
-    only_a: int
-    only_b: int
-    neither: int
-    difference: float
-    low: float
-    high: float
-    p: float
-
-
-def rate(count: int, n: int) -> Rate:
-    """The rate `count` / `n`. Raises `ValueError` unless 0 <= count <= n."""
-    if not 0 <= count <= n:
-        raise ValueError(f"{count} of {n}")
-    if n == 0:
-        return Rate(0, 0, None, None, None)
-    return Rate(count, n, count / n, *wilson(count, n))
-
-
-def wilson(count: int, n: int) -> tuple[float, float]:
-    """The Wilson interval of the share `count` / `n`, for n > 0."""
-    low, high = interval(count, n - count, _Z)
-    return (0.0 if count == 0 else low, 1.0 if count == n else high)
 
 
 def mean(values: Sequence[float], seed: int = 0) -> Mean | None:
@@ -114,47 +63,6 @@ def pass_hat_k(n: int, right: int, k: int) -> float:
     if not (0 <= right <= n and 1 <= k <= n):
         raise ValueError(f"{right} of {n}, k = {k}")
     return math.comb(right, k) / math.comb(n, k)
-
-
-def paired(both: int, only_a: int, only_b: int, neither: int) -> Paired:
-    """Compare two runs by these numbers of cases; there must be at least one case."""
-    n = both + only_a + only_b + neither
-    low, high = newcombe(both, only_b, only_a, neither)
-    return Paired(n, both, only_a, only_b, neither, (only_b - only_a) / n, low, high, mcnemar(only_a, only_b))
-
-
-def mcnemar(only_a: int, only_b: int) -> float:
-    """The p-value of the exact two-sided McNemar test: a binomial test with probability 1/2."""
-    n, least = only_a + only_b, min(only_a, only_b)
-    tail = sum(math.comb(n, k) for k in range(least + 1))
-    return min(1.0, 2 * tail / 2**n)
-
-
-def newcombe(both: int, only_first: int, only_second: int, neither: int) -> tuple[float, float]:
-    """The interval of the first rate minus the second, over the same cases (Newcombe 1998, method 10)."""
-    n = both + only_first + only_second + neither
-    first, second = both + only_first, both + only_second
-    p, q = first / n, second / n
-    (low_p, high_p), (low_q, high_q) = wilson(first, n), wilson(second, n)
-    phi = _phi(both, only_first, only_second, neither)
-
-    def reach(a: float, b: float) -> float:
-        return math.sqrt(max(0.0, a * a - 2 * phi * a * b + b * b))
-
-    low = p - q - reach(p - low_p, high_q - q)
-    high = p - q + reach(high_p - p, q - low_q)
-    return max(-1.0, low), min(1.0, high)
-
-
-def _phi(both: int, only_first: int, only_second: int, neither: int) -> float:
-    """The correlation of two verdicts, with Newcombe's correction of n/2; 0 where one of them never varies."""
-    n = both + only_first + only_second + neither
-    margins = (both + only_first) * (only_second + neither) * (both + only_second) * (only_first + neither)
-    if not margins:
-        return 0.0
-    cross = both * neither - only_first * only_second
-    cross = cross if cross < 0 else max(0.0, cross - n / 2)
-    return cross / math.sqrt(margins)
 
 
 # --- clustered means ------------------------------------------------------------------------------------------------
@@ -222,8 +130,8 @@ def _between(errors: Sequence[float], way: Sequence[Hashable]) -> float:
 def paired_detectable(counts: Paired) -> float:
     """The least difference that so many paired verdicts find with a power of 80 %, by the width of Newcombe's
     interval, which is never 0."""
-    se = (counts.high - counts.low) / 2 / _Z
-    return se * (_Z + NormalDist().inv_cdf(POWER))
+    se = (counts.high - counts.low) / 2 / Z
+    return se * (Z + NormalDist().inv_cdf(POWER))
 
 
 def groups(families: Sequence[str], cases: Sequence[str]) -> Sequence[str]:

@@ -13,8 +13,8 @@ from starlette.routing import Route
 
 from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Brief
+from mulligan.core.rates import interval
 from mulligan.core.records import Lesson
-from mulligan.core.worth import interval
 from mulligan.studio.charts import History, history
 from mulligan.studio.pages.bank import worths
 from mulligan.studio.pages.hooks import current
