@@ -228,7 +228,7 @@ def test_bench_runs_as_json(two: tuple[str, str], capsys: pytest.CaptureFixture[
     ("arguments", "why"),
     [
         (["b"], "no run|begins several|No benchmark run"),
-        (["b", "--plot", "curve.jpg"], "must end in .svg or .png"),
+        (["b", "--plot", "curve.jpg"], "must end in .svg"),
         (["b", "--all"], "need --gallery"),
         ([], "Missing argument"),
     ],

@@ -25,7 +25,6 @@ from mulligan.bench.harness.plan import in_phases
 from mulligan.bench.harness.running import resume_benchmark
 from mulligan.bench.harness.stream import StreamChoice, in_order, legs_of, read_arm, resume_stream, run_stream
 from mulligan.bench.report.figures import read_run
-from mulligan.bench.report.plot import draw
 from mulligan.bench.report.stream import (
     Row,
     StreamReport,
@@ -41,6 +40,7 @@ from mulligan.core.protocols import Store
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Case, Task
 from mulligan.store import open_store
+from mulligan.text.charts import svg
 from mulligan.text.pages import plain
 
 SUPPORT = Path(__file__).parent.parent / "support"
@@ -227,10 +227,10 @@ async def test_rows_and_curves(store: Store, tmp_path: Path) -> None:
         "False",
     )
     assert {row["order"] for row in rows} == {"1", "2"}
-    curves, frame = learning_curves(report)
-    assert [len(curve.solved) for curve in curves] == [12, 12]
-    assert frame.changes == [6.5]
-    assert b"<svg" in draw(curves, ".svg", frame)
+    chart = learning_curves(report)
+    assert [len(curve.points) for curve in chart.curves] == [12, 12]
+    assert [place for place, _ in chart.marks] == [6.5]
+    assert svg(chart, alone=True).startswith("<svg")
     json.dumps(report.to_json(), allow_nan=False)
 
 

@@ -190,7 +190,7 @@ async def test_relevance_stands_against_success() -> None:
     least = min(int(score * 10), 9) / 10
     async with studio_client() as client:
         page = (await client.get("/bank/calibration?bank=")).text
-        row = f'{least:.1f} to {least + 0.1:.1f}</th><td class="number">3</td><td class="number">2</td><td class="number">67 %</td>'
+        row = f'{least:.1f} to {least + 0.1:.1f}</td><td class="number">3</td><td class="number">2</td><td class="number">67 %</td>'
         assert row in page
         file = await client.get("/bank/calibration?bank=&format=svg")
         assert file.headers["content-type"].startswith("image/svg+xml")

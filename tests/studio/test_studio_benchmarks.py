@@ -11,12 +11,11 @@ from bench_reports import case, recorded
 from studio_kit import keep, studio_client
 
 from mulligan.app.config import load
-from mulligan.bench.report.figures import figures
-from mulligan.bench.report.plot import Curve
+from mulligan.bench.report.figures import make_report
+from mulligan.bench.report.plot import spending
 from mulligan.core.records import Usage
 from mulligan.store import open_store
-from mulligan.studio.charts import spending
-from mulligan.studio.curves import plot
+from mulligan.text.charts import Chart, Curve, Point, height, numbered, svg
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ async def test_runs_are_compared_by_curves_tables_and_cases() -> None:
         one = await client.get("/benchmarks/a1", follow_redirects=True)
     assert page.count("<polyline") == page.count("<polygon") == 2
     assert 'aria-labelledby="t-curve"' in page
-    assert "66.7 %" in page  # of a1 after two trials: the error is left out
+    assert "66.7%" in page  # of a1 after two trials: the error is left out
     assert "Case by case (4)" in page
     assert 'href="/runs/a1.1.1"' in page
     assert "95 % interval" in page
@@ -63,7 +62,7 @@ async def test_what_success_costs_is_a_picture_a_table_and_a_file() -> None:
         (_, address) = re.findall(r'<a href="([^"]+)">The figure as a file', page)
         file = await client.get(unescape(address))
         alone = (await client.get("/benchmarks/compare?run=a1")).text
-    assert "Dollars for each case" in page
+    assert "dollars for each case" in page
     assert page.count('<th scope="row">') > 2
     assert file.headers["content-type"] == "image/svg+xml"
     assert file.text.count("<circle") == 2
@@ -89,9 +88,11 @@ async def test_the_learning_curve_is_a_file_too_and_each_link_keeps_all_runs() -
 @pytest.mark.parametrize(("most", "end"), [(0, 1), (3, 4), (8, 10), (0.0021, 0.004), (1999, 4000)])
 def test_an_axis_ends_at_a_short_number(most: float, end: float) -> None:
     tokens = Usage(input_tokens=int(most)) if most >= 1 or not most else Usage(input_tokens=1, cost=most)
-    of = figures(recorded(case(1)))
-    drawn = spending([("a", replace(of, spent=replace(of.spent, usage=tokens)))])
-    assert drawn.ticks[-1][1] == f"{end:,.4g}"
+    report = make_report([recorded(case(1))])
+    (run,) = report.runs
+    spent = replace(run.figures.spent, usage=tokens)
+    chart, _ = spending(replace(report, runs=[replace(run, figures=replace(run.figures, spent=spent))]))
+    assert chart.ticks[-1][1] == f"{end:,.4g}"
 
 
 async def test_what_cannot_be_compared_is_said() -> None:
@@ -105,11 +106,11 @@ async def test_what_cannot_be_compared_is_said() -> None:
 
 
 def test_a_curve_keeps_its_gaps_and_its_frame() -> None:
-    curve = Curve("a", "results", [None, 0.5, 1.0], [None, 0.25, 0.5], [None, 0.75, 1.0], 4)
-    (drawn,) = plot([curve]).curves
-    left, top, right, bottom = plot([curve]).frame
-    places = [tuple(map(float, place.split(","))) for place in drawn.line.split()]
-    assert places == [((left + right) / 2, (top + bottom) / 2), (right, top)]
-    assert drawn.dots == places
-    alone = plot([Curve("a", "results", [0.5], [0.25], [0.75], 4)]).curves[0]
-    assert (alone.line, alone.band, len(alone.bars)) == ("", "", 1)
+    points = [Point(2, 0.5, 0.25, 0.75), Point(3, 1.0, 0.5, 1.0)]
+    chart = Chart(name="c", title="", across="", ticks=numbered(3), curves=[Curve("a", points)])
+    (line,) = re.findall(r'<polyline .*points="([^"]+)"', svg(chart))
+    (left, foot, right) = (chart.place(1), height(0), chart.place(3))
+    places = [tuple(map(float, place.split(","))) for place in line.split()]
+    assert places == [((left + right) / 2, (height(1) + foot) / 2), (right, height(1))]
+    alone = svg(replace(chart, curves=[Curve("a", points[:1])]))
+    assert ("<polyline" in alone, "<polygon" in alone, alone.count('class="curve')) == (False, False, 1)

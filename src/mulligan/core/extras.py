@@ -17,7 +17,7 @@ class MissingExtra(InvalidInput):
     """A part of Mulligan needs packages that are not installed. The message ends with the command that installs them.
 
     Args:
-        need: what needs them, as the beginning of a sentence: "A plot needs matplotlib".
+        need: what needs them, as the beginning of a sentence: "`mulligan studio` needs its web server".
         extras: the extras of Mulligan that bring them.
     """
 

@@ -1,18 +1,17 @@
 """Figures with their intervals as shapes of an SVG, with no more than the standard library.
 
-templates/intervals.svg draws effects, templates/spending.svg what success costs, templates/calibration.svg how far the
-relevance of lessons foretells success.
+templates/intervals.svg draws effects, templates/history.svg runs by day; charts of rates are drawn by `text.charts`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, log10
 
-from mulligan.bench.report.figures import Figures
-from mulligan.core.rates import Rate, rate
+from mulligan.core.rates import rate
 from mulligan.core.worth import Tally, Uplift
+from mulligan.text.charts import Chart, Curve, Point
+from mulligan.text.pages import Table
 
 WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 640, 34, 190, 32, 24, 44
 LABEL = 26
@@ -60,127 +59,34 @@ def _across(effect: float) -> float:
     return round(LEFT + (min(max(effect, -1.0), 1.0) + 1) / 2 * (WIDTH - LEFT - RIGHT), 1)
 
 
-# --- cost against success -----------------------------------------------------------------------------------------
-
-HEIGHT, EDGE = 320, 64
-COLOURS = 6
-
-
-def up(share: float) -> float:
-    """The height of a share."""
-    return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rates:
-    """Rates of success above an axis. ticks: places on the axis, and rules: heights, with what they mean."""
-
-    ticks: Sequence[tuple[float, str]]
-    rules: Sequence[tuple[float, int]] = tuple((up(share / 100), share) for share in range(0, 101, 20))
-    width: int = WIDTH
-    height: int = HEIGHT
-    frame: tuple[int, int, int, int] = (EDGE, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM)
-
-
-@dataclass(frozen=True)
-class Point:
-    """A run. number: its label in the picture; spent: for each case; y, low, high: places of its rate of success."""
-
-    number: int
-    label: str
-    colour: int
-    spent: float
-    solved: Rate
-    x: float
-    y: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spending(Rates):
-    """unit: what is spent, "dollars", or "tokens" where a cost is unknown."""
-
-    unit: str
-    points: Sequence[Point]
-
-
-def spending(runs: Sequence[tuple[str, Figures]]) -> Spending:
-    """What each run spent for a case, against the share that it solved; runs without a verdict are left out."""
-    costs = [(of.spent.usage.cost, of.spent.usage.tokens) for _, of in runs]
-    dollars = all(cost for cost, _ in costs)
-    known = [
-        (number, label, (cost or 0.0 if dollars else tokens) / of.ended, of.trials[-1].solved)
-        for number, ((label, of), (cost, tokens)) in enumerate(zip(runs, costs, strict=True), 1)
-        if of.ended and of.trials
-    ]
-    most = _round_up(max([spent for _, _, spent, _ in known], default=0.0))
-
-    def across(spent: float) -> float:
-        return round(EDGE + spent / most * (WIDTH - EDGE - RIGHT), 1)
-
-    points = [
-        Point(n, label, (n - 1) % COLOURS, spent, rate, across(spent), up(rate.value), up(rate.low), up(rate.high))
-        for n, label, spent, rate in known
-        if rate.value is not None and rate.low is not None and rate.high is not None
-    ]
-    ticks = [(across(most * n / 4), f"{most * n / 4:,.4g}") for n in range(5)]
-    return Spending(ticks=ticks, unit="dollars" if dollars else "tokens", points=points)
-
-
 # --- relevance against success ------------------------------------------------------------------------------------
 
 BINS = 10
 
 
-@dataclass(frozen=True)
-class Bin:
-    """Lessons of a range of relevance. x, y, low, high: places of the middle, and of the rate with its interval."""
-
-    least: float
-    most: float
-    solved: Rate
-    x: float
-    y: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Calibration(Rates):
-    """lessons: how many were shown; least: the place of the least relevance among them."""
-
-    lessons: int
-    least: float | None
-    bins: Sequence[Bin]
-
-
-def calibration(shown: Sequence[tuple[float, bool]]) -> Calibration:
+def calibration(shown: Sequence[tuple[float, bool]]) -> tuple[Chart, Table]:
     """How often tasks succeeded that were shown lessons of a relevance, by tenths from 0 to 1."""
-
-    def across(relevance: float) -> float:
-        return round(EDGE + min(max(relevance, 0.0), 1.0) * (WIDTH - EDGE - RIGHT), 1)
-
     held: list[list[bool]] = [[] for _ in range(BINS)]
     for score, success in shown:
         held[min(max(int(score * BINS), 0), BINS - 1)].append(success)
-    bins: list[Bin] = []
+    points, rows = list[Point](), list[list[str]]()
     for n, ends in enumerate(held):
-        one, middle = rate(sum(ends), len(ends)), (n + 0.5) / BINS
+        one = rate(sum(ends), len(ends))
         if one.value is not None and one.low is not None and one.high is not None:
-            places = across(middle), up(one.value), up(one.low), up(one.high)
-            bins.append(Bin(n / BINS, (n + 1) / BINS, one, *places))
-    ticks = [(across(n / 5), f"{n / 5:.1f}") for n in range(6)]
-    least = across(min(score for score, _ in shown)) if shown else None
-    return Calibration(ticks=ticks, lessons=len(shown), least=least, bins=bins)
-
-
-def _round_up(most: float) -> float:
-    """The next 1, 2, 4 or 8 of its power of ten, so that a quarter of it is a short number."""
-    if most <= 0:
-        return 1.0
-    power = 10.0 ** floor(log10(most))
-    return next(power * digit for digit in (1, 2, 4, 8, 10, 20) if power * digit > most * 1.02)
+            points.append(Point((n + 0.5) / BINS, one.value, one.low, one.high))
+            between = f"{100 * one.low:.0f} to {100 * one.high:.0f} %"
+            row = [f"{n / BINS:.1f} to {(n + 1) / BINS:.1f}", f"{one.n}", f"{one.count}", f"{100 * one.value:.0f} %"]
+            rows.append([*row, between])
+    chart = Chart(
+        name="calibration",
+        title="Share of tasks that succeeded, with 95 % intervals, against the relevance of the lessons shown to them",
+        across="relevance of a lesson that was shown",
+        ticks=[(n / 5, f"{n / 5:.1f}") for n in range(6)],
+        curves=[Curve("", points)],
+        joined=False,
+        marks=[(min(score for score, _ in shown), "least shown")] if shown else [],
+    )
+    return chart, Table(["Relevance", "Lessons shown", "Succeeded", "Share", "95 % interval"], rows)
 
 
 # --- runs over time -----------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Store
 from mulligan.studio.live import Listeners
 from mulligan.studio.marks import SIGNS
+from mulligan.text.charts import Chart, svg
 from mulligan.text.figures import used, when, zone
 from mulligan.text.pages import Block, Fence, Quote
 from mulligan.text.plain import clean, count, encodable, one_line
@@ -130,6 +131,7 @@ def environment() -> Environment:
         count=count,
         line=one_line,
         blocks=blocks,
+        chart=chart,
         start=start,
         bank=bank_title,
         brief=brief,
@@ -161,3 +163,8 @@ def iso(at: float) -> str:
 def blocks(several: Iterable[Block]) -> Markup:
     """Blocks as HTML, which is masked and escaped there."""
     return Markup(fragment(several))
+
+
+def chart(picture: Chart) -> Markup:
+    """A chart in the colours of the page."""
+    return Markup(svg(picture))

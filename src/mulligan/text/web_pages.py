@@ -59,7 +59,7 @@ def html(title: str, blocks: Iterable[Block]) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_safe(title)}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n</head>\n"
+        f"<title>{safe(title)}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n</head>\n"
         f'<body>\n<main class="alone">\n{fragment(blocks, alone=True)}\n</main>\n</body>\n</html>\n'
     )
 
@@ -72,27 +72,27 @@ def fragment(blocks: Iterable[Block], *, alone: bool = False) -> str:
 def badge(mark: str, word: str) -> str:
     """A sign and a word, so that colour is not needed. mark: a name of `text.states`."""
     sign = STATES[mark].symbol
-    return f'<span class="badge {KINDS.get(mark, "")}"><span aria-hidden="true">{sign}</span> {_safe(word)}</span>'
+    return f'<span class="badge {KINDS.get(mark, "")}"><span aria-hidden="true">{sign}</span> {safe(word)}</span>'
 
 
 def _block(block: Block, alone: bool) -> str:
     match block:
         case Heading(level, text, mark, word):
-            return f"<h{level}>{_safe(text)}{f' {badge(mark, word)}' if mark else ''}</h{level}>"
+            return f"<h{level}>{safe(text)}{f' {badge(mark, word)}' if mark else ''}</h{level}>"
         case Line():
             return _line(block, alone)
         case Facts(rows):
-            listed = "\n".join(f"<dt>{_safe(name)}</dt><dd>{_safe(text)}</dd>" for name, text in rows.items() if text)
+            listed = "\n".join(f"<dt>{safe(name)}</dt><dd>{safe(text)}</dd>" for name, text in rows.items() if text)
             return f'<dl class="facts">\n{listed}\n</dl>'
         case Bar(mark, word, rows):
-            cells = (f'<span><span class="muted">{_safe(k)}</span> {_safe(v)}</span>' for k, v in rows.items() if v)
+            cells = (f'<span><span class="muted">{safe(k)}</span> {safe(v)}</span>' for k, v in rows.items() if v)
             return f'<p class="bar">{" ".join((badge(mark, word), *cells))}</p>'
         case Jumps(label, lines):
             items = "".join(
-                f'<li><a href="{_safe(one.href)}">{_safe(one.strong)}</a> {badge(one.mark, one.word)}</li>'
+                f'<li><a href="{safe(one.href)}">{safe(one.strong)}</a> {badge(one.mark, one.word)}</li>'
                 for one in lines
             )
-            return f'<nav aria-label="{_safe(label)}" class="jumps"><ol>{items}</ol></nav>'
+            return f'<nav aria-label="{safe(label)}" class="jumps"><ol>{items}</ol></nav>'
         case Fence(text, lines):
             return _text(text, lines)
         case Quote(text):
@@ -107,29 +107,29 @@ def _block(block: Block, alone: bool) -> str:
         case Table(columns, rows, left, links):
             head = _cells("th", columns, left)
             body = "\n".join(_cells("td", row, left, links) for row in rows)
-            label = _safe(", ".join(columns))
+            label = safe(", ".join(columns))
             table = f"<table>\n<thead>\n{head}\n</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
             return f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">{table}</div>'
         case Picture(alt, path, media, data):
-            source = f"data:{media};base64,{base64.b64encode(data).decode()}" if alone else _safe(path)
-            return f'<p><img alt="{_safe(alt)}" src="{source}"></p>'
+            source = f"data:{media};base64,{base64.b64encode(data).decode()}" if alone else safe(path)
+            return f'<p><img alt="{safe(alt)}" src="{source}"></p>'
         case Fold(summary, blocks, open):
             inside = fragment(blocks, alone=alone)
-            return f"<details{' open' if open else ''}><summary>{_safe(summary)}</summary>\n{inside}\n</details>"
+            return f"<details{' open' if open else ''}><summary>{safe(summary)}</summary>\n{inside}\n</details>"
         case Section(id, blocks, card):
             inside = fragment(blocks, alone=alone)
             title = next((one.text for one in blocks if isinstance(one, Heading)), id)
             kind = ' class="card"' if card else ""
-            return f'<section id="{_safe(id)}" aria-label="{_safe(title)}"{kind}>\n{inside}\n</section>'
+            return f'<section id="{safe(id)}" aria-label="{safe(title)}"{kind}>\n{inside}\n</section>'
 
 
 def _line(line: Line, alone: bool) -> str:
-    strong = _safe(line.strong)
+    strong = safe(line.strong)
     if line.href and not (alone and not _ANCHOR.fullmatch(line.href)):
-        strong = f'<a href="{_safe(line.href)}">{strong}</a>'
+        strong = f'<a href="{safe(line.href)}">{strong}</a>'
     elif strong:
         strong = f"<strong>{strong}</strong>"
-    parts = (badge(line.mark, line.word) if line.mark else "", strong, _safe(line.text))
+    parts = (badge(line.mark, line.word) if line.mark else "", strong, safe(line.text))
     if alone and line.small and line.href and not line.text and not _ANCHOR.fullmatch(line.href):
         return ""  # a link that leads out of the file says nothing else
     text = " ".join(part for part in parts if part)
@@ -189,13 +189,13 @@ def _diff_line(line: DiffLine) -> str:
 def _cells(tag: str, cells: Sequence[str], left: int, links: bool = False) -> str:
     marks = ("" if n < left else ' class="number"' for n in range(len(cells)))
     scope = ' scope="col"' if tag == "th" else ""
-    listed = [_safe(cell) for cell in cells]
+    listed = [safe(cell) for cell in cells]
     if links:
         listed[-1] = f'<a href="./{listed[-1]}">{listed[-1]}</a>'
     return "<tr>" + "".join(f"<{tag}{scope}{m}>{t}</{tag}>" for t, m in zip(listed, marks, strict=True)) + "</tr>"
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """In one line."""
     return escape(" ".join(clean(mask(text)).split()))
 

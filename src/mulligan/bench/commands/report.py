@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import click
@@ -11,11 +10,10 @@ import click
 from mulligan.bench.report.figures import Recorded, Report, as_json, make_report, read_run
 from mulligan.bench.report.gallery import targets_of, write_gallery
 from mulligan.bench.report.page import page, summary
-from mulligan.bench.report.plot import MEDIA, check_installed, curves, draw, ending
+from mulligan.bench.report.plot import by_tries, check_ending, write
 from mulligan.cli.options import format_option
 from mulligan.cli.stores import with_store
 from mulligan.cli.terminal import drawn, page_text, put, say
-from mulligan.core.errors import InvalidInput
 from mulligan.core.protocols import Store
 from mulligan.text.pages import Picture, markdown, plain
 from mulligan.text.web_pages import html
@@ -29,7 +27,7 @@ STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED
 @format_option("table", "json", "md", "html", help="Output format (md is Markdown, html a single file).")
 @click.option("--full", is_flag=True, help="Print all tables, not only the result.")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
-@click.option("--plot", metavar="FILE", help="The learning curve, as .svg or .png. Needs the extra `plot`.")
+@click.option("--plot", metavar="FILE", help="Write the learning curve to FILE, an .svg.")
 @click.option(
     "--gallery", metavar="PATH", help="Write each case that was not solved to a .md or .html file, or to a folder."
 )
@@ -49,8 +47,7 @@ def command(
     if (every or show_targets) and gallery is None:
         raise click.UsageError("--all and --show-targets need --gallery PATH.")
     if plot is not None:
-        ending(plot)
-        check_installed()
+        check_ending(plot)
 
     async def reading(store: Store) -> list[Recorded]:
         return [await read_run(store, run) for run in runs]
@@ -58,7 +55,9 @@ def command(
     recorded = with_store(reading)
     report = make_report(recorded)
     targets = [targets_of(one.run) for one in recorded] if show_targets else []
-    picture = _draw(report, plot, output) if plot else None
+    picture = write(by_tries(report), Path(plot), Path(output or ".").parent) if plot else None
+    if plot is not None:
+        say(f"{plot} written")
     brief = form == "table" and not full and output is None
     put(
         drawn(plain(summary(report)).splitlines(), STYLES) if brief else _rendered(report, form, picture, output),
@@ -68,19 +67,6 @@ def command(
         say(f"All tables: mulligan bench report {' '.join(runs)} --full")
     if gallery is not None:
         say(write_gallery(gallery, recorded, "html" if form == "html" else "md", every, targets))
-
-
-def _draw(report: Report, plot: str, output: str | None) -> Picture:
-    """Write the plot; returns a picture whose link is relative to the page."""
-    form = ending(plot)
-    data = draw(curves(report), form)
-    try:
-        Path(plot).write_bytes(data)
-    except OSError as error:
-        raise InvalidInput(f"The plot cannot be written to {plot}: {error.strerror or error}.") from error
-    say(f"{plot} written")
-    beside = os.path.relpath(plot, Path(output).parent) if output else plot
-    return Picture("Learning curve", beside, MEDIA[form], data)
 
 
 def _rendered(report: Report, form: str, picture: Picture | None, output: str | None) -> str:

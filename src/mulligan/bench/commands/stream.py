@@ -15,7 +15,7 @@ from mulligan.bench.harness.cases import Hooks
 from mulligan.bench.harness.plan import BenchOptions
 from mulligan.bench.harness.running import Finished
 from mulligan.bench.harness.stream import CONTROLS, Leg, StreamHooks, resume_stream, run_stream, shipped_arms
-from mulligan.bench.report.plot import check_installed, draw
+from mulligan.bench.report import plot
 from mulligan.bench.report.stream import StreamReport, as_csv, learning_curves, read_stream, stream_page
 from mulligan.cli.counting import Counting
 from mulligan.cli.errors import SOLVED, UNFINISHED
@@ -26,8 +26,7 @@ from mulligan.cli.terminal import emit, say
 from mulligan.cli.words import count
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import InvalidInput
-from mulligan.core.extras import MissingExtra
-from mulligan.text.pages import Picture, markdown, plain
+from mulligan.text.pages import markdown, plain
 
 OF_ARMS = (
     *("restarts", "samples", "scale", "cases", "shuffle", "parallel", "reuse", "memory", "agent_id"),
@@ -124,23 +123,12 @@ def writing_into(folder: Path) -> Generator[None]:
 
 
 def write(report: StreamReport, folder: Path) -> None:
-    """Writes the rows, the curve (where matplotlib is installed) and the report."""
+    """Writes the rows, the curve and the report."""
     with writing_into(folder):
         (folder / "cases.csv").write_text(as_csv(report.rows), encoding="utf-8")
-        picture = _curve(report, folder / "curve.svg")
+        picture = plot.write(learning_curves(report), folder / "curve.svg", folder)
         (folder / "report.md").write_text(markdown(stream_page(report, picture)), encoding="utf-8")
-    say(f"{folder}: cases.csv, {'curve.svg, ' if picture else ''}report.md")
-
-
-def _curve(report: StreamReport, file: Path) -> Picture | None:
-    try:
-        check_installed()
-    except MissingExtra as error:
-        say(f"No curve was drawn: {error}")
-        return None
-    curves, frame = learning_curves(report)
-    file.write_bytes(data := draw(curves, ".svg", frame))
-    return Picture("Learning curve", file.name, "image/svg+xml", data)
+    say(f"{folder}: cases.csv, curve.svg, report.md")
 
 
 def _show(report: StreamReport, form: str) -> None:

@@ -104,6 +104,11 @@ def page(report: Report, picture: Picture | None = None) -> list[Block]:
     return blocks
 
 
+def solved_by_tries(report: Report) -> Table:
+    """The table that belongs to the learning curve."""
+    return _by_trial(list(zip(report.labels, report.runs, strict=True)))
+
+
 def kind_of(run: RunReport) -> str:
     """The group of tables that a run belongs to: "scripted", "oracle" or "results"."""
     return "scripted" if run.about.scripted else "oracle" if run.figures.oracle else "results"

@@ -1,151 +1,97 @@
-"""Draws the learning curve of a report as SVG or PNG, with matplotlib (the extra `plot`)."""
+"""The charts of a report: solved by number of tries, and what success costs."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from math import floor, log10
 from pathlib import Path
-from typing import Any, cast
 
 from mulligan.bench.report.figures import Report
 from mulligan.bench.report.page import kind_of
 from mulligan.core.errors import InvalidInput
-from mulligan.core.extras import require
+from mulligan.core.rates import Rate
+from mulligan.text.charts import Chart, Curve, Point, numbered, svg
+from mulligan.text.pages import Picture, Table
 
-MEDIA = {".svg": "image/svg+xml", ".png": "image/png"}
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""The palette of Okabe and Ito, for colour-blind readers."""
-LINES = {"results": "-", "oracle": "--", "scripted": ":"}
 _NOTES = {"oracle": ", oracle", "scripted": ", no result"}
-_NEAR = 0.055
-"""The share of the height that a label needs."""
-_DENSE = 30
-"""Points above which a line has no dots, and the axis no number for each of them."""
 
 
-@dataclass(frozen=True)
-class Frame:
-    """What stands around the curves. changes: where on the first axis a line goes up, such as at a drift."""
-
-    title: str
-    across: str
-    up: str
-    changes: Sequence[float] = ()
+def check_ending(path: str) -> None:
+    """Raises `InvalidInput` where the file is no .svg."""
+    if Path(path).suffix.lower() != ".svg":
+        raise InvalidInput(
+            f"The name of the plot {path} must end in .svg. A browser or rsvg-convert makes a PNG of it."
+        )
 
 
-BY_TRIAL = Frame(
-    "Solved by number of tries, with 95 % intervals", "tries allowed", "solved by the hidden verdict (pass@1)"
-)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """The curve of one run: the share of cases solved by trial 1, 2, …, with its interval; None: nothing was scored."""
-
-    label: str
-    kind: str
-    solved: Sequence[float | None]
-    low: Sequence[float | None]
-    high: Sequence[float | None]
-    n: int
-
-
-def ending(path: str) -> str:
-    """The ending of the file. Raises `InvalidInput` where it is neither .svg nor .png."""
-    found = Path(path).suffix.lower()
-    if found not in MEDIA:
-        raise InvalidInput(f"The name of the plot {path} must end in {' or '.join(MEDIA)}.")
-    return found
-
-
-def check_installed() -> None:
-    """Raises `InvalidInput`, saying what to install, where matplotlib is missing."""
-    require("A plot needs matplotlib", "matplotlib", "plot")
-
-
-def curves(report: Report) -> list[Curve]:
-    found = list[Curve]()
+def by_tries(report: Report) -> Chart:
+    """The share of cases that each run solved, by the number of tries."""
+    curves = list[Curve]()
     for label, run in zip(report.labels, report.runs, strict=True):
-        rates, kind = [at.solved for at in run.figures.trials], kind_of(run)
+        rates = [at.solved for at in run.figures.trials]
         n = max((rate.n for rate in rates), default=0)
-        columns = ([rate.value for rate in rates], [rate.low for rate in rates], [rate.high for rate in rates])
-        found.append(Curve(f"{label}{_NOTES.get(kind, '')} (n={n})", kind, *columns, n))
-    return found
+        points = [point(trial, rate) for trial, rate in enumerate(rates, 1) if rate.n]
+        curves.append(Curve(f"{label}{_NOTES.get(kind_of(run), '')} (n={n})", points))
+    return Chart(
+        name="curve",
+        title="Share of cases solved by number of tries, with 95 % intervals",
+        across="tries allowed",
+        ticks=numbered(max([2, *(len(run.figures.trials) for run in report.runs)])),
+        curves=curves,
+    )
 
 
-def draw(curves: Sequence[Curve], form: str, frame: Frame = BY_TRIAL) -> bytes:
-    """The picture as a file's bytes; the same curves give the same bytes.
+def point(x: float, rate: Rate, label: str = "") -> Point:
+    """The point of a rate that is known."""
+    assert rate.value is not None
+    assert rate.low is not None
+    assert rate.high is not None
+    return Point(x, rate.value, rate.low, rate.high, label)
 
-    form: ".svg" or ".png". Raises `InvalidInput` without matplotlib.
+
+def spending(report: Report) -> tuple[Chart, Table]:
+    """What each run spent for a case, against the share that it solved; runs without a verdict are left out."""
+    named = list(zip(report.labels, (run.figures for run in report.runs), strict=True))
+    costs = [(found.spent.usage.cost, found.spent.usage.tokens) for _, found in named]
+    dollars = all(cost for cost, _ in costs)
+    unit = "dollars" if dollars else "tokens"
+    known = [
+        (number, label, (cost or 0.0 if dollars else tokens) / found.ended, found.trials[-1].solved)
+        for number, ((label, found), (cost, tokens)) in enumerate(zip(named, costs, strict=True), 1)
+        if found.ended and found.trials and found.trials[-1].solved.n
+    ]
+    most = _round_up(max([spent for _, _, spent, _ in known], default=0.0))
+    chart = Chart(
+        name="spending",
+        title=f"Share of cases solved, with 95 % intervals, against the {unit} spent for each case",
+        across=f"{unit} for each case",
+        ticks=[(most * n / 4, f"{most * n / 4:,.4g}") for n in range(5)],
+        curves=[Curve(label, [point(spent, solved, str(number))]) for number, label, spent, solved in known],
+        joined=False,
+    )
+    rows = [
+        [str(number), label, f"{spent:,.4g}", f"{solved.value:.1%}", f"{solved.low:.1%} to {solved.high:.1%}"]
+        for number, label, spent, solved in known
+    ]
+    return chart, Table(["number in the figure", "run", f"{unit} for each case", "solved", "95 % interval"], rows, left=2)
+
+
+def _round_up(most: float) -> float:
+    """The next 1, 2, 4 or 8 of its power of ten, so that a quarter of it is a short number."""
+    if most <= 0:
+        return 1.0
+    power = 10.0 ** floor(log10(most))
+    return next(power * digit for digit in (1, 2, 4, 8, 10, 20) if power * digit > most * 1.02)
+
+
+def write(chart: Chart, path: Path, beside: Path) -> Picture:
+    """Writes the chart as a file. Returns the picture for a page in the folder `beside`.
+
+    Raises `InvalidInput` if it cannot be written.
     """
-    check_installed()
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    fixed: dict[str, Any] = {"svg.hashsalt": "mulligan", "svg.fonttype": "none", "font.family": "sans-serif"}
-    with cast(Any, matplotlib).rc_context(fixed):
-        figure: Any = Figure(figsize=(8, 5), dpi=150, layout="constrained")
-        FigureCanvasAgg(figure)
-        axes: Any = figure.subplots()
-        last = max([2, *(len(curve.solved) for curve in curves)])
-        for number, curve in enumerate(curves):
-            _line(axes, curve, last, COLOURS[number % len(COLOURS)], f"curve-{number + 1}")
-        _frame(axes, last, frame)
-        _labels(axes, curves)
-        written = io.BytesIO()
-        omitted: Any = {"Date": None, "Creator": None} if form == ".svg" else {"Software": None}
-        figure.savefig(written, format=form[1:], metadata=omitted)
-    return written.getvalue()
-
-
-def _line(axes: Any, curve: Curve, last: int, colour: str, id: str) -> None:
-    known = list[tuple[int, float, float, float]]()
-    for trial, (solved, low, high) in enumerate(zip(curve.solved, curve.low, curve.high, strict=True), 1):
-        if solved is not None and low is not None and high is not None:
-            known.append((trial, solved, low, high))
-    if not known:
-        return
-    trials, solved, low, high = (list(column) for column in zip(*known, strict=True))
-    dots = {"marker": "o", "markersize": 5} if last <= _DENSE else {}
-    axes.plot(trials, solved, LINES[curve.kind], color=colour, linewidth=2, gid=id, **dots)
-    if len(known) == 1:
-        axes.errorbar(trials, solved, yerr=[[solved[0] - low[0]], [high[0] - solved[0]]], color=colour, capsize=4)
-    else:
-        axes.fill_between(trials, low, high, color=colour, alpha=0.13, linewidth=0)
-    if trials[-1] < last:  # a thin line to the label, as this run had no further trials
-        axes.plot([trials[-1], last], [solved[-1]] * 2, color=colour, linewidth=0.7, alpha=0.6)
-
-
-def _frame(axes: Any, last: int, frame: Frame) -> None:
-    axes.set_xlim(0.8, last + 0.1)
-    axes.set_ylim(0, 1)
-    if last <= _DENSE:
-        axes.set_xticks(range(1, last + 1))
-    for change in frame.changes:
-        axes.axvline(change, color="0.6", linewidth=1, linestyle=":")
-    axes.set_yticks([n / 5 for n in range(6)], [f"{20 * n} %" for n in range(6)])
-    axes.set_xlabel(frame.across)
-    axes.set_ylabel(frame.up)
-    axes.set_title(frame.title, loc="left")
-    axes.grid(axis="y", color="0.9")
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
-def _labels(axes: Any, curves: Sequence[Curve]) -> None:
-    """Write a label beside the end of each line, moved apart where they overlap; also for a curve without points."""
-    ends = [next((value for value in reversed(curve.solved) if value is not None), None) for curve in curves]
-    order = sorted(range(len(curves)), key=lambda n: (ends[n] is not None, ends[n] or 0.0, n))
-    heights, floor = dict[int, float](), 0.0
-    for n in order:
-        heights[n] = floor = max(ends[n] or 0.0, floor)
-        floor += _NEAR
-    over = max(0.0, floor - _NEAR - 1)
-    right = axes.get_xlim()[1]
-    for n in order:
-        text = curves[n].label if ends[n] is not None else f"{curves[n].label}: nothing scored"
-        at = (right + 0.02, heights[n] - over)
-        axes.text(*at, text, color=COLOURS[n % len(COLOURS)], va="center", fontsize=9)
+    data = svg(chart, alone=True).encode()
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise InvalidInput(f"The plot cannot be written to {path}: {error.strerror or error}.") from error
+    return Picture("Learning curve", os.path.relpath(path, beside), "image/svg+xml", data)

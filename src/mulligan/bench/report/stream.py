@@ -20,12 +20,12 @@ from mulligan.bench.harness.stream import NONE, Leg, StreamChoice, legs_of, stre
 from mulligan.bench.report.figures import about, read_run
 from mulligan.bench.report.page import NONE as EMPTY
 from mulligan.bench.report.page import UNKNOWN
-from mulligan.bench.report.plot import Curve, Frame
 from mulligan.bench.report.statistics import FEW, Estimate, clustered, groups, holm
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import digest
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Json
+from mulligan.text.charts import Chart, Curve, Point, numbered
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 from mulligan.text.truncate import estimate as tokens_of
 
@@ -435,29 +435,35 @@ def as_csv(rows: Sequence[Any], row: type[Any] = Row) -> str:
     return text.getvalue()
 
 
-def learning_curves(report: StreamReport) -> tuple[list[Curve], Frame]:
+def learning_curves(report: StreamReport) -> Chart:
     """The mean score of the last few cases, by position; the interval is over orders."""
     last = max((row.position for row in report.rows), default=1)
     width = max(1, last // 12)
     curves = list[Curve]()
     for found in report.arms:
         ours = [row for row in report.rows if row.arm == found.arm]
-        columns: tuple[list[float | None], ...] = ([], [], [])
+        points = list[Point]()
         for position in range(1, last + 1):
             near = [row for row in ours if position - width < row.position <= position]
             orders = sorted({row.order for row in near})
             of_each = [_mean([row for row in near if row.order == order], lambda row: row.score) for order in orders]
-            means = [mean for mean in of_each if mean is not None]
-            value = fmean(means) if means else None
-            spread = clustered(means, range(len(means))) if len(means) > 1 else None
-            low, high = (spread.low, spread.high) if spread else (value, value)
-            for column, one in zip(columns, (value, low, high), strict=True):
-                column.append(None if one is None else min(1.0, max(0.0, one)))
+            if means := [mean for mean in of_each if mean is not None]:
+                value = fmean(means)
+                spread = clustered(means, range(len(means))) if len(means) > 1 else None
+                ends = (spread.low, spread.high) if spread else (None, None)
+                low, high = (min(1.0, max(0.0, value if end is None else end)) for end in ends)
+                points.append(Point(position, min(1.0, max(0.0, value)), low, high))
         gain = f", gain {found.gain.value:+.2f}" if found.gain else ""
-        curves.append(Curve(f"{found.arm}{gain}", "scripted" if report.scripted else "results", *columns, found.cases))
+        curves.append(Curve(f"{found.arm}{gain}", points))
     over = f"mean of the last {width} cases" if width > 1 else "mean"
-    drifts = sorted({one.position - 0.5 for one in report.recoveries})
-    return curves, Frame("Score along the stream", "case of the stream", f"score ({over} over the orders)", drifts)
+    return Chart(
+        name="stream",
+        title=f"Score along the stream, {over} over the orders, with 95 % intervals",
+        across="case of the stream",
+        ticks=numbered(last),
+        curves=curves,
+        marks=[(place, "") for place in sorted({one.position - 0.5 for one in report.recoveries})],
+    )
 
 
 # --- page -----------------------------------------------------------------------------------------------------------

@@ -18,8 +18,9 @@ from mulligan.core.records import LAYERS, Lesson, LessonState, Recall
 from mulligan.core.worth import Tally
 from mulligan.studio.charts import calibration
 from mulligan.studio.pages import lesson
-from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, environment, render, studio_of, with_query
+from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query
 from mulligan.studio.safety import form_of
+from mulligan.text.charts import svg
 
 STATES: Sequence[LessonState] = ("active", "quarantined", "retired", "superseded")
 KINDS: Mapping[LessonState, str] = {"active": "ok", "quarantined": "error", "retired": "", "superseded": ""}
@@ -195,10 +196,10 @@ async def relevance(request: Request) -> Response:
     """How far the relevance of lessons foretells success: a figure, a table, and with `?format=svg` a file."""
     studio, name = studio_of(request), request.query_params.get("bank", ALL)
     of = studio.bank if name == ALL else studio.chosen_bank(name)
-    drawn = calibration(await of.relevances(MOST_RECALLS))
+    plot, table = calibration(await of.relevances(MOST_RECALLS))
     if request.query_params.get("format") == "svg":
-        return Response(environment().get_template("calibration.svg").render(plot=drawn), media_type="image/svg+xml")
-    return render(request, "calibration.html", plot=drawn, most=f"{MOST_RECALLS:,}")
+        return Response(svg(plot, alone=True), media_type="image/svg+xml")
+    return render(request, "calibration.html", plot=plot, table=table, most=f"{MOST_RECALLS:,}")
 
 
 routes = [

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.bench.harness.plan import STREAM, options_of_today
-from mulligan.bench.report.figures import Report, make_report, read_run
-from mulligan.bench.report.page import page, summary
-from mulligan.bench.report.plot import curves
+from mulligan.bench.report.shown import bench_report, method_of
 from mulligan.core.benchmarks import BenchRun, CaseResult, Status
 from mulligan.core.errors import InvalidInput
-from mulligan.studio.charts import spending
-from mulligan.studio.curves import plot
-from mulligan.studio.rendering import PAGE_ROWS, Studio, environment, render, studio_of, with_query
-from mulligan.text.pages import Block, Heading
+from mulligan.studio.rendering import PAGE_ROWS, Studio, render, studio_of, with_query
+from mulligan.text.charts import COLOURS, dashes, svg
 
 RUNS = 20
 """Runs in the list at first; each further look shows twice as many."""
@@ -70,16 +64,15 @@ async def benchmarks(request: Request) -> Response:
 
 
 async def _row(studio: Studio, run: BenchRun) -> Row:
-    options = options_of_today(run.options)
-    results = await studio.store.benches.results(run.id)
+    results, method = await studio.store.benches.results(run.id), method_of(run)
     counts = Counter(result.status for result in results)
     return Row(
         run,
-        " with ".join(str(name) for name in (options.get("method"), options.get("strategy")) if name),
+        method or "",
         str(run.options.get("model") or ""),
         len(results),
         [(kind, status, counts[status]) for status, kind in KINDS.items() if counts[status]],
-        run.benchmark.startswith(STREAM),
+        method is None,
     )
 
 
@@ -88,28 +81,19 @@ async def compared(request: Request) -> Response:
     studio, ids = studio_of(request), list(dict.fromkeys(request.query_params.getlist("run")))
     if not 1 <= len(ids) <= MOST_COMPARED:
         raise InvalidInput(f"Choose from 1 to {MOST_COMPARED} benchmark runs, not {len(ids)}.")
-    recorded = [await read_run(studio.store, id) for id in ids]
-    report = await asyncio.to_thread(make_report, recorded)
-    spent = spending([(label, run.figures) for label, run in zip(report.labels, report.runs, strict=True)])
-    curve = plot(curves(report))
+    report = await bench_report(studio.store, ids)
     if request.query_params.get("format") == "svg":
-        name = "curve.svg" if request.query_params.get("figure") == "curve" else "spending.svg"
-        drawn = environment().get_template(name).render(spending=spent, plot=curve, file=True)
-        return Response(drawn, media_type="image/svg+xml")
+        chart = report.curve if request.query_params.get("figure") == "curve" else report.spending
+        return Response(svg(chart, alone=True), media_type="image/svg+xml")
     shown, after = request.query_params.get("show", ""), _number(request, "after", 0)
-    cases, result = _cases(report, shown), summary(report)
+    cases = _cases(report.results, shown)
     return render(
         request,
         "compared.html",
         report=report,
-        runs=list(zip(report.labels, report.runs, strict=True)),
-        plot=curve,
-        file=False,
+        legend=[(n % len(COLOURS), dashes(n), one.label) for n, one in enumerate(report.curve.curves)],
         curve_file=with_query(request, format="svg", figure="curve"),
-        spending=spent,
         spending_file=with_query(request, format="svg", figure="spending"),
-        result=result,
-        blocks=_lowered(page(report)[1 + len(result) :]),
         cases=cases[after : after + PAGE_ROWS],
         count=len(cases),
         more=with_query(request, after=str(after + PAGE_ROWS)) if len(cases) > after + PAGE_ROWS else "",
@@ -118,16 +102,11 @@ async def compared(request: Request) -> Response:
     )
 
 
-def _lowered(blocks: Sequence[Block]) -> Sequence[Block]:
-    """With headings one level lower, as they stand below one of the page."""
-    return [replace(one, level=min(one.level + 1, 6)) if isinstance(one, Heading) else one for one in blocks]
-
-
-def _cases(report: Report, shown: str) -> Sequence[tuple[str, Sequence[Cell | None]]]:
+def _cases(results: Sequence[Sequence[CaseResult]], shown: str) -> Sequence[tuple[str, Sequence[Cell | None]]]:
     """Each case with its result in each run; None: it has not ended there."""
-    by_run = [{result.case: result for result in run.recorded.results} for run in report.runs]
-    order = dict.fromkeys(result.case for run in report.runs for result in run.recorded.results)
-    found = [(case, [results.get(case) for results in by_run]) for case in order]
+    by_run = [{result.case: result for result in of_run} for of_run in results]
+    order = dict.fromkeys(result.case for of_run in results for result in of_run)
+    found = [(case, [found.get(case) for found in by_run]) for case in order]
     if shown == "failures":
         found = [(case, of) for case, of in found if any(one is not None and not one.solved for one in of)]
     if shown == "differ":
