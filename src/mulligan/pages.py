@@ -12,32 +12,113 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mulligan.app.run_context import RunContext, run_context
+    from mulligan.app.story import body, doing, formatted, header, images_of, in_words, mark_of, state, state_words
+    from mulligan.bench.report.shown import bench_report, method_of
+    from mulligan.core.rates import rate
     from mulligan.text.arguments import renamed
+    from mulligan.text.charts import COLOURS, Chart, Curve, Point, dashes, svg
+    from mulligan.text.figures import used, when, zone
     from mulligan.text.formatting import labelled
-    from mulligan.text.pages import Heading
-    from mulligan.text.plain import one_line
+    from mulligan.text.images import format_of
+    from mulligan.text.pages import Block, Diff, Fence, Heading, Quote, Table
+    from mulligan.text.plain import count, one_line
     from mulligan.text.secrets import mask_json
+    from mulligan.text.states import STATES, verdict
     from mulligan.text.thoughts import answer_of
     from mulligan.text.truncate import truncate_text
+    from mulligan.text.web_pages import KINDS, STYLE, fragment, harmless
 
 _HOMES = {
+    "Block": "text.pages",
+    "COLOURS": "text.charts",
+    "Chart": "text.charts",
+    "Curve": "text.charts",
+    "Diff": "text.pages",
+    "Fence": "text.pages",
     "Heading": "text.pages",
+    "KINDS": "text.web_pages",
+    "Point": "text.charts",
+    "Quote": "text.pages",
+    "RunContext": "app.run_context",
+    "STATES": "text.states",
+    "STYLE": "text.web_pages",
+    "Table": "text.pages",
     "answer_of": "text.thoughts",
+    "bench_report": "bench.report.shown",
+    "body": "app.story",
+    "count": "text.plain",
+    "dashes": "text.charts",
+    "doing": "app.story",
+    "format_of": "text.images",
+    "formatted": "app.story",
+    "fragment": "text.web_pages",
+    "harmless": "text.web_pages",
+    "header": "app.story",
+    "images_of": "app.story",
+    "in_words": "app.story",
     "labelled": "text.formatting",
+    "mark_of": "app.story",
     "mask_json": "text.secrets",
+    "method_of": "bench.report.shown",
     "one_line": "text.plain",
+    "rate": "core.rates",
     "renamed": "text.arguments",
+    "run_context": "app.run_context",
+    "state": "app.story",
+    "state_words": "app.story",
+    "svg": "text.charts",
     "truncate_text": "text.truncate",
+    "used": "text.figures",
+    "verdict": "text.states",
+    "when": "text.figures",
+    "zone": "text.figures",
 }
 
 __all__ = [
+    "COLOURS",
+    "KINDS",
+    "STATES",
+    "STYLE",
+    "Block",
+    "Chart",
+    "Curve",
+    "Diff",
+    "Fence",
     "Heading",
+    "Point",
+    "Quote",
+    "RunContext",
+    "Table",
     "answer_of",
+    "bench_report",
+    "body",
+    "count",
+    "dashes",
+    "doing",
+    "format_of",
+    "formatted",
+    "fragment",
+    "harmless",
+    "header",
+    "images_of",
+    "in_words",
     "labelled",
+    "mark_of",
     "mask_json",
+    "method_of",
     "one_line",
+    "rate",
     "renamed",
+    "run_context",
+    "state",
+    "state_words",
+    "svg",
     "truncate_text",
+    "used",
+    "verdict",
+    "when",
+    "zone",
 ]
 
 

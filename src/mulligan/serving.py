@@ -12,14 +12,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mulligan.app.service import Service
+    from mulligan.app.service import ServerOptions, Service
+    from mulligan.web.hosts import HostPolicy, bind
+    from mulligan.web.proxies import BehindProxies
+    from mulligan.web.server import Server
+    from mulligan.web.signals import stop_requested
+    from mulligan.web.tokens import VARIABLE, Token, bearer_of, read_tokens
 
 _HOMES = {
+    "BehindProxies": "web.proxies",
+    "HostPolicy": "web.hosts",
+    "Server": "web.server",
+    "ServerOptions": "app.service",
     "Service": "app.service",
+    "Token": "web.tokens",
+    "VARIABLE": "web.tokens",
+    "bearer_of": "web.tokens",
+    "bind": "web.hosts",
+    "read_tokens": "web.tokens",
+    "stop_requested": "web.signals",
 }
 
 __all__ = [
+    "VARIABLE",
+    "BehindProxies",
+    "HostPolicy",
+    "Server",
+    "ServerOptions",
     "Service",
+    "Token",
+    "bearer_of",
+    "bind",
+    "read_tokens",
+    "stop_requested",
 ]
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mulligan.cli.terminal import clean, columns, emit, one_line, say
     from mulligan.cli.watch import Watch
     from mulligan.cli.words import closing, folded, which
+    from mulligan.core.extras import require
 
 _HOMES = {
     "Group": "cli.groups",
@@ -36,6 +37,7 @@ _HOMES = {
     "folded": "cli.words",
     "one_line": "cli.terminal",
     "record_options": "cli.options",
+    "require": "core.extras",
     "say": "cli.terminal",
     "which": "cli.words",
 }
@@ -55,6 +57,7 @@ __all__ = [
     "folded",
     "one_line",
     "record_options",
+    "require",
     "say",
     "which",
 ]

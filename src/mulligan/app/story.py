@@ -13,9 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from mulligan.app.run_context import Call, RunContext, run_context, table_of
+from mulligan.app.recipe import Recipe
+from mulligan.app.run_context import Call, RunContext, calls_of, run_context, table_of
 from mulligan.app.workspaces import stop_reason, unjudged
-from mulligan.core.episode import RESUMABLE
+from mulligan.core.episode import RESUMABLE, Move, due
+from mulligan.core.limits import Limits
 from mulligan.core.protocols import Brief, Store
 from mulligan.core.records import Check, Episode, Feedback, Image, Lesson, Outcome, Rating, Reflection, Trial
 from mulligan.core.records import Step as TakenStep
@@ -56,7 +58,7 @@ from mulligan.text.pages import (
 from mulligan.text.pages import markdown as page
 from mulligan.text.plain import count, one_line, tries
 from mulligan.text.reflections import after_lesson, quality_words
-from mulligan.text.states import verdict
+from mulligan.text.states import DOING, verdict
 from mulligan.text.web_pages import html
 
 MAX_PASSED = 12
@@ -261,6 +263,19 @@ def _task(of: _Of) -> Iterator[Block]:
     if of.episode.task.inputs:
         yield Fold("Inputs", list(formatted(dict(of.episode.task.inputs))))
     yield Fold("How it was run", [Facts(run_facts(of.episode))])
+
+
+def doing(episode: Episode, context: RunContext) -> str:
+    """What is done now, in words; "" if nobody drives it."""
+    if not context.running:
+        return ""
+    limits = Limits(**cast(dict[str, Any], Recipe.completed(episode.head.settings)["limits"]))
+    move = due(episode, limits)
+    if not isinstance(move, Move):
+        return "ending"
+    now = next((call.name.partition("#")[0] for call in reversed(calls_of(context.steps)) if not call.done), "")
+    at = f"try {move.trial} of {limits.trials}: " if move.trial else ""
+    return f"{at}{DOING[move.kind]}{f' ({now})' if now else ''}"
 
 
 def run_facts(episode: Episode) -> Mapping[str, str]:

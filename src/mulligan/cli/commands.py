@@ -30,7 +30,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Runs and lessons": {
         "runs": ("cli.runs", "List, show, resume, export and remove recorded runs."),
         "memory": ("cli.memory", "Search, change, import and export the bank: the lessons that agents have learned."),
-        "studio": ("cli.studio", "Show runs, banks, coding agents and benchmarks in a browser, live."),
+        "studio": ("studio.command", "Show runs, banks, coding agents and benchmarks in a browser, live."),
     },
     "Set up": {
         "doctor": ("cli.doctor", "Check what works here (sandbox, store, models), and say how to fix the rest."),

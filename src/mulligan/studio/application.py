@@ -15,15 +15,13 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from mulligan.app.service import Service
-from mulligan.core.errors import MulliganError, NotFound
+from mulligan.pages import STYLE
+from mulligan.plugins import MulliganError, NotFound
+from mulligan.serving import HostPolicy, Service, Token
 from mulligan.studio.live import Listeners
 from mulligan.studio.pages import PAGES
 from mulligan.studio.rendering import Studio, compile_templates, render
 from mulligan.studio.safety import Safety
-from mulligan.text.web_pages import STYLE
-from mulligan.web.hosts import HostPolicy
-from mulligan.web.tokens import Token
 
 OF_ALL = frozenset({"Benchmarks", "Coding agents"})
 """Areas that a studio of one agent leaves out: a benchmark run is no agent's, and hooks have banks of their own."""

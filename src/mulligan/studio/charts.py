@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mulligan.core.rates import rate
 from mulligan.core.worth import Tally, Uplift
-from mulligan.text.charts import Chart, Curve, Point
-from mulligan.text.pages import Table
+from mulligan.pages import Chart, Curve, Point, Table, rate
 
 WIDTH, ROW, LEFT, RIGHT, TOP, BOTTOM = 640, 34, 190, 32, 24, 44
 LABEL = 26

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from mulligan.core.errors import MulliganError
+from mulligan.plugins import MulliganError
 
 SECONDS = 1.0
 """Between two looks at the store."""

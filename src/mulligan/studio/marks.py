@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mulligan.app.story import mark_of
 from mulligan.core.protocols import Brief
-from mulligan.core.records import Episode
-from mulligan.text.states import STATES
-from mulligan.text.web_pages import KINDS
+from mulligan.pages import KINDS, STATES, mark_of
+from mulligan.plugins import Episode
 
 MARKS: Mapping[str, str] = {**{kind: mark for mark, kind in KINDS.items()}, "": "note"}
 """The states whose sign a kind of badge has."""

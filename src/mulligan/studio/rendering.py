@@ -15,19 +15,27 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from mulligan.app.service import Service
 from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.lesson_page import bank_title, brief, state_word
-from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Store
+from mulligan.pages import (
+    Block,
+    Chart,
+    Fence,
+    Quote,
+    count,
+    fragment,
+    one_line,
+    svg,
+    used,
+    when,
+    zone,
+)
+from mulligan.pages import harmless as harmless_text
+from mulligan.plugins import NotFound
+from mulligan.serving import Service
 from mulligan.studio.live import Listeners
 from mulligan.studio.marks import SIGNS
-from mulligan.text.charts import Chart, svg
-from mulligan.text.figures import used, when, zone
-from mulligan.text.pages import Block, Fence, Quote
-from mulligan.text.plain import clean, count, encodable, one_line
-from mulligan.text.secrets import mask
-from mulligan.text.web_pages import fragment
 
 T = TypeVar("T")
 
@@ -148,7 +156,7 @@ def compile_templates() -> None:
 
 def harmless(value: Any) -> Any:
     """Foreign text as it may be shown: without secrets and control characters. Jinja escapes it afterwards."""
-    return encodable(clean(mask(value))) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return harmless_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def start(text: str, most: int) -> str:

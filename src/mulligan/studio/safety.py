@@ -16,9 +16,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mulligan.serving import HostPolicy, Token, bearer_of
 from mulligan.studio.rendering import Studio
-from mulligan.web.hosts import HostPolicy
-from mulligan.web.tokens import Token, bearer_of
 
 MAX_FORM = 1_000_000
 """Bytes of a form."""

@@ -6,15 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
-from mulligan.app.service import Service
-from mulligan.core.errors import InvalidInput
+from mulligan.plugins import InvalidInput
+from mulligan.serving import VARIABLE, BehindProxies, HostPolicy, Server, Service, Token, bind, stop_requested
 from mulligan.studio.application import application
 from mulligan.studio.live import Listeners
-from mulligan.web.hosts import HostPolicy, bind
-from mulligan.web.proxies import BehindProxies
-from mulligan.web.server import Server
-from mulligan.web.signals import stop_requested
-from mulligan.web.tokens import VARIABLE, Token
 
 DRAIN = 2.0
 """Seconds that open requests get at a stop."""

@@ -195,6 +195,11 @@ def _cells(tag: str, cells: Sequence[str], left: int, links: bool = False) -> st
     return "<tr>" + "".join(f"<{tag}{scope}{m}>{t}</{tag}>" for t, m in zip(listed, marks, strict=True)) + "</tr>"
 
 
+def harmless(text: str) -> str:
+    """Foreign text without secrets and control characters; who shows it escapes it."""
+    return encodable(clean(mask(text)))
+
+
 def safe(text: str) -> str:
     """In one line."""
     return escape(" ".join(clean(mask(text)).split()))

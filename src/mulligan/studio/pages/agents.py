@@ -17,7 +17,7 @@ from mulligan.agentfile.problems import Problem
 from mulligan.app.agents import agents_of, read, tools_of
 from mulligan.app.config import Config, read_project
 from mulligan.app.lint import LintReport, lint
-from mulligan.core.errors import NotFound
+from mulligan.plugins import NotFound
 from mulligan.studio.rendering import Studio, render, studio_of
 
 

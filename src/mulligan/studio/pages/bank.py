@@ -12,15 +12,15 @@ from starlette.routing import Route
 
 from mulligan.bank.bank import Bank
 from mulligan.bank.recall.prompt_text import held_back
-from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import Selection
-from mulligan.core.records import LAYERS, Lesson, LessonState, Recall
+from mulligan.core.records import LAYERS, LessonState
 from mulligan.core.worth import Tally
+from mulligan.pages import svg
+from mulligan.plugins import InvalidInput, Lesson, Recall
 from mulligan.studio.charts import calibration
 from mulligan.studio.pages import lesson
 from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query
 from mulligan.studio.safety import form_of
-from mulligan.text.charts import svg
 
 STATES: Sequence[LessonState] = ("active", "quarantined", "retired", "superseded")
 KINDS: Mapping[LessonState, str] = {"active": "ok", "quarantined": "error", "retired": "", "superseded": ""}

@@ -10,11 +10,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.bench.report.shown import bench_report, method_of
 from mulligan.core.benchmarks import BenchRun, CaseResult, Status
-from mulligan.core.errors import InvalidInput
+from mulligan.pages import COLOURS, bench_report, dashes, method_of, svg
+from mulligan.plugins import InvalidInput
 from mulligan.studio.rendering import PAGE_ROWS, Studio, render, studio_of, with_query
-from mulligan.text.charts import COLOURS, dashes, svg
 
 RUNS = 20
 """Runs in the list at first; each further look shows twice as many."""

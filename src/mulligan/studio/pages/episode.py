@@ -18,19 +18,13 @@ from starlette.routing import Route
 
 from mulligan.app.compose import OBJECT
 from mulligan.app.editing import person, rate
-from mulligan.app.recipe import Recipe
-from mulligan.app.run_context import RunContext, calls_of, messages_of, run_context, table_of
-from mulligan.app.story import body, formatted, header, images_of
-from mulligan.core.episode import RESUMABLE, Move, due
-from mulligan.core.errors import InvalidInput, NotFound
-from mulligan.core.limits import Limits
+from mulligan.app.run_context import calls_of, messages_of, table_of
+from mulligan.core.episode import RESUMABLE
 from mulligan.core.protocols import StepRow
-from mulligan.core.records import Episode
+from mulligan.pages import body, doing, format_of, formatted, header, images_of, mask_json, run_context
+from mulligan.plugins import Episode, InvalidInput, NotFound
 from mulligan.studio.rendering import Studio, render, studio_of
 from mulligan.studio.safety import form_of
-from mulligan.text.images import format_of
-from mulligan.text.secrets import mask_json
-from mulligan.text.states import DOING
 
 TASKS = "tasks.toml"
 """The file in the project's folder that tasks are added to."""
@@ -50,7 +44,7 @@ async def episode(request: Request) -> Response:
         episode=found,
         header=header(found, known),
         body=body(found, known),
-        doing=_doing(found, known),
+        doing=doing(found, known),
         task=task_table(found),
         has_task=await asyncio.to_thread(_has_task, studio, found),
         tasks=TASKS,
@@ -102,19 +96,6 @@ async def _one(request: Request) -> Episode:
     if found is None:
         raise NotFound(f"{request.path_params['id']} matches several episodes. Give more of the id.")
     return found
-
-
-def _doing(episode: Episode, known: RunContext) -> str:
-    """What is done now, in words; "" if nobody drives it."""
-    if not known.running:
-        return ""
-    limits = Limits(**cast(dict[str, Any], Recipe.completed(episode.head.settings)["limits"]))
-    move = due(episode, limits)
-    if not isinstance(move, Move):
-        return "ending"
-    now = next((call.name.partition("#")[0] for call in reversed(calls_of(known.steps)) if not call.done), "")
-    at = f"try {move.trial} of {limits.trials}: " if move.trial else ""
-    return f"{at}{DOING[move.kind]}{f' ({now})' if now else ''}"
 
 
 async def live(request: Request) -> Response:

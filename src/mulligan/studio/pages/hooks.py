@@ -14,18 +14,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mulligan.bank.exchange.lesson_page import bank_title
-from mulligan.core.errors import InvalidInput
 from mulligan.core.home import home_path
 from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
-from mulligan.core.records import Lesson
 from mulligan.hooks.journal import FILE, Failure, Journal, Session, Shown
 from mulligan.hooks.learning import STATES, confirm, evidence_of, reject, sessions_of
 from mulligan.hooks.status import Status, status_of
+from mulligan.pages import count
+from mulligan.plugins import InvalidInput, Lesson
 from mulligan.sessions.pairs import TAG
 from mulligan.studio.rendering import Studio, render, studio_of
 from mulligan.studio.safety import form_of
-from mulligan.text.plain import count
 
 NEWEST = 50
 """Sessions that the page lists."""

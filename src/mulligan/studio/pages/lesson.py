@@ -18,17 +18,16 @@ from mulligan.bank.bank import Bank
 from mulligan.bank.changes import SINGLE_CHANGES, since
 from mulligan.bank.exchange.lesson_page import around, change_word, existing, facts, outcomes_of, recall_of
 from mulligan.core.codec import digest, to_json
-from mulligan.core.errors import InvalidInput, LessonChanged, NotFound
+from mulligan.core.errors import LessonChanged
 from mulligan.core.lesson import LessonFields, annotations_of, fields_with
 from mulligan.core.lessons import Receipt, Version
 from mulligan.core.operations import acting_as
-from mulligan.core.records import Lesson
 from mulligan.core.worth import Tally
+from mulligan.pages import Diff, when
+from mulligan.plugins import InvalidInput, Lesson, NotFound
 from mulligan.studio.charts import intervals
 from mulligan.studio.rendering import Studio, environment, harmless, render, studio_of
 from mulligan.studio.safety import form_of
-from mulligan.text.figures import when
-from mulligan.text.pages import Diff
 
 NEWEST = 30
 """Changes in the history that the page shows, unless all are asked for."""

@@ -13,14 +13,13 @@ from starlette.routing import Route
 
 from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Brief
-from mulligan.core.rates import interval
-from mulligan.core.records import Lesson
+from mulligan.pages import count, rate
+from mulligan.plugins import Lesson
 from mulligan.studio.charts import History, history
 from mulligan.studio.pages.bank import worths
 from mulligan.studio.pages.hooks import current
 from mulligan.studio.pages.runs import STATES, live, rows_of
 from mulligan.studio.rendering import Studio, render, studio_of
-from mulligan.text.plain import count
 
 NEWEST = 200
 """Runs that the figures are of."""
@@ -42,9 +41,9 @@ class Rate:
 
     @property
     def words(self) -> str:
-        low, high = interval(self.first, self.runs - self.first)
-        share = 100 * self.first / self.runs
-        return f"{self.first} of {self.runs} on the first try ({share:.0f} %, {100 * low:.0f} to {100 * high:.0f})"
+        of = rate(self.first, self.runs)
+        share = f"{100 * (of.value or 0):.0f} %, {100 * (of.low or 0):.0f} to {100 * (of.high or 0):.0f}"
+        return f"{of.count} of {of.n} on the first try ({share})"
 
 
 async def overview(request: Request) -> Response:

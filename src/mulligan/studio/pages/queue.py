@@ -10,8 +10,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mulligan.bank.bank import Bank
-from mulligan.core.errors import InvalidInput
 from mulligan.core.lessons import QueueStatus
+from mulligan.plugins import InvalidInput
 from mulligan.studio.pages.lesson import address, text_of
 from mulligan.studio.rendering import render, studio_of
 from mulligan.studio.safety import form_of

@@ -10,16 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mulligan.app.story import in_words, state, state_words
-from mulligan.core.errors import StoreError
 from mulligan.core.protocols import Brief
-from mulligan.core.records import Episode
+from mulligan.pages import KINDS, count, in_words, state, state_words, verdict
+from mulligan.plugins import Episode, StoreError
 from mulligan.studio.marks import kind_of_state
 from mulligan.studio.pages import episode
 from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query
-from mulligan.text.plain import count
-from mulligan.text.states import verdict
-from mulligan.text.web_pages import KINDS
 
 STATES: Mapping[str, tuple[str, Sequence[str]]] = {
     "": ("all", ()),

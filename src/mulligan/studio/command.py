@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from mulligan.cli.terminal import say
-from mulligan.core.extras import require
+from mulligan.terminal import require, say
 
 
 @click.command()
@@ -51,9 +50,8 @@ def studio(opens: bool, agent_id: str | None, **given: Any) -> None:
     """
     for module, extra in (("starlette", "studio"), ("jinja2", "studio"), ("uvicorn", "studio")):
         require("`mulligan studio` needs its web server", module, extra)
-    from mulligan.app.service import ServerOptions, Service
+    from mulligan.serving import ServerOptions, Service, read_tokens
     from mulligan.studio.serving import serve_studio
-    from mulligan.web.tokens import read_tokens
 
     service, tokens = Service(ServerOptions(agent_id)), read_tokens(agent_id)
 
