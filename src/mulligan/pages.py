@@ -16,39 +16,37 @@ if TYPE_CHECKING:
     from mulligan.app.story import body, doing, formatted, header, images_of, in_words, mark_of, state, state_words
     from mulligan.bench.report.shown import bench_report, method_of
     from mulligan.core.rates import rate
+    from mulligan.pages import Heading, Table, markdown
     from mulligan.text.arguments import renamed
-    from mulligan.text.charts import COLOURS, Chart, Curve, Point, dashes, svg
+    from mulligan.text.charts import Chart, Curve, Point, legend, svg
     from mulligan.text.figures import used, when, zone
     from mulligan.text.formatting import labelled
     from mulligan.text.images import format_of
     from mulligan.text.pages import Block, Diff, Fence, Heading, Quote, Table
     from mulligan.text.plain import count, one_line
     from mulligan.text.secrets import mask_json
-    from mulligan.text.states import STATES, verdict
+    from mulligan.text.states import verdict
     from mulligan.text.thoughts import answer_of
     from mulligan.text.truncate import truncate_text
-    from mulligan.text.web_pages import KINDS, STYLE, fragment, harmless
+    from mulligan.text.web_pages import badge_kind, badge_signs, fragment, harmless, style_sheet
 
 _HOMES = {
     "Block": "text.pages",
-    "COLOURS": "text.charts",
     "Chart": "text.charts",
     "Curve": "text.charts",
     "Diff": "text.pages",
     "Fence": "text.pages",
     "Heading": "text.pages",
-    "KINDS": "text.web_pages",
     "Point": "text.charts",
     "Quote": "text.pages",
     "RunContext": "app.run_context",
-    "STATES": "text.states",
-    "STYLE": "text.web_pages",
     "Table": "text.pages",
     "answer_of": "text.thoughts",
+    "badge_kind": "text.web_pages",
+    "badge_signs": "text.web_pages",
     "bench_report": "bench.report.shown",
     "body": "app.story",
     "count": "text.plain",
-    "dashes": "text.charts",
     "doing": "app.story",
     "format_of": "text.images",
     "formatted": "app.story",
@@ -58,7 +56,9 @@ _HOMES = {
     "images_of": "app.story",
     "in_words": "app.story",
     "labelled": "text.formatting",
+    "legend": "text.charts",
     "mark_of": "app.story",
+    "markdown": "pages",
     "mask_json": "text.secrets",
     "method_of": "bench.report.shown",
     "one_line": "text.plain",
@@ -67,6 +67,7 @@ _HOMES = {
     "run_context": "app.run_context",
     "state": "app.story",
     "state_words": "app.story",
+    "style_sheet": "text.web_pages",
     "svg": "text.charts",
     "truncate_text": "text.truncate",
     "used": "text.figures",
@@ -76,10 +77,6 @@ _HOMES = {
 }
 
 __all__ = [
-    "COLOURS",
-    "KINDS",
-    "STATES",
-    "STYLE",
     "Block",
     "Chart",
     "Curve",
@@ -91,10 +88,11 @@ __all__ = [
     "RunContext",
     "Table",
     "answer_of",
+    "badge_kind",
+    "badge_signs",
     "bench_report",
     "body",
     "count",
-    "dashes",
     "doing",
     "format_of",
     "formatted",
@@ -104,7 +102,9 @@ __all__ = [
     "images_of",
     "in_words",
     "labelled",
+    "legend",
     "mark_of",
+    "markdown",
     "mask_json",
     "method_of",
     "one_line",
@@ -113,6 +113,7 @@ __all__ = [
     "run_context",
     "state",
     "state_words",
+    "style_sheet",
     "svg",
     "truncate_text",
     "used",

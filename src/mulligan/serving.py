@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mulligan.web.proxies import BehindProxies
     from mulligan.web.server import Server
     from mulligan.web.signals import stop_requested
-    from mulligan.web.tokens import VARIABLE, Token, bearer_of, read_tokens
+    from mulligan.web.tokens import Token, bearer_of, read_tokens
 
 _HOMES = {
     "BehindProxies": "web.proxies",
@@ -26,7 +26,6 @@ _HOMES = {
     "ServerOptions": "app.service",
     "Service": "app.service",
     "Token": "web.tokens",
-    "VARIABLE": "web.tokens",
     "bearer_of": "web.tokens",
     "bind": "web.hosts",
     "read_tokens": "web.tokens",
@@ -34,7 +33,6 @@ _HOMES = {
 }
 
 __all__ = [
-    "VARIABLE",
     "BehindProxies",
     "HostPolicy",
     "Server",

@@ -176,6 +176,7 @@ def body(
     level: int = 2,
     after: Callable[[Trial], Sequence[Block]] = lambda _: (),
 ) -> Iterator[Block]:
+    """What it learned and recalled, its task, its tries one by one, its answer and its ratings."""
     yield from memory(episode, context, level)
     of = _Of(episode, context, {id(image): n for n, image in enumerate(images_of(episode), 1)})
     yield Section("task", [Heading(level, "Task"), Fence(episode.task.prompt), *_task(of)])

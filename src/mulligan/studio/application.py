@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from mulligan.pages import STYLE
+from mulligan.pages import style_sheet
 from mulligan.plugins import MulliganError, NotFound
 from mulligan.serving import HostPolicy, Service, Token
 from mulligan.studio.live import Listeners
@@ -72,7 +72,7 @@ def application(
 
 
 def _blocks(_: Request) -> Response:
-    return FileResponse(STYLE)
+    return FileResponse(style_sheet())
 
 
 def _error(request: Request, error: Exception) -> Response:

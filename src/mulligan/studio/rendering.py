@@ -23,6 +23,7 @@ from mulligan.pages import (
     Chart,
     Fence,
     Quote,
+    badge_signs,
     count,
     fragment,
     one_line,
@@ -35,7 +36,6 @@ from mulligan.pages import harmless as harmless_text
 from mulligan.plugins import NotFound
 from mulligan.serving import Service
 from mulligan.studio.live import Listeners
-from mulligan.studio.marks import SIGNS
 
 T = TypeVar("T")
 
@@ -130,7 +130,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=harmless,
     )
-    cast(dict[str, Any], found.globals).update(signs=SIGNS, fence=Fence, quote_of=Quote)
+    cast(dict[str, Any], found.globals).update(signs=badge_signs(), fence=Fence, quote_of=Quote)
     filters = cast(dict[str, Any], found.filters)
     filters.update(
         used=used,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 from mulligan.plugins import InvalidInput
-from mulligan.serving import VARIABLE, BehindProxies, HostPolicy, Server, Service, Token, bind, stop_requested
+from mulligan.serving import BehindProxies, HostPolicy, Server, Service, Token, bind, stop_requested
 from mulligan.studio.application import application
 from mulligan.studio.live import Listeners
 
@@ -46,8 +46,8 @@ async def serve_studio(
     for token in tokens:
         if token.agent_id != service.served.agent_id:
             raise InvalidInput(
-                f"{VARIABLE}: {token.name} is bound to the agent {token.agent_id!r}, and this studio shows more than "
-                f"that: start it with --bank {token.agent_id}, or leave the agent out of the token."
+                f"MULLIGAN_TOKEN: {token.name} is bound to the agent {token.agent_id!r}, and this studio shows more "
+                f"than that: start it with --bank {token.agent_id}, or leave the agent out of the token."
             )
     bound = bind(host, port, guarded=bool(tokens))
     try:

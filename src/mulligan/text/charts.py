@@ -38,6 +38,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
+    """The points of a curve, in the order of the axis."""
+
     label: str
     points: Sequence[Point]
 
@@ -70,7 +72,7 @@ class Chart:
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
 
-def numbered(last: int) -> Sequence[tuple[float, str]]:
+def counting_ticks(last: int) -> Sequence[tuple[float, str]]:
     """The ticks of an axis that counts from 1, with a number at each place or at every few."""
     every = -(-last // MAX_TICKS)
     return [(n, str(n) if (n - 1) % every == 0 else "") for n in range(1, max(last, 2) + 1)]
@@ -80,6 +82,11 @@ def dashes(number: int) -> str:
     """By which a line differs from others besides its colour: an attribute of SVG, or ""."""
     found = DASHES[number % len(DASHES)]
     return f' stroke-dasharray="{found}"' if found else ""
+
+
+def legend(chart: Chart) -> Sequence[tuple[int, str, str]]:
+    """Of each curve the number of its colour in the style sheet, what makes its line differ, and its label."""
+    return [(n % len(COLOURS), dashes(n), curve.label) for n, curve in enumerate(chart.curves)]
 
 
 def height(share: float) -> float:

@@ -153,6 +153,7 @@ class Section:
 Block: TypeAlias = (
     Heading | Line | Facts | Bar | Jumps | Fence | Quote | Diff | Checks | Table | Picture | Fold | Section
 )
+"""A part of a page, of one of these kinds."""
 
 
 def leaves(blocks: Iterable[Block]) -> Iterator[Block]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -49,7 +49,6 @@ KINDS = {
 """Classes of badges by the names of `text.states`."""
 
 _ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-STYLE = Path(__file__).with_name("web_pages.css")
 _ANCHOR = re.compile(r"#[\w-]+")
 
 
@@ -59,7 +58,7 @@ def html(title: str, blocks: Iterable[Block]) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_ALLOWED}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{safe(title)}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style>\n</head>\n"
+        f"<title>{safe(title)}</title>\n<style>\n{style_sheet().read_text(encoding='utf-8')}</style>\n</head>\n"
         f'<body>\n<main class="alone">\n{fragment(blocks, alone=True)}\n</main>\n</body>\n</html>\n'
     )
 
@@ -69,10 +68,25 @@ def fragment(blocks: Iterable[Block], *, alone: bool = False) -> str:
     return encodable("\n".join(_block(block, alone) for block in blocks))
 
 
+def style_sheet() -> Path:
+    """The file with the style of these pages, which a page that stands alone has in itself."""
+    return Path(__file__).with_name("web_pages.css")
+
+
+def badge_kind(mark: str) -> str:
+    """The class of a badge in the style sheet; "" for a plain one. mark: a name of `text.states`."""
+    return KINDS.get(mark, "")
+
+
+def badge_signs() -> Mapping[str, str]:
+    """The sign of each kind of badge."""
+    return {"": STATES["note"].symbol, **{kind: STATES[mark].symbol for mark, kind in KINDS.items()}}
+
+
 def badge(mark: str, word: str) -> str:
     """A sign and a word, so that colour is not needed. mark: a name of `text.states`."""
     sign = STATES[mark].symbol
-    return f'<span class="badge {KINDS.get(mark, "")}"><span aria-hidden="true">{sign}</span> {safe(word)}</span>'
+    return f'<span class="badge {badge_kind(mark)}"><span aria-hidden="true">{sign}</span> {safe(word)}</span>'
 
 
 def _block(block: Block, alone: bool) -> str:

@@ -10,7 +10,7 @@ from mulligan.bench.report.figures import Report
 from mulligan.bench.report.page import kind_of
 from mulligan.core.errors import InvalidInput
 from mulligan.core.rates import Rate
-from mulligan.text.charts import Chart, Curve, Point, numbered, svg
+from mulligan.text.charts import Chart, Curve, Point, counting_ticks, svg
 from mulligan.text.pages import Picture, Table
 
 _NOTES = {"oracle": ", oracle", "scripted": ", no result"}
@@ -36,7 +36,7 @@ def by_tries(report: Report) -> Chart:
         name="curve",
         title="Share of cases solved by number of tries, with 95 % intervals",
         across="tries allowed",
-        ticks=numbered(max([2, *(len(run.figures.trials) for run in report.runs)])),
+        ticks=counting_ticks(max([2, *(len(run.figures.trials) for run in report.runs)])),
         curves=curves,
     )
 
@@ -73,7 +73,9 @@ def spending(report: Report) -> tuple[Chart, Table]:
         [str(number), label, f"{spent:,.4g}", f"{solved.value:.1%}", f"{solved.low:.1%} to {solved.high:.1%}"]
         for number, label, spent, solved in known
     ]
-    return chart, Table(["number in the figure", "run", f"{unit} for each case", "solved", "95 % interval"], rows, left=2)
+    return chart, Table(
+        ["number in the figure", "run", f"{unit} for each case", "solved", "95 % interval"], rows, left=2
+    )
 
 
 def _round_up(most: float) -> float:
@@ -84,8 +86,8 @@ def _round_up(most: float) -> float:
     return next(power * digit for digit in (1, 2, 4, 8, 10, 20) if power * digit > most * 1.02)
 
 
-def write(chart: Chart, path: Path, beside: Path) -> Picture:
-    """Writes the chart as a file. Returns the picture for a page in the folder `beside`.
+def write(chart: Chart, path: Path, folder: Path) -> Picture:
+    """Writes the chart as a file. Returns the picture for a page in this folder.
 
     Raises `InvalidInput` if it cannot be written.
     """
@@ -94,4 +96,4 @@ def write(chart: Chart, path: Path, beside: Path) -> Picture:
         path.write_bytes(data)
     except OSError as error:
         raise InvalidInput(f"The plot cannot be written to {path}: {error.strerror or error}.") from error
-    return Picture("Learning curve", os.path.relpath(path, beside), "image/svg+xml", data)
+    return Picture("Learning curve", os.path.relpath(path, folder), "image/svg+xml", data)

@@ -25,7 +25,7 @@ from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import digest
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Json
-from mulligan.text.charts import Chart, Curve, Point, numbered
+from mulligan.text.charts import Chart, Curve, Point, counting_ticks
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 from mulligan.text.truncate import estimate as tokens_of
 
@@ -460,7 +460,7 @@ def learning_curves(report: StreamReport) -> Chart:
         name="stream",
         title=f"Score along the stream, {over} over the orders, with 95 % intervals",
         across="case of the stream",
-        ticks=numbered(last),
+        ticks=counting_ticks(last),
         curves=curves,
         marks=[(place, "") for place in sorted({one.position - 0.5 for one in report.recoveries})],
     )

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.core.benchmarks import BenchRun, CaseResult, Status
-from mulligan.pages import COLOURS, bench_report, dashes, method_of, svg
+from mulligan.core.benchmarks import BenchRun, CaseResult
+from mulligan.pages import bench_report, legend, method_of, svg
 from mulligan.plugins import InvalidInput
 from mulligan.studio.rendering import PAGE_ROWS, Studio, render, studio_of, with_query
 
@@ -19,7 +19,7 @@ RUNS = 20
 """Runs in the list at first; each further look shows twice as many."""
 
 MOST_COMPARED = 6
-KINDS: Mapping[Status, str] = {"solved": "ok", "failed": "bad", "unjudged": "unknown", "error": "error"}
+KINDS: Mapping[str, str] = {"solved": "ok", "failed": "bad", "unjudged": "unknown", "error": "error"}
 """Of badges, by how a case ended."""
 SHOWN: Mapping[str, str] = {
     "": "all cases",
@@ -36,7 +36,7 @@ class Row:
     method: str
     model: str
     ended: int
-    counts: Sequence[tuple[str, Status, int]]
+    counts: Sequence[tuple[str, str, int]]
     stream: bool
 
 
@@ -44,7 +44,7 @@ class Row:
 class Cell:
     """How a case ended in a run, and its scores after each trial. episodes: ids, one for each sample or restart."""
 
-    status: Status
+    status: str
     kind: str
     scores: str
     text: str
@@ -64,7 +64,7 @@ async def benchmarks(request: Request) -> Response:
 
 async def _row(studio: Studio, run: BenchRun) -> Row:
     results, method = await studio.store.benches.results(run.id), method_of(run)
-    counts = Counter(result.status for result in results)
+    counts = Counter[str](result.status for result in results)
     return Row(
         run,
         method or "",
@@ -90,7 +90,7 @@ async def compared(request: Request) -> Response:
         request,
         "compared.html",
         report=report,
-        legend=[(n % len(COLOURS), dashes(n), one.label) for n, one in enumerate(report.curve.curves)],
+        legend=legend(report.curve),
         curve_file=with_query(request, format="svg", figure="curve"),
         spending_file=with_query(request, format="svg", figure="spending"),
         cases=cases[after : after + PAGE_ROWS],

@@ -10,13 +10,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from mulligan.bank.bank import Bank
-from mulligan.core.lessons import QueueStatus
 from mulligan.plugins import InvalidInput
 from mulligan.studio.pages.lesson import address, text_of
 from mulligan.studio.rendering import render, studio_of
 from mulligan.studio.safety import form_of
 
-KINDS: Mapping[QueueStatus, str] = {"queued": "", "running": "going", "waiting": "unknown", "failed": "error"}
+KINDS: Mapping[str, str] = {"queued": "", "running": "going", "waiting": "unknown", "failed": "error"}
 """Of badges, by the state of work."""
 
 

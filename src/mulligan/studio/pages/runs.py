@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mulligan.core.protocols import Brief
-from mulligan.pages import KINDS, count, in_words, state, state_words, verdict
+from mulligan.pages import badge_kind, count, in_words, state, state_words, verdict
 from mulligan.plugins import Episode, StoreError
 from mulligan.studio.marks import kind_of_state
 from mulligan.studio.pages import episode
@@ -90,7 +90,7 @@ async def _row(studio: Studio, brief: Brief) -> Row:
     if found is None:
         return Row(brief, state_words(said), kind, of=of)
     verdicts = [verdict(trial.feedback) for trial in found.trials]
-    dots = [(KINDS.get(mark, ""), word) for mark, word in verdicts]
+    dots = [(badge_kind(mark), word) for mark, word in verdicts]
     reason = in_words(found.stop.detail) if found.stop and said.startswith("paused") else ""
     return Row(brief, state_words(said), kind, dots, found.seconds, found.usage.tokens, reason, found.task.kind or of)
 
