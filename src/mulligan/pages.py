@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from mulligan.app.story import body, doing, formatted, header, images_of, in_words, mark_of, state, state_words
     from mulligan.bench.report.shown import bench_report, method_of
     from mulligan.core.rates import rate
-    from mulligan.pages import Heading, Table, markdown
     from mulligan.text.arguments import renamed
     from mulligan.text.charts import Chart, Curve, Point, legend, svg
     from mulligan.text.figures import used, when, zone
     from mulligan.text.formatting import labelled
     from mulligan.text.images import format_of
-    from mulligan.text.pages import Block, Diff, Fence, Heading, Quote, Table
+    from mulligan.text.pages import Block, Diff, Fence, Heading, Quote, Table, markdown
     from mulligan.text.plain import count, one_line
     from mulligan.text.secrets import mask_json
     from mulligan.text.states import verdict
@@ -58,7 +57,7 @@ _HOMES = {
     "labelled": "text.formatting",
     "legend": "text.charts",
     "mark_of": "app.story",
-    "markdown": "pages",
+    "markdown": "text.pages",
     "mask_json": "text.secrets",
     "method_of": "bench.report.shown",
     "one_line": "text.plain",
