@@ -1,6 +1,6 @@
 """Does reflecting help a small local model on HumanEval? Four strategies over the 41 items of `cases.py`.
 
-    pip install -c constraints.txt ".[local,plot]"
+    pip install -c constraints.txt ".[local]"
     mulligan models pull qwen2.5-coder-1.5b
     setsid nohup python studies/humaneval/run.py --into DIR &
 
@@ -35,11 +35,11 @@ from mulligan.bench.harness.running import resume_benchmark, run_benchmark
 from mulligan.bench.report.figures import as_json, make_report, read_run
 from mulligan.bench.report.gallery import write_gallery
 from mulligan.bench.report.page import page
-from mulligan.bench.report.plot import check_installed, curves, draw
+from mulligan.bench.report.plot import by_tries, write
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.errors import LeaseLost
 from mulligan.store.sqlite import SqliteStore
-from mulligan.text.pages import Picture, markdown, plain
+from mulligan.text.pages import markdown, plain
 
 LEASE_WAIT = 90.0
 """Seconds that a run's lease may outlive the process that was killed, with room to spare."""
@@ -91,7 +91,6 @@ class Study:
     trials: int = TRIALS
 
     async def run(self) -> str:
-        check_installed()  # before hours of work, and not after them
         self.into.mkdir(parents=True, exist_ok=True)
         store = SqliteStore(self.into / "study.db")
         try:
@@ -171,10 +170,7 @@ class Study:
         if not begun:
             return "No case has ended yet."
         report = make_report(begun, every_pair=True)
-        curve = draw(curves(report), ".svg")
-        (self.into / "curve.svg").write_bytes(curve)
-        picture = Picture("Learning curve", "curve.svg", "image/svg+xml", curve)
-        blocks = page(report, picture)
+        blocks = page(report, write(by_tries(report), self.into / "curve.svg", self.into))
         speed = self.speed()
         (self.into / "report.md").write_text(f"{markdown(blocks)}\n## Speed\n\n{speed}\n", encoding="utf-8")
         (self.into / "report.json").write_text(json.dumps(as_json(report), indent=2), encoding="utf-8")

@@ -85,7 +85,7 @@ def test_the_paper_decides_by_itself() -> None:
     assert of(preset="paper").bank.top_k == 1
     config = Config(values={"memory": {"fold": True, "top_k": 5}})
     assert MemorySettings.of(config, preset="paper").bank == of(preset="paper", top_k=5).bank
-    with pytest.raises(InvalidInput, match='preset = "paper" sets fold itself'):
+    with pytest.raises(InvalidInput, match='preset = "paper" already sets fold'):
         of(preset="paper", fold=True)
 
 
@@ -111,7 +111,7 @@ WRONG = [
     ("merging = {name = 3}", 2, "The name of merging must be a string"),
     ("merging = 3", 2, "merging must be a name or a table with a name, not 3"),
     ("preset = 'papper'", 2, "The only preset is 'paper', not 'papper'"),
-    ("fold = true\npreset = 'paper'", 3, 'preset = "paper" sets fold'),
+    ("fold = true\npreset = 'paper'", 3, 'preset = "paper" already sets fold'),
     ("model = 'opnai:x'", 2, "Did you mean 'openai'?"),
     ("model = ''", 2, "model must be a name, not ''"),
     ("embedder = 1", 2, "embedder must be a name, not 1"),

@@ -172,7 +172,7 @@ BROKEN: list[tuple[str, str]] = [
     ),
     (
         json.dumps(export_of(receipts=[{"id": "r", "agent_id": "b", "at": 1, "query": "q"}])),
-        "agents.0.receipts.0: it is of another agent",
+        "agents.0.receipts.0: it belongs to another agent",
     ),
     (
         json.dumps(export_of(accounts=[{"id": "e", "project": "p", "at": 1, "text": "t"}] * 2)),
@@ -180,7 +180,7 @@ BROKEN: list[tuple[str, str]] = [
     ),
     (
         json.dumps(export_of(worth=[{"agent_id": "", "id": "l2", "state": "active", "tally": {}}])),
-        "agents.0.worth.0: it is of a lesson that is not in the file",
+        "agents.0.worth.0: it belongs to a lesson that is not in the file",
     ),
     (json.dumps({**export_of(), "agents": export_of()["agents"] * 2}), "agents.1.agent_id: '' appears twice"),
     ('{"memories": 1}', "memories: a list is expected, not 1"),

@@ -100,7 +100,7 @@ async def test_an_archive_alone_is_taken_in_as_retired(tmp_path: Path) -> None:
 async def test_two_records_of_one_id_are_both_kept(tmp_path: Path) -> None:
     taken = await import_file(laid(tmp_path, [item(), item(content="Another."), item()]), config=WORDS)
     assert len(taken.lessons) == 2
-    assert any("an id of its own" in note for note in taken.notes)
+    assert any("this one gets a new id" in note for note in taken.notes)
 
 
 async def test_an_import_for_one_agent_and_duplicates_that_fold(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ async def test_what_is_not_saved_yet_is_saved_in_the_end(store: Store) -> None:
     [
         ("tokens=20", 0.5, r"30 of 20 tokens"),
         ("cost=0.75", 0.5, r"\$1\.00 of \$0\.75"),
-        ("cost=0.75", None, r"price is unknown, so \$0\.75 cannot be enforced"),
+        ("cost=0.75", None, r"price is unknown, so the limit of \$0\.75 cannot be enforced"),
     ],
 )
 async def test_what_models_take_counts_for_the_agent_that_is_served(

@@ -106,7 +106,7 @@ async def test_a_lesson_that_twice_earns_no_place_is_recorded_and_not_shown(stor
     assert VAGUE not in "".join(message.text for message in model.questions[3].messages)
     kept = (await store.load(episode.id)).trials[0].reflection
     assert kept is not None
-    assert (kept.text, kept.withheld[:5]) == (VAGUE, "It na")
+    assert (kept.text, kept.withheld[:9]) == (VAGUE, "It is too")
 
 
 async def test_the_check_can_be_turned_off(store: SqliteStore) -> None:

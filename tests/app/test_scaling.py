@@ -212,8 +212,8 @@ async def test_refining_ends_when_an_attempt_passes() -> None:
         ({"scale": "sequential:3:judge"}, "only the evaluator judges"),
         ({"scale": "parallel:3", "restarts": 2}, "parallel:3 and restarts cannot be combined"),
         ({"scale": "sequential:3", "restarts": 2}, "sequential:3 and restarts cannot be combined"),
-        ({"scale": "sequential:3", "trials": 2}, "sequential:3 sets trials itself"),
-        ({"scale": "sequential:3", "strategy": "none"}, "sets strategy itself"),
+        ({"scale": "sequential:3", "trials": 2}, "sequential:3 already sets trials"),
+        ({"scale": "sequential:3", "strategy": "none"}, "already sets strategy"),
         ({"scale": "sequential:3", "evaluator": "unjudged"}, "so it needs a judge"),
         ({"scale": "parallel:3", "workspace": "."}, "a workspace can take only one: use sequential:3"),
     ],
@@ -231,7 +231,7 @@ async def test_what_does_not_go_together_is_refused_before_a_model_is_asked(give
     [
         ({"samples": 2, "scale": "parallel:3"}, "scale and samples both make several"),
         ({"restarts": 2, "scale": "parallel:3"}, "scale and restarts both make several"),
-        ({"trials": 2, "scale": "sequential:3"}, "sets trials itself"),
+        ({"trials": 2, "scale": "sequential:3"}, "already sets trials"),
     ],
 )
 async def test_a_benchmark_refuses_the_same(tmp_path: Path, options: dict[str, Any], message: str) -> None:

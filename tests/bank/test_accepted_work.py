@@ -94,7 +94,7 @@ async def test_other_work_has_no_outcome(tmp_path: Path) -> None:
         learn = str((await bank.learn(an_episode("e1", "Find it", "done"))).work)
         for who, work in ((bank, merge), (bank, "w0"), (other, learn)):
             for call in (who.outcome, who.resume):
-                with pytest.raises(NotFound, match="no queued work"):
+                with pytest.raises(NotFound, match="no pending job"):
                     await call(work)
 
 

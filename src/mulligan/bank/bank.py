@@ -674,7 +674,7 @@ class Bank:
     async def _extraction(self, work: str) -> Queued:
         queued = await self._queue.look(self._ports.writes, work)
         if queued.kind != "extract":
-            raise NotFound(f"There is no pending job {work!r} in this bank that learns from an episode.")
+            raise NotFound(f"This bank has no pending job {work!r} that learns from an episode.")
         return queued
 
     async def _own(self, id: str) -> Lesson:
