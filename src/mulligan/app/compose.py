@@ -120,7 +120,7 @@ class Composition:
         for kind, model in self.models.items():
             if not sees(model):
                 raise InvalidInput(
-                    f"The task has an image, and the model of the {kind} ({model.name}) cannot read images. Name a "
+                    f"The task has an image, but the model of the {kind} ({model.name}) cannot read images. Name a "
                     "model that can, or one that describes images to it: vision_model=MODEL, or the role vision in "
                     "mulligan.toml."
                 )

@@ -70,7 +70,7 @@ async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
 @click.option("--everywhere", multiple=True, metavar="ID", help="Keep this lesson, for all your projects.")
 @agent_options
 def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], everywhere: Sequence[str]) -> None:
-    """Review this project's candidates: keep, reject, reword or guard each with one key.
+    """Review this project's candidates: each is kept, rejected, reworded or made a guard with one key.
 
     Without a terminal they are listed. A kept lesson is also shown at the start of sessions. A rejected one is retired,
     and `retire --undo` brings it back. A guard refuses the command, flag or path that its lesson names. If the agent

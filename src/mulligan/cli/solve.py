@@ -20,7 +20,7 @@ from mulligan.cli.terminal import standard_input
 def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool, **given: Any) -> None:
     """Try TASK, judge, reflect, and try again.
 
-    The next try sees what the judge found and the newest lesson. --strategy evidence makes no lessons;
+    The next try sees the judge's findings and the newest lesson. --strategy evidence writes no lessons;
     `mulligan docs strategies` compares the strategies.
 
     TASK is a sentence, a folder with task.md and tests.py (or evaluate.toml), or - for standard input. The best

@@ -156,7 +156,7 @@ async def image(request: Request) -> Response:
     number, found = int(request.path_params["number"]), await _one(request)
     images = images_of(found)
     if not 1 <= number <= len(images):
-        raise NotFound(f"Episode {found.id} has {len(images)} images, not {number}.")
+        raise NotFound(f"Episode {found.id} has no image {number}: its images are numbered from 1 to {len(images)}.")
     data = images[number - 1].data
     return Response(data, media_type=format_of(data).media_type)
 
