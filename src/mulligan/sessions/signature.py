@@ -116,13 +116,15 @@ _SHELL = (
     rf"|(?:command )?({_SAID_BY_SHELLS}): (\S+))$"
 )
 """What shells say, each in its own words."""
-_THREAD = re.compile(r'^Exception in thread "[^"]*" ')
+_THREAD = LatePattern(r'^Exception in thread "[^"]*" ', ("Exception in thread",))
 _BEHIND = LatePattern(
     r"(?: in \S+)? \((?:<url [^)]*|[\w:]+Error)\)$| in \S+ on line #$|^\S+: (?=No module named \S+$)",
     ("<url", "Error)", " on line #", "No module named"),
 )
 """What stands around the cause in the words of one tool alone."""
-_IMPORTER = re.compile(r"\s(?:from|imported by) '[\w.-]+\.(?:[cm]?[jt]sx?|py|vue|svelte)'[.]?$")
+_IMPORTER = LatePattern(
+    r"\s(?:from|imported by) '[\w.-]+\.(?:[cm]?[jt]sx?|py|vue|svelte)'[.]?$", ("from '", "imported by '")
+)
 _BOX = re.compile(r"^\s*[│┃╷╵⨯✗✘×]\s?")
 _AT_PLACE = re.compile(r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:?\s")
 _RULE_CODE = re.compile(
@@ -266,9 +268,9 @@ def _cause_lines(output: str) -> list[str]:
     if "* What went wrong:" in output:
         lines = [line.lstrip("> ") for line in lines]
     for n, line in enumerate(lines[:-1]):
-        if re.match(r"CMake Error at \S+ \(\w+\):$", line):  # where it stands says nothing
+        if line.startswith("CMake") and re.match(r"CMake Error at \S+ \(\w+\):$", line):  # where it stands says nothing
             lines[n], lines[n + 1] = "", f"CMake Error: {lines[n + 1].strip()}"
-        if re.search(r"validation errors? for \S+$", line):
+        if "validation error" in line and re.search(r"validation errors? for \S+$", line):
             lines[n] = f"{line} {lines[n + 1].removeprefix('E').strip()}"
     return lines
 
