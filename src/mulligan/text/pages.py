@@ -181,6 +181,7 @@ def check_line(finding: Finding) -> str:
 
 
 def markdown(blocks: Iterable[Block]) -> str:
+    """The blocks of a page as Markdown, with an empty line between them."""
     return encodable("\n\n".join(as_markdown(block) for block in leaves(blocks)) + "\n")
 
 
