@@ -193,7 +193,10 @@ BROKEN: list[tuple[str, str]] = [
     ),
     ('{"memories": [{"memory_id": "m", "title": "t", "content": "c", "success": "yes"}]}', "true or false is expected"),
     ('{"type": "entity", "name": "a"}\n{"type": "entity"', ":2: this is not JSON"),
-    ('{"type": "entity", "name": "a"}\n\n{"type": "thing"}', ":3: type: entity or relation is expected, not 'thing'"),
+    (
+        '{"type": "entity", "name": "a"}\n\n{"type": "thing"}',
+        ':3: "type" must be "entity" or "relation", not \'thing\'',
+    ),
     ('{"type": "entity", "name": "a", "observations": [1]}', ":1.observations.0: a string is expected"),
     ('{"type": "relation", "from": "a"}', ":1.relationType: it is missing"),
 ]

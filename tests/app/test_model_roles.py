@@ -140,7 +140,7 @@ def test_an_unknown_role_is_refused_with_the_nearest(project: Path) -> None:
         ("[models.thinker]\ntemperature = nan", ":2: The temperature must be a number from 0 to 2"),
         ("[models.thinker]\nmax_tokens = 0", ":2: max_tokens must be a whole number"),
         ("[models.thinker]\nname = ''", ":2: The name must be that of a model"),
-        ("[models.thinker]\ntimeout = 0", ":2: The model setting timeout must be more than 0"),
+        ("[models.thinker]\ntimeout = 0", ":2: The model setting 'timeout' must be more than 0"),
         ("[models]\nthinker = 'worker'", ":2: 'worker' is a role; name the model itself"),
         ("model = 'thinker'", ":1: 'thinker' is a role; name the model itself"),
         ("models = 3", "[models] must be a table"),
@@ -162,7 +162,7 @@ def test_a_mistake_in_the_file_is_reported_with_its_line(project: Path, file: st
         ("TEMPERATURE", "-1", "MULLIGAN_MODEL_THINKER_TEMPERATURE: The temperature must be"),
         ("TEMPERATURE", "nan", "MULLIGAN_MODEL_THINKER_TEMPERATURE: The temperature must be"),
         ("MAX_TOKENS", "1.5", "MULLIGAN_MODEL_THINKER_MAX_TOKENS: max_tokens must be a whole number"),
-        ("BASE_URL", "localhost", "MULLIGAN_MODEL_THINKER_BASE_URL: The model setting base_url must begin with http"),
+        ("BASE_URL", "localhost", "MULLIGAN_MODEL_THINKER_BASE_URL: The model setting 'base_url' must begin with http"),
         ("PARALLEL", "\u00b2", "MULLIGAN_MODEL_THINKER_PARALLEL must be a number"),
     ],
 )

@@ -130,7 +130,7 @@ def test_bad_input_is_2_before_anything_is_recorded(
 def test_what_is_wrong_in_mulligan_toml_is_reported_with_the_file(mulligan: Run, here: Path) -> None:
     for text, said in (
         ("[limits]\ntrials = 0\n", "[limits]: The limit 'trials' must be at least 1"),
-        ('[calls]\ntimeout = "x"\n', "[calls]: The model setting timeout must be a number"),
+        ('[calls]\ntimeout = "x"\n', "[calls]: The model setting 'timeout' must be a number"),
     ):
         (here / "mulligan.toml").write_text(text)
         ended = mulligan("solve", "x", "--evaluator", "./judge.py", "--model", "scripted:never.txt")

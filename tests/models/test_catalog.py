@@ -164,16 +164,16 @@ def test_settings_come_from_a_table() -> None:
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ({"timeout": 0}, "timeout must be more than 0"),
-        ({"timeout": "60"}, "timeout must be a number"),
-        ({"timeout": float("inf")}, "timeout must be a number"),
-        ({"timeout": None}, "timeout must be a number"),
-        ({"attempts": 2.5}, "attempts must be a whole number"),
-        ({"attempts": True}, "attempts must be a whole number"),
+        ({"timeout": 0}, "'timeout' must be more than 0"),
+        ({"timeout": "60"}, "'timeout' must be a number"),
+        ({"timeout": float("inf")}, "'timeout' must be a number"),
+        ({"timeout": None}, "'timeout' must be a number"),
+        ({"attempts": 2.5}, "'attempts' must be a whole number"),
+        ({"attempts": True}, "'attempts' must be a whole number"),
         ({"base_url": "localhost:8000"}, "must begin with http"),
         ({"base_url": 7}, "must be a string"),
         ({"input_price": 1.0}, "Give both"),
-        ({"input_price": -1.0, "output_price": 1.0}, "input_price must be more than 0"),
+        ({"input_price": -1.0, "output_price": 1.0}, "'input_price' must be more than 0"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(table: dict[str, object], says: str) -> None:

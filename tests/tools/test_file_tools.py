@@ -75,8 +75,8 @@ async def test_what_is_written_is_read_and_listed(tmp_path: Path) -> None:
         ("src/../.GIT/config", r"\.GIT is not part of the task"),
         ("up/inside/.git/config", r"\.git is not part of the task"),
         (".mulligan/mulligan.db", r"\.mulligan is not part of the task"),
-        ("a\0b", "cannot be a path"),
-        ("a\ud800b", "cannot be a path"),
+        ("a\0b", "is not a valid path"),
+        ("a\ud800b", "is not a valid path"),
     ],
 )
 async def test_there_is_no_way_out(path: str, why: str, tmp_path: Path) -> None:

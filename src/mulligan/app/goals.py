@@ -72,7 +72,7 @@ def in_words(goals: Goals, goal: Row) -> str:
 
 
 def run_agent(command: str, task: str, folder: str, say: Callable[[str], None]) -> int:
-    """Start a coding agent on a task under the goal of a folder, and again with what the check showed, until the goal
+    """Start a coding agent on a task with the goal of a folder, and again with what the check showed, until the goal
     is reached or ends.
 
     The hooks of an agent that can be held count the same tries.

@@ -318,7 +318,7 @@ class Budget(Options):
         max_tokens: Stop before more than N tokens, in and out.
         max_cost: Stop before more than this many US dollars.
         max_seconds: Stop after S seconds of work.
-        identical: Stop after N equal attempts in a row; 0: never.
+        identical: Stop after N identical attempts in a row; 0: never.
         model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE; for an agent kept as files, the model of
             every step. If you name several, each is asked if those before it fail.
     """
@@ -414,7 +414,7 @@ class Beginning(Options):
         edit_reflections: Ask at the terminal about each lesson before the next try sees it.
         bank: The agent whose bank is used (default on the command line: the unnamed agent); in Python also a bank,
             which then does not learn.
-        forms: Which parts of the bank a task is shown: lessons (default), notebook, history, or several.
+        forms: Which parts of the bank the prompt shows: lessons (default), notebook, history, or several.
     """
 
     kind: str | None = option("KIND", default=None)

@@ -70,7 +70,7 @@ class GoalCommand(click.Command):
 @click.option("--maximise", metavar="COMMAND", help="A command whose last printed number is a score; needs --at-least.")
 @click.option("--at-least", type=float, metavar="X", help="The score to reach.")
 @click.option(
-    "--run", "agent", metavar="COMMAND", help='Start an agent, such as "claude -p", on a task under the goal.'
+    "--run", "agent", metavar="COMMAND", help='Start an agent, such as "claude -p", until the goal is reached.'
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
@@ -80,7 +80,7 @@ def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json:
     The hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code run the check when the agent is about to end a turn.
     If it fails, the agent sees the output and continues. Without CHECK, the state of the goal is printed.
 
-    `mulligan goal --run "claude -p" "Make the failing tests pass"` starts an agent without a terminal under the goal,
+    `mulligan goal --run "claude -p" "Make the failing tests pass"` starts an agent without a terminal,
     and restarts it with the output of the check until it passes or all tries are used. `mulligan goal check` runs the
     check now, without counting a try.
 

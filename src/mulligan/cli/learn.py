@@ -68,7 +68,7 @@ from mulligan.text.secrets import mask
 @click.option(
     "--since",
     metavar="TIME",
-    help="Instead of FILE: this machine's recent coding-agent sessions, such as 30d, 12h, 4w.",
+    help="Instead of FILE: this machine's coding-agent sessions of the last 30d, 12h, 4w, …",
 )
 @click.option(
     "--agent",

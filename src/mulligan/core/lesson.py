@@ -160,7 +160,7 @@ class LessonTexts(TypedDict, total=False):
 class LessonDetails(TypedDict, total=False):
     """What a lesson may have besides its texts. The type of a field is what is checked; a number is from 0 to 1."""
 
-    outcome: Annotated[Result, InputField("Learned from a success, or a failure.")]
+    outcome: Annotated[Result, InputField("Whether the lesson comes from a success or a failure.")]
     description: Annotated[str, InputField("When it helps, in a sentence.")]
     query: Annotated[str, InputField("The task that it was learned from.")]
     tags: Annotated[Sequence[str], InputField("A tag. Repeatable.")]
@@ -200,7 +200,7 @@ class Selection:
     """
 
     states: tuple[LessonState, ...] = ("active",)
-    outcome: Annotated[Result | None, InputField("Learned from a success, or a failure.")] = None
+    outcome: Annotated[Result | None, InputField("Only lessons learned from tasks with this outcome.")] = None
     tag: Annotated[str | None, InputField("Only lessons with this tag.")] = None
     text: str | None = None
     limit: int | None = 50

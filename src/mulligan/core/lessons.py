@@ -123,7 +123,7 @@ class Queue(Protocol):
 
     async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
         """A claim on waiting work, for the caller who commits its answer. Raises `LeaseLost` while another has it,
-        `StoreError` when it is not waiting (any more).
+        `StoreError` when it is not, or no longer, waiting.
         """
         ...
 

@@ -139,7 +139,7 @@ class BankStore(BaseStore):
             lesson = await self._banks.do(bank.edit(lesson.id, **fields))
         if lesson.state != "active":
             raise InvalidInput(
-                f"Lesson {lesson.id} was quarantined as it was read, and is {lesson.state}: "
+                f"Lesson {lesson.id} was stored but is {lesson.state}, so it is not recalled. To see why, run: "
                 f"mulligan memory show {lesson.id[:8]}"
             )
 

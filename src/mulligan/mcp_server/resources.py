@@ -247,7 +247,7 @@ def _decode(cursor: str | None) -> tuple[str | None, str | None]:
 
 
 def _bad_cursor() -> InvalidInput:
-    return InvalidInput("This cursor is not valid (any more): list the resources again, without one.")
+    return InvalidInput("This cursor is invalid or has expired: list the resources again without a cursor.")
 
 
 def _check_variable(uri: str, name: str) -> None:

@@ -69,18 +69,18 @@ def _check(name: str, value: object, *, optional: bool) -> None:
         return
     if name in _TEXTS:
         if not isinstance(value, str) or not value.strip():
-            raise InvalidInput(f"The model setting {name} must be a string, not {value!r}.")
+            raise InvalidInput(f"The model setting '{name}' must be a string, not {value!r}.")
         if name == "base_url" and not value.startswith(("http://", "https://")):
-            raise InvalidInput("The model setting base_url must begin with http:// or https://.")
+            raise InvalidInput("The model setting 'base_url' must begin with http:// or https://.")
         return
     if name == "sees":
         if not isinstance(value, bool):
-            raise InvalidInput(f"The model setting sees must be true or false, not {value!r}.")
+            raise InvalidInput(f"The model setting 'sees' must be true or false, not {value!r}.")
         return
     kind = int if name in _COUNTS else (int, float)
     if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
         raise InvalidInput(
-            f"The model setting {name} must be a {'whole ' if kind is int else ''}number, not {value!r}."
+            f"The model setting '{name}' must be a {'whole ' if kind is int else ''}number, not {value!r}."
         )
     if value < 0 or (value == 0 and name not in _MAY_BE_ZERO):
-        raise InvalidInput(f"The model setting {name} must be more than 0, not {value!r}.")
+        raise InvalidInput(f"The model setting '{name}' must be more than 0, not {value!r}.")

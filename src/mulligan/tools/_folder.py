@@ -32,7 +32,7 @@ def located(folder: str, path: str) -> tuple[str, ...]:
     try:
         real = os.path.realpath(os.path.join(root, path))
     except ValueError:  # a zero byte, half a surrogate pair
-        raise ToolError(f"{path!r} cannot be a path") from None
+        raise ToolError(f"{path!r} is not a valid path") from None
     except OSError:  # a part of it changed while it was looked at
         raise ToolError(f"{path!r} changed in the meantime: try again") from None
     if os.path.commonpath((root, real)) != root:

@@ -207,7 +207,7 @@ def of_memory_server(records: Sequence[tuple[str, Json]]) -> tuple[tuple[Lesson,
                     )
                 )
             case other:
-                raise InvalidInput(f"{place}: type: entity or relation is expected, not {quoted_value(other)}.")
+                raise InvalidInput(f'{place}: "type" must be "entity" or "relation", not {quoted_value(other)}.')
     notes: list[str] = []
     for begins, _, _ in relations:
         if begins not in entities:

@@ -15,7 +15,7 @@ COMMANDS = {
     "fetch": "Download the data of the benchmark NAME.",
     "learn": "Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE, or from "
     "the benchmark run SOURCE.",
-    "list": "List the benchmarks, their cuts and methods, and whether their data is here.",
+    "list": "List the benchmarks, their cuts and methods, and whether their data is downloaded.",
     "plan": "Calculate how many cases and samples can show a difference.",
     "prove": "Compare a coding agent with and without this project's lessons.",
     "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",

@@ -17,7 +17,7 @@ from mulligan.cli.terminal import emit, say
 @click.command("list")
 @format_option("table", "json")
 def listing(form: str) -> None:
-    """List the benchmarks, their cuts and methods, and whether their data is here."""
+    """List the benchmarks, their cuts and methods, and whether their data is downloaded."""
 
     def entry(one: Listed) -> str:
         lines = [one.name, f"  {one.title}", f"  data: {one.folder or one.missing}"]

@@ -55,7 +55,7 @@ class CaseOptions(Course, Roles, Budget):
         samples: Run N episodes of each case, for pass@k and pass^k.
         limit: Only the first N cases.
         cases: Only these cases. Repeatable.
-        shuffle: Shuffle the cases by the seed, before --limit.
+        shuffle: Shuffle the cases before --limit; --seed decides the order.
         parallel: Number of cases that run at once (default: 1).
         reuse: Reuse a model's answers to exactly the same request, including the seed; their tokens count again.
         memory: Recall from the bank; online also learns.

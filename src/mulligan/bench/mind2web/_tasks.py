@@ -106,7 +106,7 @@ def _task(row: Any, ranks: Mapping[str, Mapping[str, int]], where: str) -> WebTa
     if not isinstance(actions, list) or not actions:
         raise InvalidInput(f'{where} needs "actions", a list with at least one.')
     if not isinstance(done, list) or len(cast(list[Any], done)) != len(cast(list[Any], actions)):
-        raise InvalidInput(f'{where} needs "action_reprs", with a text for each of its actions.')
+        raise InvalidInput(f'{where} needs "action_reprs", a list with one string for each of its actions.')
     steps = [
         _step(action, id, ranks, f"{where}, action {number}")
         for number, action in enumerate(cast(list[Any], actions), 1)

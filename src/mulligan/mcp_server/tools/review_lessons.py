@@ -40,7 +40,10 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     results: list[Json] = []
     with Journal() as journal:
         if journal.setting("why") != "ask":
-            raise InvalidInput("The user has not named the coding agent as a judge: mulligan hooks set why ask.")
+            raise InvalidInput(
+                "The user has not allowed the coding agent to judge lessons. "
+                "To allow it, the user runs: mulligan hooks set why ask"
+            )
         agent_id = journal.bank_of(project_id(folder))
         if call.bound not in (None, agent_id):
             raise InvalidInput(f"This server serves only {call.bound!r}, and not the lessons of {folder}.")
