@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mulligan.core.home import home
     from mulligan.core.loop import Meter, scope
     from mulligan.core.protocols import Observer, Store
+    from mulligan.core.records import StopReason
     from mulligan.models.answers import answer_in
     from mulligan.models.catalog import open_embedder
     from mulligan.models.failures import Unreadable
@@ -74,6 +75,7 @@ _HOMES = {
     "Recalled": "core.episode",
     "Reflected": "core.episode",
     "Settling": "recording.bridge",
+    "StopReason": "core.records",
     "Stopped": "core.episode",
     "Store": "core.protocols",
     "StoredJournal": "recording.journal",
@@ -157,6 +159,7 @@ __all__ = [
     "Recalled",
     "Reflected",
     "Settling",
+    "StopReason",
     "Stopped",
     "Store",
     "StoredJournal",

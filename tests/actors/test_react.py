@@ -168,7 +168,7 @@ async def test_a_prompt_that_has_grown_too_long_halts_before_the_next_call() -> 
     assert attempt.output == ""
     assert attempt.outcome is not None
     assert str(attempt.outcome.halted).startswith("before step 2 the prompt has about ")
-    assert str(attempt.outcome.halted).endswith("tokens, and 3896 are allowed")
+    assert str(attempt.outcome.halted).endswith("tokens, but only 3896 are allowed")
     assert len(model.questions) == len(attempt.steps) == 1
 
 

@@ -49,6 +49,31 @@ QUERY = "MATCH (b:Book {title: 'Emma'})<-[:WROTE]-(a:Author)\nWHERE a.name <> ''
         f"Cypher: `{QUERY}`",
         f"- {QUERY}",
         f"**{QUERY}**",
+        f"~~~cypher\n{QUERY}\n~~~",
+        f"Sure! {QUERY}",
+        f"1. {QUERY}",
+        f"> {QUERY}",
+        f"neo4j$ {QUERY}",
+        f"{QUERY}\n\n1. The query matches the book.",
+        f"{QUERY}\nExplanation: It finds the author.",
+        json.dumps({"Query": QUERY}),
+        f"```json\n{{'query': \"{QUERY}\",}}\n```",
+        f'{{query: "{QUERY}"}}',
+        json.dumps(QUERY)[1:-1],
+        json.dumps({"query": QUERY.replace("'Emma'", "\u2018Emma\u2019")}),
+        QUERY.replace("'Emma'", "\u2018Emma\u2019"),
+        QUERY.replace(" ", "\u00a0"),
+        QUERY.replace("WHERE ", "WHERE\u202f"),
+        QUERY.replace("RETURN", "\u200bRETURN"),
+        QUERY.replace("]-(a", "]\u2013(a"),
+        QUERY.replace("]-(a", "]\u2212(a"),
+        f"<cypher>\n{QUERY}\n</cypher>",
+        f"[CYPHER]{QUERY}[/CYPHER]",
+        f"({QUERY})",
+        f"\u00ab{QUERY}\u00bb",
+        f"'''{QUERY}'''",
+        f'query = """{QUERY}"""',
+        f"$${QUERY}$$",
     ],
 )
 def test_the_query_is_taken_out(text: str) -> None:
@@ -66,7 +91,8 @@ def test_a_comment_about_thoughts_stays(comment: str) -> None:
     assert bare_query(f"MATCH (b) DELETE b\n</think>{QUERY}") == QUERY
 
 
-def test_a_second_statement_stays() -> None:
+def test_words_behind_a_semicolon_are_left_out_and_a_second_statement_is_not() -> None:
+    assert bare_query(f"{QUERY}; It finds the author.") == f"{QUERY};"
     two = f"{QUERY}; MATCH (b) DETACH DELETE b"
     assert bare_query(two) == two  # the guard refuses it, and has to see it
 

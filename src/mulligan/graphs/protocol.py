@@ -10,6 +10,13 @@ from typing import Protocol, runtime_checkable
 from mulligan.plugins import InvalidInput, Json
 
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_RESERVED = frozenset(
+    """
+    where with order unwind union group end desc asc in not all any exists on default table column primary case when
+    then else and or xor as by is null true false distinct having select
+    """.upper().split()
+)
+"""Words that Ladybug reads as its own where a name stands. In backticks they are names in all engines."""
 _NUMBERS = re.compile(r"U?INT\d*|INTEGER|LONG|SHORT|BYTE|SERIAL|DOUBLE|FLOAT|DECIMAL.*")
 SECONDS, ROWS = 10.0, 1000
 """The default time limit of a query, and the default number of rows that an answer keeps."""
@@ -118,8 +125,8 @@ def quoted(name: str) -> str:
 
 
 def spelled(name: str) -> str:
-    """Write a name as a query must have it: in backticks if it is no plain word."""
-    return name if _PLAIN.fullmatch(name) else quoted(name)
+    """Write a name as a query must have it: in backticks if it is a keyword, or not a plain word."""
+    return name if _PLAIN.fullmatch(name) and name.upper() not in _RESERVED else quoted(name)
 
 
 def drawn(source: str, label: str, target: str, directed: bool = True) -> str:

@@ -49,6 +49,7 @@ from mulligan.running import (
     Meter,
     NoJournal,
     Stopped,
+    StopReason,
     Store,
     StoredJournal,
     UnharmedJournal,
@@ -91,7 +92,7 @@ class ReflexionResult(TypedDict):
     tool_result: str | None
     score: float | None
     solved: bool
-    stop: str | None
+    stop: StopReason | None
     detail: str
     reflections: list[str]
     steps: int
