@@ -91,6 +91,11 @@ def test_a_comment_about_thoughts_stays(comment: str) -> None:
     assert bare_query(f"MATCH (b) DELETE b\n</think>{QUERY}") == QUERY
 
 
+def test_what_is_in_a_string_stays_where_characters_around_it_become_plain() -> None:
+    written = "MATCH (b)\u00a0WHERE b.t IN [\u201ca \u2014 b\u201d, 'c\u00a0&amp; \u2013 d'] RETURN b.t"
+    assert bare_query(written) == "MATCH (b) WHERE b.t IN [\"a \u2014 b\", 'c\u00a0&amp; \u2013 d'] RETURN b.t"
+
+
 def test_words_behind_a_semicolon_are_left_out_and_a_second_statement_is_not() -> None:
     assert bare_query(f"{QUERY}; It finds the author.") == f"{QUERY};"
     two = f"{QUERY}; MATCH (b) DETACH DELETE b"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Callable
 from typing import Any, cast
 
 from mulligan.graphs._guard import BEGINNINGS, CHARACTERS, ELSEWHERE, WRITING, Refused, tokens
@@ -65,7 +66,7 @@ def bare_query(text: str) -> str:
     if len(query) > LONGEST or _is_query(query):
         return query
     found = query
-    for _ in range(4):  # a label before JSON in a code fence, with odd characters
+    for _ in range(6):  # a label before JSON in a code fence, with odd characters
         found = _taken_out(found)
         if _is_query(found):
             return found
@@ -105,8 +106,8 @@ def _taken_out(text: str) -> str:
         return bare[:behind].rstrip()
     if "\\" in bare and _is_query(inner := _in_json(f'"{bare}"')):
         return inner
-    parts = _FIXED.split(bare)
-    return "".join(part if n % 2 else _plain(part) for n, part in enumerate(parts)).strip()
+    straight = _outside(bare, _straight)  # first, so that what is in the strings stays
+    return straight if straight != bare else _outside(bare, lambda part: part.translate(_PLAIN)).strip()
 
 
 def _words_behind(text: str) -> int | None:
@@ -115,9 +116,13 @@ def _words_behind(text: str) -> int | None:
     return next((found.start() for found in _WORDS_BEHIND.finditer(text) if fixed[found.start()] != "'"), None)
 
 
-def _plain(text: str) -> str:
-    straight = _CURLY.sub(lambda quote: f'"{quote[2]}"' if quote[1] is None else f"'{quote[1]}'", html.unescape(text))
-    return straight.translate(_PLAIN)
+def _outside(text: str, change: Callable[[str], str]) -> str:
+    """The text with this change everywhere but in strings, names in backticks and comments."""
+    return "".join(part if n % 2 else change(part) for n, part in enumerate(_FIXED.split(text)))
+
+
+def _straight(text: str) -> str:
+    return _CURLY.sub(lambda quote: f'"{quote[2]}"' if quote[1] is None else f"'{quote[1]}'", html.unescape(text))
 
 
 def _in_json(text: str) -> str:
