@@ -138,8 +138,8 @@ def test_a_version_that_does_not_fit_is_named(bare: BareEnvironment, tmp_path: P
     code = f"import sys; sys.path.insert(0, {str(old)!r}); from mulligan.cli.main import main; main(['serve'])"
     ran = bare.run("-c", code, cwd=tmp_path)
     assert ran.returncode == 2
-    assert "It takes mcp" in ran.stderr
+    assert "It needs mcp" in ran.stderr
     assert (
-        "and 1.30.0 is installed here. Use a new environment, or this one if its other packages allow it: pip install"
+        "but 1.30.0 is installed here. Use a new environment, or this one if its other packages allow it: pip install"
         in ran.stderr
     )

@@ -137,7 +137,7 @@ mulligan runs resume r1
 
 ## Learned from this run
 
-Nothing: it ran without a bank to learn into. To learn from a run: mulligan solve --memory
+Nothing: the run had no bank. To learn from a run: mulligan solve --memory
 
 ## Recalled for this run
 

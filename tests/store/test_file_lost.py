@@ -109,7 +109,7 @@ async def test_a_log_that_another_process_began_anew_is_no_place_for_a_record(pa
     store = SqliteStore(path)
     await store.create(Episode("a", Task("p")))
     begin_anew(Path(f"{path}-wal"))
-    with pytest.raises(RecordLost, match="the log beside it"):
+    with pytest.raises(RecordLost, match="the log next to it"):
         await store.create(Episode("b", Task("p")))
     await store.close()
 

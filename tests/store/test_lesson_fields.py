@@ -16,6 +16,7 @@ from mulligan.store import open_store
 
 OLD = Path(__file__).parent / "old"
 COMMIT = "3ce9306"
+REWORDED = {"notes to weigh, not": "these are notes, not", "Quarantined, as its": "Quarantined, because its"}
 
 
 def of_then(name: str) -> Any:
@@ -81,7 +82,11 @@ def without_context(lines: list[str]) -> list[str]:
 
 async def test_every_face_says_of_them_what_it_said_then(memory: Memory) -> None:
     await put(memory, archives())
-    then = of_then("faces")
+    kept = json.dumps(of_then("faces"))
+    for old, new in REWORDED.items():
+        assert old in kept
+        kept = kept.replace(old, new)
+    then = json.loads(kept)
     del then["history"]  # had the details of changes as JSON
     said = without_new_fields(json.loads(json.dumps(await faces(memory))), then)
     for pages in (said, then):  # their lines may stand in another order; the context was JSON for people, too

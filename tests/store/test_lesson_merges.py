@@ -209,7 +209,7 @@ async def test_a_write_settles_its_work_or_is_not_made(memory: Memory) -> None:
         await write(claim)
         done = await queue.look("a", claim.id)
         assert (done.status, done.result) == ("done", {"n": 1})
-        with pytest.raises(LeaseLost, match="is done by now"):
+        with pytest.raises(LeaseLost, match="is now done"):
             await write(claim)
     claim = await claimed(queue)
     with pytest.raises(LeaseLost, match=r"another agent|no longer exists"):

@@ -200,7 +200,7 @@ async def test_claimed_work_can_be_left_to_somebody_who_thinks(queue: Queue) -> 
 async def test_work_is_behind_the_wall(queue: Queue) -> None:
     id = await queue.enqueue("k", "a", {}, waiting=True)
     for ask in (queue.look("b", id), queue.take("b", id, "me", 60), queue.look("", id), queue.look(None, "none")):
-        with pytest.raises(NotFound, match="no queued work"):
+        with pytest.raises(NotFound, match="no pending job"):
             await ask
     assert await queue.pending("b") == ()
     assert [work.id for work in await queue.pending(None)] == [id]

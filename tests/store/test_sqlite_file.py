@@ -242,6 +242,15 @@ async def test_the_event_loop_goes_on_while_a_short_write_waits_for_a_lock(tmp_p
     await store.close()
 
 
+async def test_a_short_write_overtakes_no_write_that_was_begun_before(tmp_path: Path) -> None:
+    names = [f"{pair:02}{which}" for pair in range(40) for which in "ab"]
+    async with SqliteStore(tmp_path / "m.db") as store:
+        for a, b in zip(names[::2], names[1::2], strict=True):
+            long = store.create(Episode(a, Task("p")), {"file": "its text goes to a thread"})
+            await asyncio.gather(long, store.create(Episode(b, Task("p"))))
+        assert [one.id for one in await store.list(limit=100)] == names[::-1]
+
+
 async def test_a_long_burst_of_short_writes_leaves_a_short_log(tmp_path: Path) -> None:
     async with SqliteStore(tmp_path / "m.db") as store:
         for n in range(1000):

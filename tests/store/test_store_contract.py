@@ -130,9 +130,9 @@ async def test_an_episode_is_the_fold_of_its_events(store: Store) -> None:
 async def test_an_event_number_is_given_once_and_without_gaps(store: Store) -> None:
     lease = await started(store, "e")
     await store.append(lease, 0, Acted(1, Attempt("x")))
-    with pytest.raises(StoreError, match="Event 0 of episode e is taken: number 1 is next"):
+    with pytest.raises(StoreError, match="Event 0 of episode e is taken: the next number is 1"):
         await store.append(lease, 0, Acted(1, Attempt("y")))
-    with pytest.raises(StoreError, match="Event 2 of episode e would leave a gap: number 1 is next"):
+    with pytest.raises(StoreError, match="Event 2 of episode e would leave a gap: the next number is 1"):
         await store.append(lease, 2, Evaluated(1, Feedback(True)))
     assert await store.events("e") == (Acted(1, Attempt("x")),)
 

@@ -192,7 +192,7 @@ async def test_a_table_that_is_gone(tmp_path: Path, memory: Memory, table: str) 
     if table not in ("agents", "lessons", "log"):
         assert await titles(memory) == ["1", "2", "3"]
     looked = await memory.lessons.verify()
-    assert f"The table {table} is gone" in looked[0].what
+    assert f"The table {table} is missing" in looked[0].what
     assert all(finding.mended for finding in await memory.lessons.verify(mend=True))
     assert await memory.lessons.verify() == []
     assert await titles(memory) == ([] if table == "log" else ["1", "2", "3"])
@@ -213,7 +213,7 @@ async def test_a_purge_does_without_a_table(tmp_path: Path, memory: Memory, tabl
 @pytest.mark.parametrize("index", [name for name, one in expected().items() if one.kind == "index"])
 async def test_an_index_that_is_gone_is_made_again(tmp_path: Path, memory: Memory, index: str) -> None:
     sql(tmp_path / "m.db", f"DROP INDEX {index}")
-    assert [finding.what for finding in await memory.lessons.verify()] == [f"The index {index} is gone."]
+    assert [finding.what for finding in await memory.lessons.verify()] == [f"The index {index} is missing."]
     assert [finding.mended for finding in await memory.lessons.verify(mend=True)] == [True]
     assert await memory.lessons.verify() == []
 

@@ -253,7 +253,7 @@ def test_stats_show_what_was_learned_and_forget_forgets_it(tmp_path: Path, monke
     (over_all, of_kind) = json.loads(run("strategies", "stats", "--json"))
     assert (over_all["kind"], of_kind["kind"], of_kind["passed"], of_kind["share"]) == ("", "drinks", 1, 1.0)
     assert "evidence_and_lesson" in run("strategies", "stats")
-    assert "chosen after text: evidence_and_lesson (odds:" in run(
+    assert "Chosen after text: evidence_and_lesson (odds:" in run(
         "runs", "show", json.loads(run("runs", "list", "--json"))[0]["run"]
     )
     assert "1 arm would be forgotten" in run("strategies", "forget", "--kind", "drinks")

@@ -213,7 +213,7 @@ async def test_a_selection_is_kept_and_keys_search_sort_and_decide(
         for name in "ab":
             await page.get_by_label(f"Select Say green {name}").check()
         await page.get_by_role("button", name="Rate selected").click()
-        await page.get_by_text("1 run to follow").wait_for()
+        await page.get_by_text("1 more run to rate").wait_for()
         await page.get_by_role("button", name="Rate", exact=True).click()
         await page.get_by_text("the last of the selected runs").wait_for()
 

@@ -259,7 +259,7 @@ async def test_several_runs_are_rated_one_after_another() -> None:
         assert f'value="{one}" aria-label="Select Say green 0"' in (await client.get("/runs")).text
         first = (await client.get("/runs/rating", params={"id": [one, other]})).headers["location"]
         page = (await client.get(first)).text
-        assert "1 run to follow" in page
+        assert "1 more run to rate" in page
         queue = re.findall(r'name="queue" value="([^"]*)"', page)[0]
         rated = await client.post(first, data={"csrf": client.csrf, "score": "1", "queue": queue})
         last = rated.headers["location"]

@@ -424,7 +424,7 @@ def _failure(error: BaseException, path: Path) -> BaseException:
         return other
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _WriteJob:
     """Work for a thread.
 
@@ -467,7 +467,9 @@ class Lane:
         self._jobs: queue.SimpleQueue[_WriteJob | None] = queue.SimpleQueue()
         self._room = threading.Semaphore(self._threads)
         self._idle: list[sqlite3.Connection] = []
+        self._handed: set[_WriteJob] = set()  # to the threads, and not done yet: short writes do not overtake them
         self._wrote: float | None = None  # when something was written that may not be synced yet
+        self._folds = True  # whether the writer's connection folds a long log as it commits
         self._burst = 0  # short writes since the last sync
 
     async def do(
@@ -492,7 +494,7 @@ class Lane:
         if blocking.get():
             return self._done_here(work, whole, under_way)
         reads = self._begin == "BEGIN"
-        if short and self._idle and (reads or self._wrote is not None):
+        if short and self._idle and (reads or (self._wrote is not None and not self._handed)):
             with suppress(MustWait):
                 result = self._done_here(work, whole, under_way, waits=False)
                 self._burst += not reads
@@ -503,6 +505,7 @@ class Lane:
         self._start()
         loop = asyncio.get_running_loop()
         job = _WriteJob(work, whole, under_way, last, loop, loop.create_future())
+        self._handed.add(job)
         self._jobs.put(job)
         return await job.done
 
@@ -526,15 +529,10 @@ class Lane:
                     self._running += 1
 
     def _done_here(self, work: Work[Any] | None, whole: bool, under_way: bool, waits: bool = True) -> Any:
-        synced = self._wrote is None
         try:
             return self._do(work, whole, under_way, waits)
         except (sqlite3.Error, UnicodeError) as error:
             raise _failure(error, self._path) from error
-        finally:
-            if synced and self._wrote is not None:
-                self._start()
-                self._jobs.put(None)  # a thread is to sync it, once nothing more is written
 
     def _run(self) -> None:
         while True:
@@ -553,6 +551,7 @@ class Lane:
                     self._close_idle()
             except BaseException as error:  # goes to the caller: this thread serves others, too
                 failed = _failure(error, self._path)
+            self._handed.discard(job)
             with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
                 job.loop.call_soon_threadsafe(job.settle, result, failed)
             if job.last:
@@ -580,19 +579,38 @@ class Lane:
 
     def _done_in_room(self, work: Work[Any], whole: bool, under_way: bool, waits: bool) -> Any:
         try:
-            db = self._idle.pop() if self._idle else self._database.connect(self._lock_wait)
+            db = self._connection(waits)
             try:
                 return self._transact(db, work, under_way, waits) if whole else work(db)
             finally:
                 if db.in_transaction:  # Ctrl-C came as it began
                     db.rollback()
                 self._idle.append(db)
-                self._wrote = time.monotonic() if self._begin == "BEGIN IMMEDIATE" else None
+                if self._begin == "BEGIN IMMEDIATE":
+                    if self._wrote is None:
+                        self._start()
+                        self._jobs.put(None)  # a thread is to sync it, once nothing more is written
+                    self._wrote = time.monotonic()
         except (sqlite3.Error, NoFolder) as error:
             if self._begin != "BEGIN" or not (isinstance(error, NoFolder) or write_refused(error)):
                 raise
+            if not waits:  # it may copy the file
+                raise MustWait from None
             with closing(self._database.snapshot()) as still:
                 return self._once(still, work)
+
+    def _connection(self, waits: bool) -> sqlite3.Connection:
+        """An idle connection, or a new one. Only work that may wait folds a long log as it commits."""
+        with suppress(IndexError):
+            db = self._idle.pop()
+            if self._folds != waits and self._begin == "BEGIN IMMEDIATE":
+                db.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES if waits else 0}")
+                self._folds = waits
+            return db
+        if not waits:
+            raise MustWait
+        self._folds = True
+        return self._database.connect(self._lock_wait)
 
     def _transact(self, db: sqlite3.Connection, work: Work[T], under_way: bool, waits: bool) -> T:
         if not under_way:
