@@ -65,7 +65,11 @@ def html(title: str, blocks: Iterable[Block]) -> str:
 
 def fragment(blocks: Iterable[Block], *, alone: bool = False) -> str:
     """The blocks as HTML. alone: pictures stand in the page itself, and links lead nowhere else."""
-    return encodable("\n".join(_block(block, alone) for block in blocks))
+    parts, above = list[str](), ""
+    for block in blocks:
+        above = block.text if isinstance(block, Heading) else above
+        parts.append(_block(block, alone, above))
+    return encodable("\n".join(parts))
 
 
 def style_sheet() -> Path:
@@ -89,7 +93,8 @@ def badge(mark: str, word: str) -> str:
     return f'<span class="badge {badge_kind(mark)}"><span aria-hidden="true">{sign}</span> {safe(word)}</span>'
 
 
-def _block(block: Block, alone: bool) -> str:
+def _block(block: Block, alone: bool, above: str) -> str:
+    """above: the heading above it, which tells the regions of tables with the same columns apart."""
     match block:
         case Heading(level, text, mark, word):
             return f"<h{level}>{safe(text)}{f' {badge(mark, word)}' if mark else ''}</h{level}>"
@@ -118,12 +123,8 @@ def _block(block: Block, alone: bool) -> str:
                 f"<li>{_check(one.passed, one.where, one.asked, one.expected, one.got)}</li>" for one in findings
             )
             return f'<ul class="checks">{rows}</ul>' if rows else ""
-        case Table(columns, rows, left, links):
-            head = _cells("th", columns, left)
-            body = "\n".join(_cells("td", row, left, links) for row in rows)
-            label = safe(", ".join(columns))
-            table = f"<table>\n<thead>\n{head}\n</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-            return f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">{table}</div>'
+        case Table():
+            return _table(block, above)
         case Picture(alt, path, media, data):
             source = f"data:{media};base64,{base64.b64encode(data).decode()}" if alone else safe(path)
             return f'<p><img alt="{safe(alt)}" src="{source}"></p>'
@@ -135,6 +136,14 @@ def _block(block: Block, alone: bool) -> str:
             title = next((one.text for one in blocks if isinstance(one, Heading)), id)
             kind = ' class="card"' if card else ""
             return f'<section id="{safe(id)}" aria-label="{safe(title)}"{kind}>\n{inside}\n</section>'
+
+
+def _table(block: Table, above: str) -> str:
+    head = _cells("th", block.columns, block.left)
+    body = "\n".join(_cells("td", row, block.left, block.links) for row in block.rows)
+    label = safe(": ".join(filter(None, (above, ", ".join(block.columns)))))
+    table = f"<table>\n<thead>\n{head}\n</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    return f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">{table}</div>'
 
 
 def _line(line: Line, alone: bool) -> str:
