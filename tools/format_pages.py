@@ -74,9 +74,9 @@ _STEP = """ A reflexion agent has two step files next to its [`AGENT.md`](agent.
 result. A `oneshot` step is one model call, and its text is the result.
 
 **How the loop ends.** A react reflector stops it with `finish(key="done", ...)`. With any other key the loop continues,
-and the value is the actor's feedback. A oneshot reflector stops it with a text that begins with the word `DONE`, in any
-case; after any other text the loop continues, and the whole text is the feedback. The loop ends after `max_iter` cycles
-at the latest.
+and the value is the actor's feedback. A oneshot reflector stops it with an answer that begins with the word `DONE`, in
+upper or lower case; after any other answer the loop continues, and the whole answer is the feedback. The loop ends
+after `max_iter` cycles at the latest.
 
 **What a step is shown.** The actor gets the task and, from the second try on, its previous attempt and the feedback.
 The reflector gets the task and the result.
@@ -96,8 +96,8 @@ If it is excellent, call finish(key="done", value=<verdict>).
 Otherwise, call finish(key="retry", value=<specific actionable feedback>).
 """
 
-_SKILL = """ A skill is a text that an agent can read when it needs it: `skills/<name>/SKILL.md`, in the agent's own
-folder, or next to `agents/` for all agents of the project. The agent's own skills come first.
+_SKILL = """ A skill is a file of instructions that an agent can read when it needs them: `skills/<name>/SKILL.md`, in
+the agent's own folder, or next to `agents/` for all agents of the project. The agent's own skills come first.
 
 A step names its skills under `uses`. The model is shown the name and the description of each. When it calls
 `read_skill(name)`, it gets the text below the front matter; from then on it can call the tools under `tools` and read

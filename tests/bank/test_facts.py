@@ -1,4 +1,4 @@
-"""Facts: drawn by rule from what judges found, without a model; recalled in their project; replaced and confirmed."""
+"""Facts: drawn by rules from what judges found, without a model; recalled in their project; replaced and confirmed."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -334,7 +334,7 @@ async def test_a_run_says_that_a_fact_was_kept_where_its_model_gave_nothing(file
         await teach(bank, an_episode("e1", a_trial(1, failed())), notices.append)
         (fact,) = await facts(bank)
     (notice,) = notices
-    assert notice.startswith(f"1 fact learned by rule: {fact.id[:8]}; no strategy was learned: ")
+    assert notice.startswith(f"1 fact learned by rules: {fact.id[:8]}; no strategy was learned: ")
     assert "nothing" not in notice
 
 

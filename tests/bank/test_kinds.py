@@ -1,4 +1,4 @@
-"""Kinds of tasks: given or by rule, carried by lessons, raised a little in recall, and a filter of searches."""
+"""Kinds of tasks: given or by rules, carried by lessons, raised a little in recall, and a filter of searches."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The notebook: facts of steps by rule, operations of a model checked before they are kept, doubts, history of episodes."""
+"""The notebook: facts of steps by rules, operations of a model checked before they are kept, doubts, history of episodes."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -243,7 +243,7 @@ async def test_an_answer_that_was_paid_for_is_not_asked_for_again(tmp_path: Path
 
 
 class _Fails:
-    """An embedder that ends the work of a model's lesson; it lets the facts by rule pass."""
+    """An embedder that ends the work of a model's lesson; it lets the facts by rules pass."""
 
     id, dim = "fails", 2
 
@@ -296,7 +296,7 @@ async def test_a_bank_that_shows_history_alone_asks_no_model_and_its_recalls_get
     async with a_bank(tmp_path / "m.db", model=model, embedder="none", project="shop", settings=given) as bank:
         learned = await bank.learn(FIRST)
         assert learned.nothing_because.startswith('forms is only "history"')
-        assert learned.facts  # by rule
+        assert learned.facts  # by rules
         recall = await bank.recall(Task(TASK))
         assert recall.episodes == ("e1",)
         again = an_episode("e2", (OLD, "417"))

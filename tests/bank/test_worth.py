@@ -29,7 +29,7 @@ def bank_of(folder: Path, agent: str | None = "", share: float = 0.5, **over: An
 
 
 async def filled(bank: Bank, count: int = 3) -> list[str]:
-    return [(await bank.add(f"Order {n}", f"Pay the order by rule {n}.")).id for n in range(count)]
+    return [(await bank.add(f"Order {n}", f"Pay the order by rules {n}.")).id for n in range(count)]
 
 
 async def of_lesson(bank: Bank, id: str) -> Worth:
@@ -43,7 +43,7 @@ def shown(recall: Recall) -> set[str]:
 
 @pytest.mark.parametrize("share", [-0.1, 0.51, True, "much"])
 def test_the_share_is_from_0_to_a_half(tmp_path: Path, share: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"withhold must be a share from 0 to 0\.5"):
+    with pytest.raises(InvalidInput, match=r"'withhold' must be a share from 0 to 0\.5"):
         bank_of(tmp_path, share=share)
 
 

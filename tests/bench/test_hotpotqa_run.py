@@ -43,7 +43,7 @@ def text_of(question: Question) -> str:
 
 
 class Learner:
-    """Answers by rule: the first page, then a wrong answer; what it was told in a lesson mends two cases of three."""
+    """Answers by rules: the first page, then a wrong answer; what it was told in a lesson mends two cases of three."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = {row["question"].strip(): (number, row) for number, row in enumerate(rows)}

@@ -278,13 +278,13 @@ def test_a_forgotten_session_is_learned_from_only_when_that_is_asked_for(
     kind = "json" if agent == "opencode" else "jsonl"
     file = str(place / ("s1" if agent in ("claude", "qwen") else "copy")) + f".{kind}"
     Path(file).write_text(text)
-    assert "1 fact learned by rule" in mulligan("learn", file).err
+    assert "1 fact learned by rules" in mulligan("learn", file).err
     assert mulligan("hooks", "forget", "s1", "--yes").out == "Session s1 is forgotten, with 1 lesson.\n"
     for _ in range(2):
         refused = mulligan("learn", file)
         assert (refused.status, "--forgotten" in refused.err) == (2, True), refused.err
         assert failing(place, "s2") == ""
-    assert "1 fact learned by rule" in mulligan("learn", file, "--forgotten").err
+    assert "1 fact learned by rules" in mulligan("learn", file, "--forgotten").err
     assert LESSON in failing(place, "s3")
     assert mulligan("hooks", "forget", "s1", "--yes").out == "Session s1 is forgotten, with 1 lesson.\n"
 

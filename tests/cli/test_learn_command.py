@@ -124,7 +124,7 @@ def test_without_a_model_failed_asserts_are_facts(mulligan: Run, here: Path, out
     assert ended.out == f"{fact['id']}  release_tag gives the form oak~03\n"
     assert fact["content"] == 'assert release_tag("Oak", 3) == "oak~03"'
     assert (fact["nature"], fact["confirmed"]) == ("fact", confirmed)
-    assert "1 fact learned by rule" in ended.err
+    assert "1 fact learned by rules" in ended.err
     assert mulligan("learn", "session.txt").status == 2  # whether it was done is not known
 
 

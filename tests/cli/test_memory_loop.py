@@ -89,8 +89,8 @@ def test_a_check_that_failed_stands_in_the_next_tasks_prompt_without_any_model(
     how = ("--actor", "./writes.py", "--strategy", "none", "--memory", "--trials", "1")
     first = mulligan("solve", "Write release_name: it names a release in our form.", "--tests", "tests.py", *how)
     assert first.status == 1
-    (said,) = [line for line in first.err.splitlines() if "learned by rule" in line]
-    assert said.startswith("1 fact learned by rule: ")
+    (said,) = [line for line in first.err.splitlines() if "learned by rules" in line]
+    assert said.startswith("1 fact learned by rules: ")
     assert "; no model was named for the bank" in said
     assert (project / "seen.txt").read_text() == ""
     mulligan("solve", "Write branch_name: it names a branch in our form.", "--tests", "next.py", *how)

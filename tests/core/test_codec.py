@@ -218,7 +218,7 @@ def test_a_lone_surrogate_and_a_nul_survive() -> None:
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (Outcome(float("nan")), r"Outcome\.reward: nan is not a JSON number; what is unknown is None"),
+        (Outcome(float("nan")), r"Outcome\.reward: nan is not a JSON number; use None for an unknown value"),
         (Outcome(float("inf")), r"Outcome\.reward: inf"),
         (Feedback(1), r"Feedback\.passed: must be true or false, not int 1"),  # pyright: ignore[reportArgumentType]
         (Task("p", {"a": [1, {"b": (2,)}]}), r"Task\.inputs\.a\.1\.b: a tuple is not JSON; make it a list"),

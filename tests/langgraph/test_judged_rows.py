@@ -165,8 +165,8 @@ async def test_the_query_that_the_words_compose_stands_beside_the_first_draft(gr
     assert result.stop == "solved"
     assert {row["x.name"] for row in result.tool_result or ()} == {row["name"] for row in REGULATED}
     assert result.answer == COMPOSED
-    assert result.note == "the query was composed by rule from the words of the question, and not by the model"
-    assert "composed by rule" not in chat.asked[1][1].text, "the judge looks at the rows alone"
+    assert result.note == "the query was composed by rules from the words of the question, and not by the model"
+    assert "composed by rules" not in chat.asked[1][1].text, "the judge looks at the rows alone"
 
 
 async def test_the_composed_query_counts_before_other_rows_of_the_model(graph: Graph) -> None:
@@ -252,7 +252,7 @@ async def test_a_new_graph_runs_the_composed_query_too(graph: Any) -> None:
     made: Any = create_reflexion_graph(chat, graph, store=False)
     ended = (await made.ainvoke({"messages": [("user", PLAIN)]}))["reflexion"]
     assert (ended["solved"], ended["answer"]) == (True, COMPOSED)
-    assert json.loads(ended["tool_result"])["composed"].startswith("the query was composed by rule")
+    assert json.loads(ended["tool_result"])["composed"].startswith("the query was composed by rules")
 
 
 async def test_nothing_runs_that_a_person_did_not_approve(graph: Any) -> None:

@@ -106,7 +106,7 @@ def answer(question, sampling):
     with (folder / "asked").open("a") as out:
         out.write("x")
     name = question.messages[-1].text.rpartition("(word)")[0].rpartition(" ")[2]
-    mark = " + '!'" if "'a!'" in question.messages[-1].text else ""  # a fact by rule
+    mark = " + '!'" if "'a!'" in question.messages[-1].text else ""  # a fact by rules
     return f"def {name}(word):\\n    return word{mark}"
 
 

@@ -1,4 +1,4 @@
-"""Replay transcripts, each with a bank that has learned from the others by rule: what would it have shown?
+"""Replay transcripts, each with a bank that has learned from the others by rules: what would it have shown?
 
 The bank is asked as an agent would ask it: with what the user said, for the calls that follow, and at a refused call
 with its error. No bank of the user's is touched, and no model is asked.

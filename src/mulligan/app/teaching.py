@@ -82,14 +82,14 @@ async def _learn(bank: Bank, episodes: Sequence[Episode], notice: Notice) -> Non
 
 
 def failure(error: MulliganError) -> str:
-    """What an error left unlearned, for a person: facts are learned by rule before a model is asked."""
-    facts = _count(error.facts, "learned by rule", "fact")
+    """What an error left unlearned, for a person: facts are learned by rules before a model is asked."""
+    facts = _count(error.facts, "learned by rules", "fact")
     return f"{facts}; no strategy was learned: {error}" if facts else f"nothing was learned: {error}"
 
 
 def summary(learned: Learned, agent_id: str | None, known: Collection[str] = ()) -> str:
     """What was learned, and how, for a person. known: ids of lessons that were there before."""
-    facts = _count([id for id in learned.facts if id not in known], "learned by rule", "fact")
+    facts = _count([id for id in learned.facts if id not in known], "learned by rules", "fact")
     old = _count([id for id in learned.facts if id in known], "already known", "fact")
     new = tuple(id for id in learned.lessons if id not in known)
     learned = replace(learned, lessons=new, folded=(*(set(learned.lessons) - {*new}), *learned.folded))

@@ -127,7 +127,7 @@ def _shortened(turns: list[Turn]) -> list[Turn]:
 
 
 def _with_evidence(episode: Episode, turns: Sequence[Turn]) -> Episode:
-    """What tools gave back, newest first, as what the verdict rests on: facts are drawn by rule from the checks that
+    """What tools gave back, newest first, as what the verdict rests on: facts are drawn by rules from the checks that
     failed in it. Without a verdict there is none."""
     (trial,) = episode.trials
     if trial.feedback is None:
@@ -278,11 +278,11 @@ def has_something_to_learn(bank: Bank, episode: Episode) -> bool:
 async def learn_from(
     bank: Bank, episode: Episode, recall: str | None = None, found: Sequence[Found] = (), needed: int = NEEDED
 ) -> Learned:
-    """Learns from an episode that was given lessons by this recall. found: what was found in it by rule. needed: the
+    """Learns from an episode that was given lessons by this recall. found: what was found in it by rules. needed: the
     sessions in which that has to be found until it is confirmed.
 
     Raises `NotFound` for a recall of another bank; `InvalidInput`, before anything is kept, for a bank without a model
-    where nothing can be learned by rule.
+    where nothing can be learned by rules.
     """
     if found and not bank.paper:
         kept = await keep(bank, found, needed)

@@ -35,7 +35,7 @@ def open_workspace(settings: Mapping[str, Json] | None) -> GitWorkspace | None:
         return None
     own: dict[str, Any] = {key: value for key, value in settings.items() if key not in ("deliver", "patch")}
     if settings.get("deliver", "branch") not in ("branch", "patch", "in_place"):
-        raise InvalidInput(f"deliver must be branch, patch or in_place, not {settings['deliver']!r}.")
+        raise InvalidInput(f"'deliver' must be branch, patch or in_place, not {settings['deliver']!r}.")
     checked("workspace", GitWorkspace, own)
     return GitWorkspace(**own)
 
@@ -56,8 +56,8 @@ def protected(judge: Evaluator, workspace: GitWorkspace | None) -> Evaluator:
         return judge
     if judge.expects != "workspace":
         raise InvalidInput(
-            f"protect restores files for a check of the workspace, but this judge looks only at {judge.expects}. "
-            "Judge with a command, or leave protect out."
+            f"'protect' restores files for a check of the workspace, but this judge looks only at {judge.expects}. "
+            "Judge with a command, or leave 'protect' out."
         )
     return _ProtectedEvaluator(judge, workspace)
 

@@ -48,7 +48,7 @@ class Settings:
     tokens: Annotated[int, "Maximum tokens of the recalled lessons in a prompt."] = 1200
     forms: Annotated[
         tuple[Form, ...],
-        "Which parts of the past a task is shown, one or several of: `notebook` (the facts of this project, as many "
+        "Which parts of the past the prompt shows: one or several of `notebook` (the facts of this project, as many "
         "as fit, most relevant first), `lessons` (the few that are most relevant to the task) and `history` "
         "(summaries of the newest episodes of this project). By default, `solve`, `run` and `bench` show `notebook` "
         "and `lessons` to a `large` reader.",
@@ -114,10 +114,10 @@ class Settings:
         checked_threshold(self.threshold)
         share: object = self.withhold
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 0.5:
-            raise InvalidInput(f"withhold must be a share from 0 to 0.5, not {share!r}.")
+            raise InvalidInput(f"'withhold' must be a share from 0 to 0.5, not {share!r}.")
         share = self.learn_share
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise InvalidInput(f"learn_share must be a share from 0 to 1, not {share!r}.")
+            raise InvalidInput(f"'learn_share' must be a share from 0 to 1, not {share!r}.")
         for name, words in _CHOICES.items():
             if getattr(self, name) not in words:
                 hint = " To ask no model, set learn_share = 0." if name == "extraction" else ""
@@ -129,7 +129,9 @@ class Settings:
         spans = cast(dict[object, object], table).values() if isinstance(table, Mapping) else [table]
         for span in spans:
             if not isinstance(span, str) or (span_of(span) is None and span != "never"):
-                raise InvalidInput(f'expires gives a span by kind of lesson, such as {{ fact = "90d" }}, not {span!r}.')
+                raise InvalidInput(
+                    f"'expires' must give a time span by kind of lesson, such as {{ fact = \"90d\" }}, not {span!r}."
+                )
 
     def expiry(self, lesson: Lesson) -> float | None:
         """When a new lesson expires, by its kind of task, or else by its nature; None: never."""
@@ -167,7 +169,7 @@ def checked_forms(value: object) -> tuple[Form, ...]:
     `InvalidInput`, `UnknownName`."""
     names = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not names:
-        raise InvalidInput(f"forms must be one or several of {', '.join(FORMS)}, not {value!r:.80}.")
+        raise InvalidInput(f"'forms' must be one or several of {', '.join(FORMS)}, not {value!r:.80}.")
     for name in cast(Sequence[object], names):
         if name not in FORMS:
             raise UnknownName("form of the past", str(name), FORMS)

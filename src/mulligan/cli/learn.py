@@ -296,7 +296,7 @@ def _learned(transcript: Transcript, agent: str, given: Mapping[str, Any]) -> in
             learned = await learn_from(bank, episode, given["recall"], found, needed)
         except MulliganError as error:
             if error.facts:
-                say(f"{count(len(error.facts), 'fact')} learned by rule: {', '.join(error.facts)}")
+                say(f"{count(len(error.facts), 'fact')} learned by rules: {', '.join(error.facts)}")
             raise
         if outcome is None and learned.success is not None:
             verdict = "success" if learned.success else "failure"

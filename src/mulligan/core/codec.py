@@ -331,7 +331,7 @@ def _number(value: Any) -> float:
     except OverflowError:
         raise _Misfit("the number is too large") from None
     if not math.isfinite(number):
-        raise _Misfit(f"{number} is not a JSON number; what is unknown is None")
+        raise _Misfit(f"{number} is not a JSON number; use None for an unknown value")
     return number
 
 

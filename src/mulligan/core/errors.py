@@ -42,7 +42,7 @@ class MulliganError(Exception):
     """Base of all errors raised on purpose. `str(error)` is one message fit for a person.
 
     Attributes:
-        facts: ids of the facts that a bank had learned by rule before the error.
+        facts: ids of the facts that a bank had learned by rules before the error.
     """
 
     facts: tuple[str, ...] = ()

@@ -54,7 +54,7 @@ def check_wait(wait: Any) -> None:
     numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in parts)
     if len(parts) != 2 or not numbers or not all(0 <= one < math.inf for one in parts) or parts[0] > parts[1]:
         raise InvalidInput(
-            "wait must be the seconds of the first wait, the pair (first, longest), or a function of the failed try, "
+            "'wait' must be the seconds of the first wait, the pair (first, longest), or a function of the failed try, "
             f"not {wait!r}."
         )
 

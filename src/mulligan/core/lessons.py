@@ -188,7 +188,7 @@ RULE = "rule"
 
 
 def compared_text(lesson: Lesson) -> tuple[str, ...]:
-    """What a lesson says, for finding its duplicates. The description of a fact by rule only names its task, of which
+    """What a lesson says, for finding its duplicates. The description of a fact by rules only names its task, of which
     the kind counts."""
     by_rule = lesson.nature == "fact" and lesson.origin.by == RULE
     return lesson.title, lesson.kind if by_rule else lesson.description, lesson.content

@@ -68,7 +68,7 @@ class Memory:
             notes: those that the agent was given for it; they get the outcome. None: the newest of this memory.
 
         Returns:
-            What was learned. Without a model only facts are drawn, by rule; `nothing_because` says if there were none.
+            What was learned. Without a model only facts are drawn, by rules; `nothing_because` says if there were none.
 
         Raises:
             InvalidInput: the messages cannot be read, or `why` is given without `success`.

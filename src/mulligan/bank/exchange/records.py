@@ -59,7 +59,7 @@ class JsonRecord:
     def text(self, key: str, *, need: bool = False) -> str:
         value = self.get(key, str, "a string", "", need=need)
         if need and not value.strip():
-            raise InvalidInput(f"{self.at}.{key}: the text is empty.")
+            raise InvalidInput(f"{self.at}.{key}: the string is empty.")
         return value
 
     def count(self, key: str) -> int:

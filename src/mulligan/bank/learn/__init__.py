@@ -1,1 +1,1 @@
-"""From episodes and transcripts to lessons: facts by rule, judging, extraction, and the checks before keeping."""
+"""From episodes and transcripts to lessons: facts by rules, judging, extraction, and the checks before keeping."""

@@ -49,7 +49,7 @@ LABELS: Mapping[str, Json] = {
     "kind": {"type": "string"},
 }
 
-NO_GUESSES = "the failed checks say what they expect, and are kept by rule"
+NO_GUESSES = "the failed checks say what they expect, and are kept by rules"
 VERDICTS = ("success", "failure", "uncertain")
 
 

@@ -1,4 +1,4 @@
-"""Draw facts by rule: the values that failed checks expect, the actions that were refused with those that worked, and
+"""Draw facts by rules: the values that failed checks expect, the actions that were refused with those that worked, and
 what observations state.
 
 All is kept word for word. No model is asked.

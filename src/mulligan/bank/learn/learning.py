@@ -1,4 +1,4 @@
-"""Learn from episodes: facts by rule, a verdict if no evaluator gave one, then lessons extracted by a model, and kept.
+"""Learn from episodes: facts by rules, a verdict if no evaluator gave one, then lessons extracted by a model, and kept.
 
 Accepted work is on disk before a model is asked. Without a model the question is handed out, and `commit` takes the
 answer. Lessons are kept screened and embedded; duplicates fold, near-duplicates are skipped or left to be linked.

@@ -87,7 +87,7 @@ def fact_texts(facts: Sequence[Lesson], project: str = "") -> list[str]:
 
 
 def _fact_head(fact: Lesson, project: str) -> str:
-    """What a fact is. The title of one that was drawn by rule is left out, for it says what the content says, and a
+    """What a fact is. The title of one that was drawn by rules is left out, for it says what the content says, and a
     small model takes it for the answer."""
     head = mark(fact, project)
     flagged = f"; flagged, so check it before you follow it: {', '.join(fact.flags)}" if fact.flags else ""

@@ -88,9 +88,9 @@ class CaseOptions(Course, Roles, Budget):
             other = "samples" if self.samples is not None else "restarts"
             raise InvalidInput(f"scale and {other} both make several episodes of a case: pass only one.")
         if self.memory not in (None, "online", "frozen"):
-            raise InvalidInput(f"memory must be online or frozen, not {self.memory!r}.")
+            raise InvalidInput(f"'memory' must be online or frozen, not {self.memory!r}.")
         if self.agent_id and self.memory is None:
-            raise InvalidInput("agent_id names a bank, but memory is not set: set memory to online or frozen.")
+            raise InvalidInput("'agent_id' names a bank, but 'memory' is not set: set it to online or frozen.")
         if self.memory == "online" and self.parallel > 1:
             raise InvalidInput(
                 "With an online bank, each case learns from those before it, so cases run in order, one at a time: "

@@ -156,7 +156,7 @@ def read_proof(file: Path) -> tuple[tuple[ProofTask, ...], Literal["", "worktree
     top.only(TOP)
     mode = top.text("mode") if "mode" in top.values else ""
     if mode not in ("", "worktree", "copy"):
-        raise top.wrong("mode", f"mode must be worktree or copy, not {mode!r}.")
+        raise top.wrong("mode", f"'mode' must be worktree or copy, not {mode!r}.")
     if not tables:
         raise InvalidInput(
             f"{file} has no task: start one with [[task]], then name, prompt and check; or let "

@@ -112,9 +112,9 @@ def _episode(where: str, entry: dict[str, Any], seen: set[str]) -> Published:
         raise InvalidInput(f"{where}: 'implementations' is empty, but each trial has one.")
     for key in ("feedback", "reflections"):
         if len(lists[key]) > made:
-            raise InvalidInput(f"{where}: {key!r} has {len(lists[key])} texts for {made} implementations.")
+            raise InvalidInput(f"{where}: {key!r} has {len(lists[key])} strings for {made} implementations.")
     if len(lists["feedback"]) < made - 1:
-        raise InvalidInput(f"{where}: 'feedback' has {len(lists['feedback'])} texts, but {made - 1} trials failed.")
+        raise InvalidInput(f"{where}: 'feedback' has {len(lists['feedback'])} strings, but {made - 1} trials failed.")
     names = (texts["name"] + (f"#{several}" if several > 1 else "") for several in count(1))
     id = next(name for name in names if name not in seen)
     seen.add(id)

@@ -14,7 +14,7 @@ BANK = "MULLIGAN_BANK"
 def retrieve_learnings(query: str, top_k: int = 3, *, bank: str = "") -> list[str]:
     """What a bank knows that helps with the query, the best first; nothing where it is unsure.
 
-    What was learned by rule is about an error, so it is given where the query holds that error.
+    What was learned by rules is about an error, so it is given where the query holds that error.
 
     Args:
         query: The request of the user, the context, or an error, as text.

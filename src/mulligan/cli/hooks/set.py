@@ -54,7 +54,7 @@ def _checked(name: str, value: str) -> str:
         return checked(value, Path.cwd())
     if name == "subagents":
         if value not in ("project", OWN):
-            raise InvalidInput(f"subagents must be project or {OWN}, not {value}.")
+            raise InvalidInput(f"'subagents' must be project or {OWN}, not {value}.")
         return value
     _, least, most = SETTINGS[name]
     wrong = InvalidInput(f"{name} is a number from {least:g} to {most:g}, not {value}.")

@@ -148,8 +148,8 @@ def _summary(learned: Learned, kept: list[Lesson]) -> str:
 
 
 def facts_text(facts: Sequence[str]) -> str:
-    """The facts that were learned by rule, in a sentence after another; "" for none."""
-    return f" Facts learned by rule: {', '.join(facts)}." if facts else ""
+    """The facts that were learned by rules, in a sentence after another; "" for none."""
+    return f" Facts learned by rules: {', '.join(facts)}." if facts else ""
 
 
 async def _management(bank: Bank, learned: Learned, kept: list[Lesson]) -> dict[str, Json]:

@@ -38,7 +38,7 @@ class Fused:
         diversity: float = 0.05,
     ) -> None:
         if words < 0 or gap < 1 or not 0 <= diversity <= 1:
-            raise InvalidInput("fused: words must be 0 or more, gap at least 1, and diversity from 0 to 1.")
+            raise InvalidInput("fused: 'words' must be 0 or more, 'gap' at least 1, and 'diversity' from 0 to 1.")
         self._threshold, self._words, self._gap, self._diversity = threshold, words, gap, diversity
 
     def rank(self, among: Candidates, top_k: int, threshold: float | None = None) -> Ranked:

@@ -40,7 +40,7 @@ class Hybrid:
         halflife: float = 30.0,
     ) -> None:
         if min(semantic, confidence, success, recency) < 0 or halflife <= 0:
-            raise InvalidInput("hybrid: weights must be 0 or more, and halflife more than 0 days.")
+            raise InvalidInput("hybrid: the weights must be 0 or more, and 'halflife' more than 0 days.")
         self._threshold, self._failure, self._halflife = threshold, failure, halflife
         self._semantic, self._confidence, self._success, self._recency = semantic, confidence, success, recency
 
