@@ -220,7 +220,7 @@ async def test_drafts_are_compared_by_their_rows(graph: Graph) -> None:
     [
         ({"until": "maybe"}, "until"),
         ({"drafts": 0}, "drafts"),
-        ({"until": "rows", "drafts": 2}, "drafts need judged rows"),
+        ({"until": "rows", "drafts": 2}, "'drafts' needs judged rows"),
     ],
 )
 async def test_what_cannot_be_is_refused(graph: Graph, given: Any, told: str) -> None:

@@ -226,14 +226,14 @@ async def test_what_stands_in_a_trajectory_ends_no_fence() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"action": "shut"}, "action must be open, submit, close, not 'shut'"),
-        ({"action": "open"}, "query must be a string"),
+        ({"action": "shut"}, "'action' must be open, submit, close, not 'shut'"),
+        ({"action": "open"}, "'query' must be a string"),
         ({"action": "close"}, 'group_id is missing: pass the one that action "open" returned'),
         ({"action": "close", "group_id": "{group}"}, "has no trajectory yet"),
-        ({"action": "close", "group_id": "{group}", "best": 1.5}, "best must be the number of a trajectory"),
+        ({"action": "close", "group_id": "{group}", "best": 1.5}, "'best' must be the number of a trajectory"),
         ({"action": "submit", "group_id": "{group}"}, "trajectory is missing"),
         ({"action": "submit", "group_id": "{group}", "trajectory": []}, "at least one step"),
-        ({"action": "submit", "group_id": "{group}", "trajectory": "x", "score": "high"}, "score must be a number"),
+        ({"action": "submit", "group_id": "{group}", "trajectory": "x", "score": "high"}, "'score' must be a number"),
         (
             {"action": "submit", "group_id": "{group}", "trajectory": "x", "success_signal": "so"},
             "success_signal must be",

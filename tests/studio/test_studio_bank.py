@@ -200,7 +200,7 @@ async def test_relevance_stands_against_success() -> None:
 async def test_a_lesson_that_nobody_measured_has_no_figure() -> None:
     id = await kept()
     async with studio_client() as client:
-        assert "None of its recalls has a known outcome yet." in (await client.get(f"/bank/lessons/{id}")).text
+        assert "No recall of this lesson has a known outcome yet." in (await client.get(f"/bank/lessons/{id}")).text
         assert (await client.get(f"/bank/lessons/{id}/worth.svg")).status_code == 404
 
 

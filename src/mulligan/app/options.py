@@ -320,7 +320,7 @@ class Budget(Options):
         max_seconds: Stop after S seconds of work.
         identical: Stop after N identical attempts in a row; 0: never.
         model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE; for an agent kept as files, the model of
-            every step. If you name several, each is asked if those before it fail.
+            every step. If you name several, the next one is asked when one fails.
     """
 
     limits: Limits | Mapping[str, float | None] | None = None

@@ -86,7 +86,7 @@ def list_runs(limit: int, as_json: bool) -> None:
 
 @runs.command()
 @click.argument("run")
-@click.option("--full", is_flag=True, help="Show all texts in full, what each try was shown, and the journal.")
+@click.option("--full", is_flag=True, help="Show everything in full, with what each try was shown, and the journal.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes, in full.")
 @click.option("--html", metavar="FILE", help="Write a single web page to share, with secrets masked.")
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:

@@ -51,7 +51,7 @@ def restore(file: Path, replace: bool) -> None:
 @store.command()
 @click.argument("files", nargs=-1, type=click.Path(dir_okay=False, path_type=Path))
 def erase_again(files: tuple[Path, ...]) -> None:
-    """Erase again what had been erased, after a database was restored with its own tools.
+    """Repeat earlier erasures, after a database was restored with its own tools.
 
     Each machine records what it erases in a file in its MULLIGAN_HOME. This machine's file is read; name the others.
     """
@@ -75,7 +75,7 @@ def _say_erased(lessons: int, episodes: int) -> None:
 )
 @click.option("--all-banks", "--all-agents", "all_agents", is_flag=True, help="The role serves all agents.")
 def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> None:
-    """Create or upgrade the tables at ADDRESS, and let a role serve.
+    """Create or upgrade the tables at ADDRESS, and allow a database role to serve.
 
     ADDRESS has the role that owns the tables, such as postgresql://owner@host/name. That role never serves.
     """

@@ -49,7 +49,7 @@ def stats(model: str | None, kind: str | None, as_json: bool) -> None:
 @_kind
 @click.option("--yes", is_flag=True, help="Reset it. Without this option, only say what would be reset.")
 def forget(model: str | None, kind: str | None, yes: bool) -> None:
-    """Reset everything, or only the part of a model or a kind. Records of runs do not change."""
+    """Reset what was learned, all of it or for one model or kind of task. Records of runs do not change."""
 
     async def work(store: Store) -> int:
         rows = await store.arms(model, kind)

@@ -61,7 +61,7 @@ class Review:
 
     def take(self, episodes: Sequence[Episode], answer: Json) -> Feedback:
         if not isinstance(answer, str):
-            raise BadAnswer("A review is a text: DONE, or what to improve.")
+            raise BadAnswer("A review is a string: DONE, or what to improve.")
         return verdict(Performed(answer.strip()), episodes[0].trials[-1].attempt)
 
 

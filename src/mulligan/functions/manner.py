@@ -142,12 +142,12 @@ class Manner:
         failures: Any = self.failures
         for kind in failures if isinstance(failures, tuple) else (failures,):  # pyright: ignore[reportUnknownVariableType]
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
-                raise InvalidInput(f"failures must be classes of exceptions, not {kind!r}.")
+                raise InvalidInput(f"'failures' must be classes of exceptions, not {kind!r}.")
         check_wait(options.wait)
         if options.record not in (True, False, "required"):
             raise InvalidInput(f"record must be True, False or 'required', not {options.record!r}.")
         if options.reads is not None and not (hasattr(options.reads, "answer") and hasattr(options.reads, "attempt")):
-            raise InvalidInput(f"reads must have answer and attempt, not {options.reads!r}.")
+            raise InvalidInput(f"'reads' must have answer and attempt, not {options.reads!r}.")
         if options.threshold != options.threshold:
             raise InvalidInput(f"threshold must be a number, not {options.threshold!r}.")
         if isinstance(options.limits, Mapping) and (named := {"trials", "tries"}.intersection(options.limits)):

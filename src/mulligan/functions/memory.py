@@ -43,7 +43,7 @@ class Memory:
         r"""What the bank knows that helps with the task; empty where it knows nothing near, and with a warning in the
         log where it fails. Put it behind the task with a blank line: `f"{task}\n\n{notes}"`."""
         if not isinstance(task, str):
-            raise InvalidInput(f"notes takes the task as a string, not {task!r}.")
+            raise InvalidInput(f"'notes' takes the task as a string, not {task!r}.")
         bank = self.bank
         self._newest = await tolerated(self._name, "nothing is recalled", lambda: bank.recall(task), Recall(""))
         return Notes(self._newest.formatted_prompt.strip(), recall=self._newest)

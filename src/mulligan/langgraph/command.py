@@ -62,7 +62,7 @@ def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given:
 
     Ends with 0 when the rows answer the question, as far as rules and the model can tell; 1 when there are none; 2 for
     bad input; 3 when interrupted or stopped by an error (resume it); 4 when the answer could not be judged, or, with
-    --until rows, when the model does not call it good; 5 when the best rows may be wrong; 6 when the question names
+    --until rows, when the model gives it a low score; 5 when the best rows may be wrong; 6 when the question names
     something that the graph does not have.
     """
     from mulligan.langgraph import ask_graph as library

@@ -49,7 +49,7 @@ def check_until(until: str, drafts: int = 1) -> None:
     if isinstance(drafts, bool) or not isinstance(drafts, int) or not 1 <= drafts <= DRAFTS:
         raise InvalidInput(f"drafts must be a whole number from 1 to {DRAFTS}, not {drafts!r}.")
     if drafts > 1 and until == "rows":
-        raise InvalidInput("drafts need judged rows: give until='judged', or leave drafts out.")
+        raise InvalidInput("'drafts' needs judged rows: pass until='judged', or leave 'drafts' out.")
 
 
 class Querying:

@@ -381,7 +381,7 @@ def create_reflexion_graph(
     if until is not None:
         check_until(until)
         if judge is not None or not isinstance(tool, Graph):
-            raise InvalidInput("until is for a graph database without a judge of your own: leave it out.")
+            raise InvalidInput("'until' is only for a graph database without a judge of your own: leave it out.")
     judged = isinstance(tool, Graph) and judge is None and until != "rows"
     check_schemas(draft, revise, judge is not None or judged)
     model = chat_model(model) if isinstance(model, str) else model

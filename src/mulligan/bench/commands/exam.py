@@ -86,7 +86,7 @@ def command(
     form: str,
     quiet: bool,
 ) -> None:
-    """Take the exam of memories: gain, harm and controls of each, on streams and on your own sessions.
+    """Compare memories by gain and harm, with controls, on streams and on your own sessions.
 
     A memory is a class with learn(episode) and recall(task), which returns text. Without --model a scripted reader
     acts, which shows what a memory brings to the prompt.

@@ -71,9 +71,10 @@ def command(
     """Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE, or from the
     benchmark run SOURCE.
 
-    The outcome of a trajectory is not used; failed ones are learned from too. Each domain has a bank of its own. With
-    --replay, says at how many refused calls the others' lessons would have been shown, and at how many right ones.
-    SOURCE may then be bfcl, the right calls of its tasks; name it after its runs.
+    The outcome of a trajectory is not used; failed trajectories are learned from too. Each domain has its own bank.
+    With --replay, the command says for how many refused calls, and for how many right calls, lessons from the other
+    transcripts would have been shown. With --replay, SOURCE may also be bfcl, which stands for the right calls of its
+    tasks; name it after the runs.
     """
     read = _read(sources, domain, data, replay)
     with Counting(quiet) as shown:

@@ -32,7 +32,7 @@ STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED
     "--gallery", metavar="PATH", help="Write each case that was not solved to a .md or .html file, or to a folder."
 )
 @click.option("--all", "every", is_flag=True, help="Put all cases into the gallery, including solved ones.")
-@click.option("--show-targets", is_flag=True, help="Show hidden targets in the gallery, and the texts of scores.")
+@click.option("--show-targets", is_flag=True, help="Show hidden targets and the explanations of scores in the gallery.")
 def command(
     runs: tuple[str, ...],
     form: str,

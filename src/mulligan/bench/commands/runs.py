@@ -21,7 +21,9 @@ from mulligan.text.figures import when
 @click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number, newest first."
 )
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="Print a JSON list.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", help="For a terminal, or for programs."
+)
 def command(limit: int, form: str) -> None:
     """List the benchmark runs, newest first."""
 

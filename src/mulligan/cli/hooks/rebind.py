@@ -26,8 +26,8 @@ from mulligan.hooks.recall import Reader
 def command(bank: str | None, folder: str) -> None:
     """Make this project use the bank of the agent BANK, such as the one under the project's old address.
 
-    Without BANK, the project uses its own bank again, and the folder may use that bank, which other folders of the same
-    repository have filled. The other bank keeps its lessons.
+    Without BANK, the project uses its own bank again. The folder may then use this bank, which other folders of the
+    same repository have filled. The other bank keeps its lessons.
     """
     there = Path(folder).absolute()
     if not bank:

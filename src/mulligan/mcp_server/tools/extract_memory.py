@@ -186,11 +186,11 @@ def _answer(lessons: Json) -> Json:
         try:
             lessons = json.loads(lessons)
         except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"lessons is a string that is not JSON: {error}. Give the list itself.") from None
+            raise InvalidInput(f"'lessons' is a string that is not JSON: {error}. Give the list itself.") from None
     if isinstance(lessons, list):
         return {"lessons": cast(list[Json], lessons), "nothing_because": ""}
     if lessons is not None and not isinstance(lessons, dict):
-        raise InvalidInput('lessons must be a list of lessons, or an object with "lessons", as `schema` says.')
+        raise InvalidInput("'lessons' must be a list of lessons, or an object with \"lessons\", as `schema` says.")
     return cast(Json, lessons)
 
 

@@ -21,7 +21,7 @@ ACTIONS = ("status", "check")
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     action = arguments.get("action", "status")
     if action not in ACTIONS:
-        raise InvalidInput(f"action must be status or check, not {action!r:.80}. Only a person changes a goal.")
+        raise InvalidInput(f"'action' must be status or check, not {action!r:.80}. Only a person changes a goal.")
     place = Place(_folder())
     with Goals() as goals:
         there = place.goal(goals.standing())

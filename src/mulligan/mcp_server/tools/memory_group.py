@@ -25,7 +25,7 @@ ACTIONS = ("open", "submit", "close")
 async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
     action = arguments.get("action")
     if action not in ACTIONS:
-        raise InvalidInput(f"action must be {', '.join(ACTIONS)}, not {action!r:.80}.")
+        raise InvalidInput(f"'action' must be {', '.join(ACTIONS)}, not {action!r:.80}.")
     bank = call.service.bank(call.agent(arguments.get("agent_id")) or "")
     if action == "open":
         task = Task(query_of(arguments.get("query")), kind=kind_of(arguments.get("kind")) or "")
@@ -48,11 +48,11 @@ async def _trajectory(bank: Bank, arguments: Mapping[str, Json]) -> Episode:
     """The submitted trajectory with its outcome, and the recall that it was given lessons by."""
     given, signal, score = (arguments.get(name) for name in ("trajectory", "success_signal", "score"))
     if given is None:
-        raise InvalidInput("trajectory is missing: the list of steps taken, or a text that describes them.")
+        raise InvalidInput("trajectory is missing: the list of steps taken, or a string that describes them.")
     if signal is not None and not isinstance(signal, bool):
         raise InvalidInput(f"success_signal must be true, false, or left out if unknown, not {signal!r:.80}.")
     if score is not None and (isinstance(score, bool) or not isinstance(score, int | float) or not _finite(score)):
-        raise InvalidInput(f"score must be a number, higher is better, not {score!r:.80}.")
+        raise InvalidInput(f"'score' must be a number (higher is better), not {score!r:.80}.")
     if isinstance(given, str):
         given = [{"step": 1, "role": "assistant", "content": given}] if given.strip() else []
     episode = read_trajectory(cast(Json, given), "(the task of the group)")
@@ -64,7 +64,7 @@ async def _trajectory(bank: Bank, arguments: Mapping[str, Json]) -> Episode:
     if recall is None:
         return episode
     if not isinstance(recall, str):
-        raise InvalidInput("retrieval_id must be the text that retrieve_memory returned.")
+        raise InvalidInput("'retrieval_id' must be the string that retrieve_memory returned.")
     return replace(episode, recall=await bank.recalled(recall))
 
 
@@ -77,7 +77,7 @@ def _finite(number: float) -> bool:
 
 def _whole(best: Json) -> int | None:
     if best is not None and (isinstance(best, bool) or not isinstance(best, int)):
-        raise InvalidInput(f"best must be the number of a trajectory, such as 2, not {best!r:.80}.")
+        raise InvalidInput(f"'best' must be the number of a trajectory, such as 2, not {best!r:.80}.")
     return best
 
 

@@ -88,7 +88,7 @@ def _check_length(arguments: Mapping[str, Json]) -> None:
     length = sum(len(text) for text in texts if isinstance(text, str))
     if length > MAX_TEXT:
         raise InvalidInput(
-            f"The texts are {length:,} characters together, but at most {MAX_TEXT:,} are accepted: shorten them."
+            f"The strings have {length:,} characters in all, but at most {MAX_TEXT:,} are accepted: shorten them."
         )
 
 

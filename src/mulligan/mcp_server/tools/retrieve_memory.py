@@ -47,7 +47,7 @@ def failed(message: str, arguments: Mapping[str, Json]) -> Reply:
 def query_of(given: Json) -> str:
     """The text of a task. Raises `InvalidInput`."""
     if not isinstance(given, str) or not given.strip():
-        raise InvalidInput("query must be a string that describes the task.")
+        raise InvalidInput("'query' must be a string that describes the task.")
     if len(given) > MAX_QUERY:
         raise InvalidInput(f"query has {len(given):,} characters; at most {MAX_QUERY:,} are accepted. Shorten it.")
     return given
@@ -56,7 +56,7 @@ def query_of(given: Json) -> str:
 def kind_of(given: Json) -> str | None:
     """The name of a kind of task. Raises `InvalidInput`."""
     if given is not None and not isinstance(given, str):
-        raise InvalidInput(f"kind must be a string, not {given!r:.80}.")
+        raise InvalidInput(f"'kind' must be a string, not {given!r:.80}.")
     return checked_kind(given) or None if given is not None else None
 
 

@@ -42,7 +42,7 @@ async def call(arguments: Mapping[str, Json], call: Call) -> Reply:
         if journal.setting("why") != "ask":
             raise InvalidInput(
                 "The user has not allowed the coding agent to judge lessons. "
-                "To allow it, the user runs: mulligan hooks set why ask"
+                "To allow it, the user runs `mulligan hooks set why ask`."
             )
         agent_id = journal.bank_of(project_id(folder))
         if call.bound not in (None, agent_id):
