@@ -39,7 +39,7 @@ async def test_a_check_that_passes_already_has_nothing_to_solve(tmp_path: Path) 
     [
         ("./no-such-tool --all", "no-such-tool"),
         ("sh -c no-such-tool", "a command was not found"),
-        ("sh -c './calc.py'", "may not be executed"),
+        ("sh -c './calc.py'", "it is not executable"),
         (f"{PYTEST} nothing_here.py", "pytest was used wrongly"),
         (f"{PYTEST} calc.py", "pytest found no tests"),
         (f"{PYTEST} needs.py", "the module absent_module is missing"),

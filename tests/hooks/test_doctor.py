@@ -136,7 +136,7 @@ def test_each_hook_is_tried_or_said_not_to_be(home: Path, name: str, untried: li
     hooks(home, "install", name, "--yes")
     lines = [line.split(maxsplit=1) for line in doctor(home).splitlines() if line.startswith("  ")]
     assert sorted(event for event, _ in lines) == sorted(hook.event for hook in agent(name).hooks)
-    assert [event for event, said in lines if said.startswith("not tried")] == untried
+    assert [event for event, said in lines if said.startswith("not tested")] == untried
 
 
 @pytest.mark.light_cases(1)

@@ -14,8 +14,6 @@ from mulligan.langgraph.querying import Querying
 OBJECTED = {
     "List the titles of all books by Irish authors.",
     "Who acted in a movie that Jacques Tati directed?",
-    "Which movies are shorter than two hours?",
-    "Which movies from the 1990s are there?",
     "Orchards that grow some pear and took first place in a taste contest",
     "In which towns can I find stalls of the orchard Noor Rahimi owns?",
 }
@@ -35,7 +33,6 @@ WRONG = (
     ("In which cities were comedies produced?", "MATCH (m:Movie)-[:PRODUCED_BY]->(s:Studio) RETURN DISTINCT s.city"),
     ("What is the longest movie in French?", "MATCH (m:Movie {language: 'French'}) RETURN m.title"),
     ("Which movies were released between 1970 and 2000?", "MATCH (m:Movie) WHERE m.released >= 1970 RETURN m.title"),
-    ("What is the average runtime of English movies?", "MATCH (m:Movie {language: 'English'}) RETURN m.runtime"),
 )  # fmt: skip
 
 
