@@ -34,40 +34,25 @@ if TYPE_CHECKING:
     from mulligan.text.evidence import TaskFeedback, evidence_of, findings_of
 
 _HOMES = {
-    "Attempt": "core.records",
-    "Bank": "app.memory",
-    "Episode": "core.records",
-    "Feedback": "core.records",
-    "Finding": "core.records",
-    "Image": "core.records",
-    "LearningSpanProcessor": "functions.tracing",
-    "Limits": "core.limits",
-    "LoopDetector": "core.loops",
-    "MulliganError": "core.errors",
-    "NotSolved": "core.errors",
-    "Notes": "functions.notes",
-    "Reflection": "core.records",
-    "ScriptedModel": "models.scripted",
-    "Step": "core.records",
-    "Task": "core.records",
-    "TaskFeedback": "text.evidence",
-    "Trial": "core.records",
-    "evidence_of": "text.evidence",
-    "findings_of": "text.evidence",
-    "learn": "app.transcripts",
-    "learn_traces": "app.traces",
-    "memory": "functions.memory",
-    "removable_runs": "app.removal",
-    "remove_runs": "app.removal",
-    "resume": "app.solve",
-    "resume_benchmark": "bench.harness.running",
-    "retry": "functions.retry",
-    "run": "app.run",
-    "run_benchmark": "bench.harness.running",
-    "score_samples": "bench.harness.scoring",
-    "solve": "app.solve",
-    "solve_sync": "app.solve",
-    "wrap": "functions.wrap",
+    "app.memory": "Bank",
+    "app.removal": "removable_runs remove_runs",
+    "app.run": "run",
+    "app.solve": "resume solve solve_sync",
+    "app.traces": "learn_traces",
+    "app.transcripts": "learn",
+    "bench.harness.running": "resume_benchmark run_benchmark",
+    "bench.harness.scoring": "score_samples",
+    "core.errors": "MulliganError NotSolved",
+    "core.limits": "Limits",
+    "core.loops": "LoopDetector",
+    "core.records": "Attempt Episode Feedback Finding Image Reflection Step Task Trial",
+    "functions.memory": "memory",
+    "functions.notes": "Notes",
+    "functions.retry": "retry",
+    "functions.tracing": "LearningSpanProcessor",
+    "functions.wrap": "wrap",
+    "models.scripted": "ScriptedModel",
+    "text.evidence": "TaskFeedback evidence_of findings_of",
 }
 
 __all__ = [
@@ -109,11 +94,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
+    from mulligan.core.lazy import lookup
 
-    if name not in _HOMES:
-        raise AttributeError(f"module 'mulligan' has no attribute {name!r}")
-    return getattr(import_module(f"mulligan.{_HOMES[name]}"), name)
+    return lookup(__name__, _HOMES, name)
 
 
 def __dir__() -> list[str]:

@@ -20,16 +20,12 @@ if TYPE_CHECKING:
     from mulligan.web.tokens import Token, bearer_of, read_tokens
 
 _HOMES = {
-    "BehindProxies": "web.proxies",
-    "HostPolicy": "web.hosts",
-    "Server": "web.server",
-    "ServerOptions": "app.service",
-    "Service": "app.service",
-    "Token": "web.tokens",
-    "bearer_of": "web.tokens",
-    "bind": "web.hosts",
-    "read_tokens": "web.tokens",
-    "stop_requested": "web.signals",
+    "app.service": "ServerOptions Service",
+    "web.hosts": "HostPolicy bind",
+    "web.proxies": "BehindProxies",
+    "web.server": "Server",
+    "web.signals": "stop_requested",
+    "web.tokens": "Token bearer_of read_tokens",
 }
 
 __all__ = [

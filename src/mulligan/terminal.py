@@ -23,23 +23,15 @@ if TYPE_CHECKING:
     from mulligan.core.extras import require
 
 _HOMES = {
-    "Group": "cli.groups",
-    "Lines": "cli.progress",
-    "Progress": "cli.progress",
-    "Watch": "cli.watch",
-    "arguments": "cli.options",
-    "clean": "cli.terminal",
-    "closing": "cli.words",
-    "columns": "cli.terminal",
-    "conduct": "cli.main",
-    "emit": "cli.terminal",
-    "exit_status": "cli.errors",
-    "folded": "cli.words",
-    "one_line": "cli.terminal",
-    "record_options": "cli.options",
-    "require": "core.extras",
-    "say": "cli.terminal",
-    "which": "cli.words",
+    "cli.errors": "exit_status",
+    "cli.groups": "Group",
+    "cli.main": "conduct",
+    "cli.options": "arguments record_options",
+    "cli.progress": "Lines Progress",
+    "cli.terminal": "clean columns emit one_line say",
+    "cli.watch": "Watch",
+    "cli.words": "closing folded which",
+    "core.extras": "require",
 }
 
 __all__ = [

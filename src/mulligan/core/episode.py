@@ -114,7 +114,7 @@ class Rated:
 
 Remark: TypeAlias = Revised | Rated
 Event: TypeAlias = Recalled | Acted | Evaluated | Reflected | Stopped | Resumed | Forked | Remark
-"""What happens in an episode, one record for each step; an `Observer` is told of it."""
+"""The events of an episode. An `Observer` receives each one."""
 
 RESUMABLE = frozenset({"interrupted", "error", "over_budget"})
 

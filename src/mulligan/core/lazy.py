@@ -11,12 +11,13 @@ def lookup(module: str, homes: Mapping[str, str], name: str) -> Any:
     """What a public module offers under this name.
 
     Args:
-        module: the public module.
-        homes: by name, the module below `mulligan` that has it.
+        module: The public module.
+        homes: By module below `mulligan`, the names that it has, separated by spaces.
 
     Raises:
-        AttributeError: the module has no such name.
+        AttributeError: The public module has no such name.
     """
-    if name not in homes:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    return getattr(import_module(f"mulligan.{homes[name]}"), name)
+    for home, names in homes.items():
+        if name in names.split():
+            return getattr(import_module(f"mulligan.{home}"), name)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
