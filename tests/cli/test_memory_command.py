@@ -375,7 +375,7 @@ def test_the_file_is_verified_and_work_is_done(mulligan: Run) -> None:
     added(mulligan, *FIRST)
     assert mulligan("memory", "verify") == (0, "", "No problems were found.\n")
     assert mulligan("memory", "verify", "--mend").status == 0
-    assert mulligan("memory", "work", "--seconds", "5") == (0, "", "0 pieces of work done\n")
+    assert mulligan("memory", "work", "--seconds", "5") == (0, "", "0 jobs done\n")
 
 
 def test_vectors_are_made_for_what_is_imported(mulligan: Run, here: Path) -> None:

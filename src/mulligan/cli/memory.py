@@ -33,7 +33,6 @@ from mulligan.cli.memory_banks import (
     named_agent,
     of_lesson_or_recall,
     of_recall,
-    of_work,
     reading,
     with_bank,
     writing,
@@ -100,7 +99,7 @@ def field_options(cls: type) -> Callable[[Any], Any]:
 STATES = ("active", "quarantined", "retired", "superseded")
 T = TypeVar("T")
 _kind = click.option("--kind", metavar="KIND", help=annotations_of(Selection)["kind"][1].help)
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 _SECTIONS: Mapping[str, Collection[str]] = {
@@ -123,8 +122,13 @@ _OLD: Mapping[str, Sequence[str]] = {
 }
 
 
-_REVIEW = ("review", "rate", "export")  # in memory_review, which also imports what reads sessions
-_APART = ("sync", "balance")  # each in a module of its own
+_APART = {
+    **dict.fromkeys(("review", "rate", "export"), "memory_review"),
+    **dict.fromkeys(("pending", "work"), "memory_jobs"),
+    "sync": "memory_sync",
+    "balance": "memory_balance",
+}
+"""The commands that stand in other modules, which are imported with them."""
 
 
 class _MemoryGroup(Group):
@@ -137,10 +141,8 @@ class _MemoryGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in REMOVED["command of mulligan memory"]:
             raise UnknownName("command of mulligan memory", cmd_name, self.list_commands(ctx))
-        if cmd_name in _REVIEW:
-            import_module("mulligan.cli.memory_review")
         if cmd_name in _APART:
-            import_module(f"mulligan.cli.memory_{cmd_name}")
+            import_module(f"mulligan.cli.{_APART[cmd_name]}")
         return with_examples(super().get_command(ctx, cmd_name), f"memory {cmd_name}")
 
 
@@ -159,7 +161,7 @@ def memory() -> None:
 )
 @click.option("--all-projects", is_flag=True, help="Include facts of other projects.")
 @_kind
-@_json
+@json_option
 @for_banks
 async def search(
     banks: Sequence[Bank], query: str, threshold: str | None, as_of: str | None, as_json: bool, **given: Any
@@ -226,7 +228,7 @@ def announce(change: str, project: Path | None) -> None:
     help="With --notebook: the folder of the project (default: the working folder).",
 )
 @click.option("--as-of", metavar="TIME", help="With --notebook: the facts as of this time, such as 2026-01-31.")
-@_json
+@json_option
 @agent_options
 @click.pass_context
 def list_lessons(
@@ -254,10 +256,10 @@ async def _list(banks: Sequence[Bank], state: str, quarantined: bool, limit: int
     lessons = sorted(found, key=lambda lesson: -lesson.created)[:limit]
     nothing = "No lessons match in this bank." + ("" if reading() is None else " To search all banks: --all-banks")
     rows = partial(memory_words.lesson_rows, banks=len(banks) > 1 or banks[0].agent_id is None)
-    _say_each(lessons, rows, nothing, as_json)
+    say_each(lessons, rows, nothing, as_json)
 
 
-def _say_each(several: Sequence[T], rows: Callable[[Sequence[T]], str], nothing: str, as_json: bool) -> None:
+def say_each(several: Sequence[T], rows: Callable[[Sequence[T]], str], nothing: str, as_json: bool) -> None:
     """Print these as JSON or as rows; where there are none, say so."""
     if as_json:
         emit(dumped([to_json(one) for one in several]))
@@ -270,12 +272,12 @@ def _say_each(several: Sequence[T], rows: Callable[[Sequence[T]], str], nothing:
 async def _notebook(bank: Bank, as_of: str | None, as_json: bool) -> None:
     entries = await bank.notebook(time_of(as_of))
     page = partial(memory_words.notebook_page, project=bank.project)
-    _say_each(entries, page, f"No facts about the project {bank.project or '(without a name)'} yet.", as_json)
+    say_each(entries, page, f"No facts about the project {bank.project or '(without a name)'} yet.", as_json)
 
 
 @memory.command()
 @click.argument("id")
-@_json
+@json_option
 @for_bank(reading, of="id", look=of_lesson_or_recall)
 async def show(bank: Bank, id: str, as_json: bool) -> None:
     """Show the lesson ID with its origin and links, or the recall ID with its lessons and how its task ended.
@@ -306,7 +308,7 @@ async def show(bank: Bank, id: str, as_json: bool) -> None:
 @click.argument("id", required=False)
 @click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes since this time.")
 @click.option("--by", metavar="TEXT", help="Only changes by names that contain this, such as mcp.")
-@_json
+@json_option
 @agent_options
 def history(id: str | None, since: datetime | None, by: str | None, as_json: bool) -> None:
     """Show the changes of the lesson ID, oldest first; without ID, who changed which lesson, when and why."""
@@ -333,7 +335,7 @@ async def _changes(banks: Sequence[Bank], since: float, by: str, as_json: bool) 
     every = sorted([one for bank in banks for one in await bank.decided()], key=lambda one: one.at)
     found = [one for one in every if one.at >= since and by in one.by]
     rows = partial(memory_words.audit_rows, banks=len(banks) > 1 or banks[0].agent_id is None)
-    _say_each(found, rows, "No lesson was changed here.", as_json)
+    say_each(found, rows, "No lesson was changed here.", as_json)
 
 
 @memory.command()
@@ -350,7 +352,7 @@ async def outcome(bank: Bank, recall: str, ended: str) -> None:
 
 
 @memory.command()
-@_json
+@json_option
 @for_banks
 async def stats(banks: Sequence[Bank], as_json: bool) -> None:
     """Show the number of lessons by state, their size, and their worth.
@@ -363,8 +365,8 @@ async def stats(banks: Sequence[Bank], as_json: bool) -> None:
     ids = tuple(one.id for one in worth if one.id)
     lessons = [lesson for bank in banks for lesson in await existing(bank, ids)]
     if as_json:
-        marks = {name: {"here": name in here} if here else {} for name in counts}
-        emit(dumped(memory_words.stats_json({name: {**of, **marks[name]} for name, of in counts.items()}, worth)))
+        marked = {name: {**of, "here": name in here} if here else of for name, of in counts.items()}
+        emit(dumped(memory_words.stats_json(marked, worth)))
     elif counts:
         emit(memory_words.stats_rows(counts, sorted(counts), here=here))
         if worth:
@@ -378,40 +380,7 @@ async def stats(banks: Sequence[Bank], as_json: bool) -> None:
         say("No lessons here yet.")
 
 
-@memory.command()
-@click.argument("work", required=False)
-@click.argument("answer", metavar="[FILE]", required=False)
-@_json
-@agent_options
-def pending(work: str | None, answer: str | None, as_json: bool) -> None:
-    """List pending jobs: queued, running, failed, or waiting for an answer.
-
-    With WORK, print the question that this job waits for, and the JSON schema of its answer. With FILE, answer it: FILE
-    contains the answer as JSON; - is standard input.
-    """
-    if work is None:
-        _pending(as_json=as_json)
-    else:
-        _answer(work=work.removeprefix("extract_"), answer=answer)  # as agents see it
-
-
-@for_banks
-async def _pending(banks: Sequence[Bank], as_json: bool) -> None:
-    several = [one for bank in banks for one in await bank.pending()]
-    _say_each(several, memory_words.work_rows, "Nothing is pending.", as_json)
-
-
-@for_bank(writing, of="work", look=of_work)
-async def _answer(bank: Bank, work: str, answer: str | None) -> None:
-    if answer is not None:
-        given_answer = json_of(answer, "answer")
-        _say_learned(bank, await bank.commit(work, given_answer), ("pending", "{work}", "FILE"))
-        return
-    emit(dumped(question_json(work, await bank.question(work))))
-    say(f"Put the answer into a file, then: {memory_command(bank.agent_id, 'pending', work, 'FILE')}")
-
-
-_model = click.option(
+model_option = click.option(
     "--model", "-m", metavar="MODEL", help="The model to ask (default: the one in [memory], else MULLIGAN_MODEL)."
 )
 
@@ -548,7 +517,7 @@ def say_changed(lesson: Lesson, done: str) -> None:
     "--similarity", type=float, metavar="T", help="With --related: the minimum similarity of each pair (default: 0.6)."
 )
 @click.option("--undo", is_flag=True, help="Restore the lessons that ID was merged from, and retire ID.")
-@_model
+@model_option
 @for_bank(writing, of="ids")
 async def merge(
     bank: Bank, ids: Sequence[str], answer: str | None, related: bool, similarity: float | None, undo: bool
@@ -577,23 +546,23 @@ async def merge(
         return
     given_answer = None if answer is None else json_of(answer, "answer")
     again = ("merge", *ids, "--answer", "FILE")
-    _say_learned(bank, await bank.merge(ids, answer=given_answer), again)
+    report_learning(bank, await bank.merge(ids, answer=given_answer), again)
 
 
-def _say_learned(bank: Bank, learned: Learned, again: Sequence[str]) -> None:
+def report_learning(bank: Bank, result: Learned, command: Sequence[str]) -> None:
     """Print the ids of the new lessons, or the question, and end with the exit status.
 
-    again: the words of the command that takes the answer, with {work} for the id.
+    command: The words of the command that takes the answer, with {work} for the id.
     """
-    for line in learned_lines(learned, bank.agent_id):
+    for line in learned_lines(result, bank.agent_id):
         say(line)
-    for id in (*learned.lessons, *learned.folded):
+    for id in (*result.lessons, *result.folded):
         emit(id)
-    if learned.question is not None:
-        emit(dumped(question_json(learned.work, learned.question)))
-        words = [word.format(work=learned.work) for word in again]
+    if result.question is not None:
+        emit(dumped(question_json(result.work, result.question)))
+        words = [word.format(work=result.work) for word in command]
         say(f"No model was named. Put your answer into a file, then: {memory_command(bank.agent_id, *words)}")
-    click.get_current_context().exit(UNFINISHED if learned.failed else SOLVED)
+    click.get_current_context().exit(UNFINISHED if result.failed else SOLVED)
 
 
 @memory.command()
@@ -676,17 +645,3 @@ async def _reembed(bank: Bank) -> None:
     if why_not:
         raise ModelError(f"No vectors could be computed: {why_not}")
     say("Every lesson has a vector.")
-
-
-@memory.command()
-@click.option("--seconds", type=float, metavar="S", help="Start no new job after S seconds.")
-@_model
-def work(seconds: float | None, model: str | None) -> None:
-    """Run all pending jobs, including those of other processes."""
-
-    async def do(bank: Bank) -> None:
-        done = await bank.work(seconds, ask=True)
-        left = len(await bank.pending())
-        say(f"{count(done, 'piece')} of work done{f', {left} not: mulligan memory pending' if left else ''}")
-
-    with_bank(None, do, model=model)
