@@ -1,4 +1,4 @@
-"""Values that can be read only once: arguments thon the first try used up, and results that the judge would use up."""
+"""Values that can be read only once: arguments that the first try used up, and results that the judge would use up."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _words() -> list[dict[str, Any]]:
 def correction_in(text: str) -> str:
     """What a user says against an agent's last action, from the sentence on that corrects; "" for none."""
     text = text.strip()
-    text = _TYPED.sub(lambda typed: _written(typed), text.replace("’", "'"))
+    text = _TYPED.sub(_written, text.replace("’", "'"))
     sentences = [one.strip() for one in _SENTENCES.split(text) if one.strip()]
     corrects, bare, fine, task = _patterns()
     joined = list[str]()

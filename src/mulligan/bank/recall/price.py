@@ -112,15 +112,21 @@ def _best(paying: Sequence[Lesson], gains: Mapping[str, float], task: Task) -> l
     """The lesson with the largest net gain, of equal ones the newest. Among facts of steps, the one that shares most
     particular terms with the task comes first, and none is shown where it would be a guess among several. Facts that
     quote checks are of the task's kind, and may all fit."""
-    best = max(paying, key=lambda one: (round(gains[one.id], 2), one.time), default=None)
-    if best is None or quotes_checks(best):
-        return [] if best is None else [best]
+
+    def order(one: Lesson) -> tuple[float, float]:
+        return round(gains[one.id], 2), one.time
+
+    if not paying:
+        return []
+    best = max(paying, key=order)
+    if quotes_checks(best):
+        return [best]
     asked = {term for term in terms(task.prompt) if commonness(term) < COMMON}
     shared = {one.id: len(asked.intersection(terms(_subject(one)))) for one in paying}
     near = [one for one in paying if gains[one.id] > gains[best.id] - NEAR]
     most = max(shared[one.id] for one in near)
     rivals = [one for one in near if shared[one.id] == most]
-    best = max(rivals, key=lambda one: (round(gains[one.id], 2), one.time))
+    best = max(rivals, key=order)
     choices = len(rivals) if most else max(len(rivals), 2)  # the task says nothing of it: there may be others
     misleads = MISLEADS["small"]
     return [best] if (gains[best.id] + misleads) / choices > misleads else []
