@@ -77,13 +77,14 @@ def paid(folder: Path) -> Counter[str]:
 
 
 async def stuck(fifo: Path) -> int:
-    """The process that gets stuck, as soon as there is one."""
+    """The process that gets stuck, as soon as there is one. Removes the FIFO: no other process gets stuck after it."""
     end, ready = os.open(fifo, os.O_RDWR | os.O_NONBLOCK), asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(end, ready.set)
     try:
         async with asyncio.timeout(LONG):
             await ready.wait()
+        fifo.unlink()
         return int(os.read(end, 20))
     finally:
         loop.remove_reader(end)

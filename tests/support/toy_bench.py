@@ -88,7 +88,7 @@ class Walker:
 class Payer:
     """Writes each call that it makes into the file `paid` of its folder. An attempt is right if the prompt says `easy`, or
     in the second trial. Where the folder has a FIFO `stuck`, the second attempt at a prompt with `stuck` writes the
-    number of its process there, takes the FIFO away, and never ends."""
+    number of its process there, and never ends. Whoever reads the number removes the FIFO."""
 
     def __init__(self, *, journal: Journal) -> None:
         self._journal = journal
@@ -112,7 +112,6 @@ def _pay(line: str) -> bool:
     if "stuck, 2" not in line or not fifo.is_fifo():
         return False
     fifo.write_text(str(os.getpid()))
-    fifo.unlink()
     return True
 
 
