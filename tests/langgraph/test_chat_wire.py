@@ -146,7 +146,7 @@ def test_no_model_and_no_key_are_reported_before_any_call() -> None:
         chat_model()
     with pytest.raises(InvalidInput, match="openai:gpt-4o needs a key: set OPENAI_API_KEY"):
         chat_model("openai:gpt-4o")
-    with pytest.raises(InvalidInput, match="base_url must begin with http"):
+    with pytest.raises(InvalidInput, match="'base_url' must begin with http"):
         chat_model("openai:gpt-4o", base_url="here")
 
 

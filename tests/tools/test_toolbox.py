@@ -282,7 +282,7 @@ async def test_a_tool_of_the_users_that_does_wrong(tmp_path: Path, caplog: pytes
         ("read_file", {"read_file": 3}, {}, "[tools.read_file] in mulligan.toml must be a table"),
         ("read_file", {"read_file": {"sice": 3}}, {}, "Did you mean 'size'"),
         ("run_command", {"run_command": {"seconds": "long"}}, {}, "must be a number"),
-        ("mcp", {}, EXAMPLE, "write mcp:SERVER; there is ex."),
+        ("mcp", {}, EXAMPLE, "write mcp:SERVER; available: ex."),
         ("mcp:exe", {}, EXAMPLE, "No MCP server is called 'exe'. Did you mean 'ex'? Available: ex."),
         ("mcp:ex", {}, {"ex": 3}, "[mcp.ex] in mulligan.toml must be a table"),
         ("mcp:ex", {}, {"ex": {}}, "needs either a command"),
