@@ -84,7 +84,7 @@ async def stuck(fifo: Path) -> int:
     try:
         async with asyncio.timeout(LONG):
             await ready.wait()
-        fifo.unlink()
+        await asyncio.to_thread(fifo.unlink)
         return int(os.read(end, 20))
     finally:
         loop.remove_reader(end)
