@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -109,3 +111,15 @@ async def test_a_memory_of_another_project_finds_the_episode_with_the_words_of_t
         await memory.learn(Episode(f"e{n}", Task(f"Count {words}."), trials=(trial,), stop=Stop("solved")))
     assert (await memory.recall(Task("Count the ships of the harbour."))).find("done 0") > 0
     assert (await memory.recall(Task("Count the ships of the harbour."))).startswith("A task that passed:")
+
+
+def test_a_memory_of_another_project_that_is_too_old_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distribution = tmp_path / "mem0ai-0.1.118.dist-info"
+    distribution.mkdir()
+    (distribution / "METADATA").write_text("Metadata-Version: 2.1\nName: mem0ai\nVersion: 0.1.118\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setitem(sys.modules, "mem0", ModuleType("mem0"))
+    with pytest.raises(InvalidInput, match=r"mem0ai 0\.1\.118 is too old .*: pip install 'mem0ai>=2'"):
+        read_arm("mem0", load()).make(str(tmp_path))

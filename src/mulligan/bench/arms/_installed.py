@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 from mulligan.plugins import Embedder, InvalidInput
 
 
-def package(module: str, distribution: str) -> Any:
-    """The module. Raises `InvalidInput` where it is not installed."""
+def package(module: str, distribution: str, *, major: int = 0) -> Any:
+    """The module. Raises `InvalidInput` where it is not installed, or is older than this major version."""
     try:
-        return import_module(module)
+        imported = import_module(module)
     except ImportError as error:
-        raise InvalidInput(f"The memory {distribution} is not installed here: pip install {distribution}") from error
+        raise InvalidInput(f"The memory {distribution} is not installed: pip install {distribution}") from error
+    installed = version(distribution)
+    if int(installed.partition(".")[0]) < major:
+        wanted = f"pip install '{distribution}>={major}'"
+        raise InvalidInput(
+            f"{distribution} {installed} is too old for this exam, which needs version {major}: {wanted}"
+        )
+    return imported
 
 
 async def embedded_rows(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:

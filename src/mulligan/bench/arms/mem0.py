@@ -40,7 +40,7 @@ class Mem0:
         history = str(Path(folder, "history.db"))
         config: dict[str, Any] = {"llm": _NO_MODEL, "embedder": _NO_MODEL, "history_db_path": history}
         config["vector_store"] = {"provider": "qdrant", "config": store}
-        self._memory = package("mem0", "mem0ai").Memory.from_config(config)
+        self._memory = package("mem0", "mem0ai", major=2).Memory.from_config(config)
         self._memory.embedding_model = _Embedding(opened)
         self._top_k = top_k
 

@@ -504,8 +504,10 @@ def _differing(options: Mapping[str, Json]) -> dict[str, Json]:
 
 def _scripted(models: Iterable[str]) -> str:
     named = [model for model in models if model]
-    if any(re.match(r"(scripted|reader)\b", model) for model in named):
+    if any(re.match(r"scripted\b", model) for model in named):
         return "Scripted model: not a result. The answers were written beforehand, and say nothing about any model."
+    if any(re.match(r"reader\b", model) for model in named):
+        return "Scripted reader: it answers by rule from what it is shown, so the figures say nothing about a model."
     if any(re.match(r"replay\b|log:", model) for model in named):
         return "Replayed model: not a result of its own. The answers come from an earlier run or log."
     if not named:
