@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from html import unescape
 
@@ -13,7 +14,9 @@ from studio_kit import HOSTILE, StudioClient, studio_client
 from mulligan.app.config import load
 from mulligan.app.memory import open_bank
 from mulligan.bank.bank import Bank
-from mulligan.core.records import Origin
+from mulligan.bank.upkeep.balance import Balance
+from mulligan.cli.main import main
+from mulligan.core.records import Attempt, Episode, Feedback, Origin, Stop, Task, Trial, Usage
 from mulligan.store import file_of
 
 
@@ -195,6 +198,40 @@ async def test_relevance_stands_against_success() -> None:
         file = await client.get("/bank/calibration?bank=&format=svg")
         assert file.headers["content-type"].startswith("image/svg+xml")
         assert file.text.count("<circle") == 1
+
+
+def test_the_balance_is_the_one_that_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    async def pages(*paths: str) -> list[str]:
+        async with studio_client() as client:
+            return [(await client.get(path)).text for path in paths]
+
+    async def learned() -> tuple[str, Balance]:
+        id = await kept()
+        async with bank_of() as bank:
+            for n in range(12):
+                recall = await bank.recall("pay the order before it is sent") if n < 6 else None
+                usage = Usage(100 + n if recall else 200 + n, 0, 1)
+                trial = Trial(1, Attempt("paid", usage=usage), Feedback(bool(recall), "", source="t"))
+                task, stop = Task(f"Pay order {n}."), Stop("solved" if recall else "exhausted")
+                await bank.learn(Episode(f"e{n}", task, run=f"e{n}", recall=recall, trials=(trial,), stop=stop))
+            return id, await bank.balance()
+
+    assert 'id="balance"' not in asyncio.run(pages("/bank"))[0]
+    id, balance = asyncio.run(learned())
+    page, filtered = asyncio.run(pages("/bank?bank=", "/bank?bank=&q=pay"))
+    assert 'id="balance"' not in filtered
+    shown = page[page.index('<details id="balance">') : page.index("</details>")]
+    cells = re.findall(r'<tr><th scope="row">(.*)</th><td class="number">(.*)</td><td>(.*)</td></tr>', shown)
+    assert cells == list(balance.rows)
+    assert f"Balance of the last 30 days: {balance.verdict}</summary>" in shown
+    assert f'<a href="/bank/lessons/{id}">Pay orders at once</a>' in shown
+    with pytest.raises(SystemExit):
+        main(["memory", "balance"])
+    printed = capsys.readouterr()
+    lines = [line.split() for line in printed.out.splitlines()]
+    assert lines[: len(cells)] == [" ".join(row).split() for row in balance.rows]
+    assert lines[-1][:4] == [id[:8], "6", "of", "6"]
+    assert balance.verdict in printed.err
 
 
 async def test_a_lesson_that_nobody_measured_has_no_figure() -> None:

@@ -7,8 +7,8 @@ difference is no proof; `withhold` makes draws (docs/worth.md).
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import fmean, variance
 
@@ -18,10 +18,14 @@ from mulligan.core.errors import NotFound
 from mulligan.core.lessons import Worth
 from mulligan.core.rates import difference_interval, interval
 from mulligan.core.worth import Z
+from mulligan.text.plain import count, one_line
 
 DAYS = 30
 LEAST = 5
 """Tasks on each side without which nothing is compared."""
+ENDS = 3
+"""Lessons that are shown from each end."""
+HEADINGS = ("lesson, best first", "tasks", "worth", "title")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,9 @@ class Saving:
     value: float
     low: float
     high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:+,.0f} ({self.low:+,.0f} to {self.high:+,.0f})"
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,7 @@ class Balance:
         failures: failed tasks fewer.
         tokens: of tasks.
         lessons: what is counted of each lesson that has outcomes: the best first.
+        titles: of the lessons at both ends, by their ids.
     """
 
     days: float
@@ -59,12 +67,64 @@ class Balance:
     failures: Saving | None
     tokens: Saving | None
     lessons: Sequence[Worth]
+    titles: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def net(self) -> Saving | None:
         """The tokens saved, less those of learning."""
         saved, cost = self.tokens, self.learning_tokens
         return saved and Saving(saved.value - cost, saved.low - cost, saved.high - cost)
+
+    @property
+    def rows(self) -> Sequence[tuple[str, str, str]]:
+        """The figures as people read them: what, how many or how much, and the tokens."""
+        savings = {
+            "more passed on the first try": self.first,
+            "fewer failed": self.failures,
+            "tokens saved": self.tokens,
+            "minus the tokens of learning": self.net,
+        }
+        return [
+            ("tasks", f"{self.tasks:,}", f"{self.task_tokens:,} tokens"),
+            ("shown lessons", f"{self.recalls:,}", f"{self.recalled_tokens:,} tokens, included in the line above"),
+            ("learning", "", f"{self.learning_tokens:,} tokens"),
+            *((name, "-" if saving is None else str(saving), "") for name, saving in savings.items()),
+        ]
+
+    @property
+    def verdict(self) -> str:
+        """In a sentence: whether the memory pays, and the setting that changes it."""
+        if self.net is None:
+            return (
+                f"Too few tasks to compare: this needs {count(LEAST, 'task')} with and {LEAST} without a recall, from "
+                "agents whose tokens are counted."
+            )
+        if self.net.high < 0:
+            lost = -self.tokens.value if self.tokens else 0.0
+            change = "learn_share = 0" if self.learning_tokens > lost else 'reader = "small"'
+            return f"It costs more than it saves. To change that, set {change} in [memory] of mulligan.toml."
+        if self.net.low > 0:
+            return "It saves more than it costs."
+        return "It is not known yet whether it saves more than it costs: the interval contains 0."
+
+    @property
+    def ends(self) -> Sequence[Worth]:
+        """The best and the worst lessons; all of them, where they are few."""
+        several = self.lessons
+        return several if len(several) <= 2 * ENDS else (*several[:ENDS], *several[-ENDS:])
+
+    @property
+    def lesson_rows(self) -> Sequence[tuple[str, str, str, str]]:
+        """The best and the worst lessons as people read them: id, tasks, worth and title (`HEADINGS`)."""
+        return [
+            (
+                one.id,
+                f"{one.tally.solved} of {one.tally.known} passed",
+                str(one.tally),
+                one_line(self.titles.get(one.id, "-"), 50),
+            )
+            for one in self.ends
+        ]
 
 
 async def balance(ports: Ports, days: float = DAYS) -> Balance:
@@ -83,7 +143,7 @@ async def balance(ports: Ports, days: float = DAYS) -> Balance:
         for most in (1, 1 << 30)
     )
     worth = [one for one in await ports.memory.lessons.worth(ports.agent_id) if one.id and one.tally.known]
-    return Balance(
+    found = Balance(
         days,
         sum(cost.task > 0 or not cost.counted for cost in costs),
         recalls,
@@ -95,6 +155,8 @@ async def balance(ports: Ports, days: float = DAYS) -> Balance:
         _fewer_tokens(shown, other) if enough else None,
         sorted(worth, key=_effect, reverse=True),
     )
+    ends = await ports.memory.lessons.there(ports.agent_id, [one.id for one in found.ends])
+    return replace(found, titles={lesson.id: lesson.title for lesson in ends})
 
 
 async def _recall_of(ports: Ports, id: str) -> tuple[int, bool]:

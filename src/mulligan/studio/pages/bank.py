@@ -92,6 +92,7 @@ async def bank(request: Request) -> Response:
         selected=set(query.getlist("id")),
         note=query.get("note", "") == "select",
         most=MAX_MERGED,
+        balance=None if any((*chosen.values(), whole, query.get("after"))) else await of.balance(),
         more=with_query(request, after=rows.next, id="", note="") if rows.next else "",
     )
 
