@@ -11,9 +11,9 @@ from surfaces import NEW, OLD, surface
 from mulligan.core.errors import InvalidInput
 from mulligan.mcp_server.tools import select_tools
 
-KEYLESS, WHOLE = 6_400, 18_000
+KEYLESS, WHOLE = 5_550, 18_000
 """Bytes of tools/list, which clients put into each request to their model: as it comes without a model and with no
-options (about 1,500 tokens), and with all that can be asked for.
+options (1,300 tokens), and with all that can be asked for.
 """
 
 
