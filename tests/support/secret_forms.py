@@ -366,6 +366,17 @@ TERMINAL: dict[str, Callable[[Random], tuple[str, str]]] = {
     "cert pw": lambda c: within(some(c, 12), "openssl pkcs12 -in a.pfx -nodes -password pass:{}"),
     "jks": lambda c: within(some(c, 12), "-Djavax.net.ssl.keyStorePassword={}"),
     "java -D": lambda c: within(some(c, 20), "java -Dapi.token={} -jar a.jar"),
+    "a token with a point": lambda c: within(
+        f"a{c.randrange(9)}{some(c, 6)}7q4x.Z{c.randrange(9)}k{c.randrange(9)}{some(c, 8)}",
+        "GET /x?access_token={}&n=1",
+    ),
+    "pass within a line": lambda c: within(
+        f"J{c.randrange(9)}q{c.randrange(9)}{some(c, 12)}", "rclone config: pass = {}"
+    ),
+    "hook of Mattermost": lambda c: within(f"{c.randrange(9)}{bare(c, 25).lower()}", "https://chat.acme.test/hooks/{}"),
+    "hook of Rocket.Chat": lambda c: within(
+        f"{c.randbytes(12).hex()}/{some(c, 43)}", "https://chat.acme.test:3000/hooks/{}"
+    ),
     "query key": lambda c: within(some(c, 39), "GET https://maps.test/api?key={}&q=x"),
     "ghs": lambda c: within(some(c, 20), "https://x-access-token:{}@github.com/a/b"),
 }

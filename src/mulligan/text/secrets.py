@@ -399,9 +399,10 @@ def _names_secret(found: re.Match[str]) -> bool:
         "" if _after_break(found.string, found.start()) else found.string[max(0, found.start() - 20) : found.start()]
     )
     if word.lower() == "pass" and not more and not re.search(r"[\w-]$", before):  # "PASS: test_2" tells of a test
-        told = found.string[found.end("more") : found.end("more") + 10]
+        told = found.string[found.end("more") : found.end("more") + 80]
+        value = re.match(r"\s?[:=]\s?(\w+)", told)
         if not re.match(r"""=|\\*["']|$""", told) and not (
-            word.islower() and re.search(r"(?:^|[\n{,]|\\n)\s*$", before)
+            word.islower() and (re.search(r"(?:^|[\n{,]|\\n)\s*$", before) or (value and _is_coined(value[1])))
         ):
             return False
     if word.lower() in ("_key", "-key") and _pattern("plain_key").search(before + word[0]):
@@ -436,7 +437,13 @@ def _secretive(value: str, *, quoted: bool, found: re.Match[str]) -> bool:
 
 def _is_code(value: str) -> bool:
     """Whether the value is an expression of code: names with points between them, none as random as a key."""
-    return _is("code", value) and not any(len(part) >= 20 and _random(part) for part in value.split("."))
+    parts = value.split(".")
+    return _is("code", value) and not any(_is_coined(part) or (len(part) >= 20 and _random(part)) for part in parts)
+
+
+def _is_coined(value: str) -> bool:
+    """Whether digits stand between its letters more than once, as in no name of code."""
+    return any(len(word) >= 8 and len(re.findall(r"[A-Za-z]\d+(?=[A-Za-z])", word)) > 1 for word in value.split("_"))
 
 
 def _is_phrase(value: str) -> bool:
