@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mulligan.app.story import body, doing, formatted, header, images_of, in_words, mark_of, state, state_words
     from mulligan.bench.report.shown import bench_report, method_of
     from mulligan.core.rates import rate
+    from mulligan.hooks.record import hook_record, hook_status, review_candidate
     from mulligan.text.arguments import renamed
     from mulligan.text.charts import Chart, Curve, Point, legend, svg
     from mulligan.text.figures import used, when, zone
@@ -34,6 +35,7 @@ _HOMES = {
     "app.story": "body doing formatted header images_of in_words mark_of state state_words",
     "bench.report.shown": "bench_report method_of",
     "core.rates": "rate",
+    "hooks.record": "hook_record hook_status review_candidate",
     "text.arguments": "renamed",
     "text.charts": "Chart Curve Point legend svg",
     "text.figures": "used when zone",
@@ -71,6 +73,8 @@ __all__ = [
     "fragment",
     "harmless",
     "header",
+    "hook_record",
+    "hook_status",
     "images_of",
     "in_words",
     "labelled",
@@ -82,6 +86,7 @@ __all__ = [
     "one_line",
     "rate",
     "renamed",
+    "review_candidate",
     "run_context",
     "state",
     "state_words",

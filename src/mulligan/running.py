@@ -12,7 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from mulligan.app.agents import ProjectAgent, project_agents
     from mulligan.app.config import Config, load, located_model, prompts_folder
+    from mulligan.app.lint import lint
     from mulligan.app.memory import open_bank
     from mulligan.app.model_roles import configured_model, is_role
     from mulligan.app.options import Options, fields, option, options, place, taken_by
@@ -57,7 +59,9 @@ if TYPE_CHECKING:
     from mulligan.store import open_store
 
 _HOMES = {
+    "app.agents": "ProjectAgent project_agents",
     "app.config": "Config load located_model prompts_folder",
+    "app.lint": "lint",
     "app.memory": "open_bank",
     "app.model_roles": "configured_model is_role",
     "app.options": "Options fields option options place taken_by",
@@ -110,6 +114,7 @@ __all__ = [
     "NoJournal",
     "Observer",
     "Options",
+    "ProjectAgent",
     "Recalled",
     "Reflected",
     "Settling",
@@ -145,6 +150,7 @@ __all__ = [
     "is_role",
     "kept_both_ways",
     "lessons_about",
+    "lint",
     "load",
     "located_model",
     "memory_command",
@@ -160,6 +166,7 @@ __all__ = [
     "parse",
     "place",
     "portal",
+    "project_agents",
     "prompts_folder",
     "read_object",
     "rest",

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.core.episode import (
-    RESUMABLE,
     Acted,
     Evaluated,
     Event,
@@ -31,6 +30,7 @@ from mulligan.core.episode import (
 from mulligan.core.errors import InvalidInput, OutOfOrder
 from mulligan.core.limits import Limits
 from mulligan.core.records import (
+    RESUMABLE,
     Attempt,
     Episode,
     Feedback,

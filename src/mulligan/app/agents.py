@@ -18,7 +18,7 @@ from mulligan.agentfile.problems import Problem, problem_of, refuse
 from mulligan.agentfile.reading import read_agent
 from mulligan.agentfile.scaffold import builtin_agents
 from mulligan.agentfile.subagents import FOLDERS, subagents
-from mulligan.app.config import Config, load, project_root
+from mulligan.app.config import Config, load, project_root, read_project
 from mulligan.app.foresight import foresight_of
 from mulligan.app.model_roles import StepModel, chosen, implicit, role_models
 from mulligan.app.plugin_files import is_code, is_own
@@ -54,6 +54,27 @@ def agents_of(config: Config) -> dict[str, Path]:
     found = sorted(folder.iterdir()) if folder.is_dir() else []
     own = {path.name: path for path in found if path.is_dir() and not path.name.startswith(".")}
     return own | {name: path for name, path in subagents(project).items() if name not in own}
+
+
+@dataclass(frozen=True)
+class ProjectAgent:
+    """An agent of a project, and every problem with its files. agent: None if they have errors."""
+
+    name: str
+    folder: Path
+    agent: Agent | None
+    problems: Sequence[Problem]
+
+    @property
+    def tools(self) -> Sequence[str]:
+        """What it can call, and what its skills may unlock."""
+        return tools_of(self.agent) if self.agent else ()
+
+
+def project_agents(root: Path) -> Sequence[ProjectAgent]:
+    """The agents of the project in this folder. Calls no model. Raises `InvalidInput` for a broken project file."""
+    found = agents_of(Config(root)).items()
+    return [ProjectAgent(name, folder, *read(folder, read_project(root)[0], strict=True)) for name, folder in found]
 
 
 def find_agent(given: str | os.PathLike[str], config: Config) -> Path:

@@ -20,11 +20,10 @@ from pathlib import Path
 from mulligan.app.backup import erasures_file, noted_erasure
 from mulligan.app.config import load
 from mulligan.app.session import opened_store
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import LeaseLost, NotFound, StoreError, WorkspaceError
 from mulligan.core.home import home
 from mulligan.core.protocols import Brief, Store
-from mulligan.core.records import StopReason
+from mulligan.core.records import RESUMABLE, StopReason
 from mulligan.recording.leases import leased
 from mulligan.workspace.leftovers import Leftovers, leftovers, repository_of
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lessons import Queued, Receipt
 from mulligan.core.protocols import StepRow, Store
@@ -93,7 +92,7 @@ def _why_nothing(episode: Episode, work: Sequence[Queued]) -> str:
     if work:
         return next(filter(None, reasons), "Nothing: the bank found nothing new in it.")
     if episode.head.settings.get("learns"):
-        return "Nothing yet." if episode.stop is None or episode.stop.reason in RESUMABLE else "Nothing."
+        return "Nothing." if episode.over else "Nothing yet."
     return "Nothing: the run had no bank. To learn from a run: mulligan solve --memory"
 
 

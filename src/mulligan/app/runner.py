@@ -16,7 +16,7 @@ from mulligan.app.plugins import find
 from mulligan.app.recipe import Recipe
 from mulligan.app.workspaces import DELIVERED, Notice, deliverable, working_in
 from mulligan.core.arms import settings_with
-from mulligan.core.episode import RESUMABLE, Forked, advance, due
+from mulligan.core.episode import Forked, advance, due
 from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, RecordLost, StoreError
 from mulligan.core.limits import Limits
 from mulligan.core.loop import Meter, drive
@@ -132,8 +132,7 @@ class Runner:
             episode = await self.store.load(id)
         except NotFound:
             return await self.begin(id, run, task, restart_seed(self.recipe.seed, number))
-        resumes = episode.stop is None or episode.stop.reason in RESUMABLE
-        return await self.resume_episode(episode) if resumes else episode
+        return episode if episode.over else await self.resume_episode(episode)
 
     async def begin(self, id: str, run: str, task: Task, seed: int) -> Episode:
         """Start an episode of this task and drive it to its stop. `id` must be new."""
@@ -196,7 +195,7 @@ class Runner:
             if fork:  # it continues one trajectory alone
                 return await replace(self, recipe=replace(self.recipe, scale=None)).resume(run, fork=True)
             return (await self.group(run[0].run, run[0].run, run[0].task))[0]
-        over = [e for e in run if e.stop and e.stop.reason not in RESUMABLE]
+        over = [e for e in run if e.over]
         paused = [e for e in run if e not in over]
         if fork and not paused:
             return await self.resume_episode(run[0], fork=True)

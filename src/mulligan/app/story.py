@@ -16,10 +16,21 @@ from typing import Any, cast
 from mulligan.app.recipe import Recipe
 from mulligan.app.run_context import Call, RunContext, calls_of, run_context, table_of
 from mulligan.app.workspaces import stop_reason, unjudged
-from mulligan.core.episode import RESUMABLE, Move, due
+from mulligan.core.episode import Move, due
 from mulligan.core.limits import Limits
 from mulligan.core.protocols import Brief, Store
-from mulligan.core.records import Check, Episode, Feedback, Image, Lesson, Outcome, Rating, Reflection, Trial
+from mulligan.core.records import (
+    RESUMABLE,
+    Check,
+    Episode,
+    Feedback,
+    Image,
+    Lesson,
+    Outcome,
+    Rating,
+    Reflection,
+    Trial,
+)
 from mulligan.core.records import Step as TakenStep
 from mulligan.recording.drivers import (
     asked_by_name,

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from mulligan.app.workspaces import Notice
 from mulligan.bank.learn.facts import success_of
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import MulliganError, NotFound, RecordLost
 from mulligan.core.optional import MeasuringBank, with_defaults
 from mulligan.core.protocols import Bank, Learned
@@ -21,7 +20,7 @@ from mulligan.core.records import Episode
 async def tell_outcome(bank: Bank, episode: Episode, notice: Notice) -> None:
     """Tells the bank how an episode ended that it recalled for, where nothing is learned from it."""
     success = success_of([episode])
-    if not episode.recall or success is None or episode.stop is None or episode.stop.reason in RESUMABLE:
+    if not episode.recall or success is None or not episode.over:
         return
     try:
         await with_defaults(bank, MeasuringBank).outcome_of(episode.recall.id, success)
@@ -42,7 +41,7 @@ async def _notice_harm(bank: Bank, notice: Notice) -> None:
 async def teach(bank: Bank, episode: Episode, notice: Notice) -> None:
     """Lets the bank learn from an episode that is over, and notices the outcome. Nothing is learned twice, or from an
     episode whose answer may be right or wrong, or whose task had none."""
-    if episode.stop is None or episode.stop.reason in RESUMABLE or not episode.trials:
+    if episode.stop is None or episode.stop.resumable or not episode.trials:
         return
     if episode.stop.reason in ("unconfirmed", "unsure", "absent"):
         notice("nothing was learned: whether the answer is right is unknown")
@@ -55,7 +54,7 @@ async def teach_group(bank: Bank, episodes: Sequence[Episode], notice: Notice, *
 
     contrast: from all of them together, by what tells them apart; else from each alone, in their order.
     """
-    left = [episode for episode in episodes if episode.stop is None or episode.stop.reason in RESUMABLE]
+    left = [episode for episode in episodes if not episode.over]
     if left:
         count = f"{len(left)} of {len(episodes)} trajectories did not run to their end"
         notice(f"nothing was learned yet: {count}; resume the run to finish them")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mulligan.bank.recall.query_pairs import GOOD
 from mulligan.core.errors import InvalidInput, LessonChanged
 from mulligan.core.records import Lesson, Rating
-
-if TYPE_CHECKING:
-    from mulligan.bank.bank import Bank
 
 
 def retired(lesson: Lesson) -> Lesson:
@@ -54,16 +51,6 @@ def since(read: Lesson, fields: Mapping[str, Any]) -> Callable[[Lesson], Mapping
         return fields
 
     return changed
-
-
-SINGLE_CHANGES: Mapping[str, Callable[[Bank, str], Awaitable[Lesson]]] = {
-    "restore": lambda bank, id: bank.restore(id),
-    "undo": lambda bank, id: bank.undo(id),
-    "pin": lambda bank, id: bank.pin(id),
-    "unpin": lambda bank, id: bank.pin(id, False),
-    "release": lambda bank, id: bank.release(id),
-}
-"""The changes that need nothing but the id of the lesson, by their names in the studio's forms."""
 
 
 def _instead(lesson: Lesson) -> str:

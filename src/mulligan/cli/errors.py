@@ -9,7 +9,6 @@ import traceback
 from mulligan.app.options import ResumeOptions, SolveOptions, options_in
 from mulligan.app.workspaces import unjudged
 from mulligan.cli.terminal import clean, say
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, MulliganError, NotFound
 from mulligan.core.records import Episode
 
@@ -27,7 +26,7 @@ def exit_status(end: Episode | BaseException) -> int:
         return BAD_INPUT if isinstance(end, (InvalidInput, JournalDiverged, NotFound)) else UNFINISHED
     if end.solved or unjudged(end):
         return SOLVED
-    if end.stop is None or end.stop.reason in RESUMABLE:
+    if end.stop is None or end.stop.resumable:
         return UNFINISHED
     if end.stop.reason in ("unsure", "absent"):
         return UNSURE if end.stop.reason == "unsure" else ABSENT

@@ -16,7 +16,7 @@ import click
 
 from mulligan.app.config import load, project_here
 from mulligan.app.teaching import memory_command
-from mulligan.bank.exchange.lesson_page import around, existing, outcomes_of, recall_of
+from mulligan.bank.exchange.lesson_page import around, existing, outcomes_of
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.cli import memory_words
 from mulligan.cli.commands import with_examples
@@ -326,7 +326,7 @@ async def _history(bank: Bank, id: str, as_json: bool) -> None:
     if as_json:
         emit(dumped([to_json(one) for one in versions]))
         return
-    outcomes = await outcomes_of(bank.receipt, filter(None, (recall_of(one)[0] for one in versions)))
+    outcomes = await outcomes_of(bank.receipt, versions)
     emit(memory_words.history_rows(versions, outcomes))
 
 

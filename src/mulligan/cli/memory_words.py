@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from mulligan.app.run_context import table_of
 from mulligan.app.teaching import restore_command
 from mulligan.bank.exchange.audit import Decided
-from mulligan.bank.exchange.lesson_page import bank_title, brief, change_word, facts, recall_of, state_word
+from mulligan.bank.exchange.lesson_page import bank_title, brief, facts, state_word
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import held_back, mark
 from mulligan.cli.terminal import clean, columns, drawn, on_terminal, one_line
@@ -170,7 +169,7 @@ def history_rows(versions: Sequence[Version], outcomes: Mapping[str, bool]) -> s
         now: dict[str, Any] = {} if version.lesson is None else to_json(version.lesson)
         changes = _changes(before, now) if version.lesson is not None and before else ""
         detail = _detail(version, outcomes)
-        rows.append((when(version.at), change_word(version), one_line("; ".join(filter(None, (changes, detail))), 160)))
+        rows.append((when(version.at), version.word, one_line("; ".join(filter(None, (changes, detail))), 160)))
         before = now or before
     return columns([("when", "change", "what"), *rows])
 
@@ -179,11 +178,11 @@ _ENDS = {True: "succeeded", False: "failed", None: "outcome unknown"}
 
 
 def _detail(version: Version, outcomes: Mapping[str, bool]) -> str:
-    recall, score = recall_of(version)
-    if recall:
-        return f"recall {recall}{f', relevance {score}' if score else ''}: {_ENDS[outcomes.get(recall)]}"
-    if table := table_of(version.detail):
-        return "; ".join(f"{name}: {_shown(value)}" for name, value in table.items())
+    if version.recall:
+        relevance = f", relevance {version.score}" if version.score else ""
+        return f"recall {version.recall}{relevance}: {_ENDS[outcomes.get(version.recall)]}"
+    if version.about:
+        return "; ".join(f"{name}: {_shown(value)}" for name, value in version.about.items())
     return "" if version.detail in (None, {}, []) else json.dumps(version.detail, ensure_ascii=False)
 
 

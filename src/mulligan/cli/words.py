@@ -11,7 +11,6 @@ from mulligan.bank.recall.prompt_text import held_back
 from mulligan.cli.terminal import clean
 from mulligan.core.agreement import LEAST, Agreement
 from mulligan.core.episode import (
-    RESUMABLE,
     Acted,
     Evaluated,
     Event,
@@ -26,7 +25,7 @@ from mulligan.core.episode import (
     due,
 )
 from mulligan.core.limits import Limits
-from mulligan.core.records import Episode, Trial
+from mulligan.core.records import RESUMABLE, Episode, Trial
 from mulligan.core.scaling import scale_of
 from mulligan.recording.drivers import led_by_graph
 from mulligan.text.figures import used

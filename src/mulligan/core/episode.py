@@ -116,8 +116,6 @@ Remark: TypeAlias = Revised | Rated
 Event: TypeAlias = Recalled | Acted | Evaluated | Reflected | Stopped | Resumed | Forked | Remark
 """The events of an episode. An `Observer` receives each one."""
 
-RESUMABLE = frozenset({"interrupted", "error", "over_budget"})
-
 
 def due(episode: Episode, limits: Limits) -> Move | Stop:
     """The next move under these limits, or why the episode is over.
@@ -140,7 +138,7 @@ def advance(episode: Episode, event: Event) -> Episode:
     if isinstance(event, Forked):
         return _changed(episode, seconds=seconds, stop=None, lost=Usage(), plan=event.plan, ratings=())
     if isinstance(event, Resumed):
-        if not isinstance(episode.stop, Stop) or episode.stop.reason not in RESUMABLE:
+        if not isinstance(episode.stop, Stop) or not episode.stop.resumable:
             raise OutOfOrder(_described(expected), "resumed")
         return _changed(episode, seconds=seconds, stop=None, lost=Usage())
     if episode.stop:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from mulligan.core.lesson import Lesson, LessonState
 from mulligan.core.lesson import Selection as Selection
@@ -271,6 +271,30 @@ class Version:
     change: Change
     lesson: Lesson | None = None
     detail: Json = None
+
+    @property
+    def word(self) -> str:
+        """What people call the change: a first version says so where it was merged from others."""
+        if self.change == "added" and self.lesson is not None and self.lesson.origin.kind == "merged":
+            return "merged"
+        return "shown" if self.change == "used" else self.change
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """`detail`, if it is an object."""
+        return cast(Mapping[str, Any], self.detail) if isinstance(self.detail, dict) else {}
+
+    @property
+    def recall(self) -> str:
+        """The id of the recall that showed the lesson; "" for another change."""
+        recall = self.about.get("receipt")
+        return recall if isinstance(recall, str) else ""
+
+    @property
+    def score(self) -> str:
+        """How relevant the lesson was to that recall; "" where that is not known."""
+        score = self.about.get("score")
+        return f"{score:.2f}" if isinstance(score, float | int) else ""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ StopReason: TypeAlias = Literal[
 """Why an episode is over. "unconfirmed": a rule ended the loop with an answer whose verdict is unknown; "unsure": at
 the limit, the best answer was not judged good; "absent": what the task asks about does not exist."""
 
+RESUMABLE: frozenset[StopReason] = frozenset({"interrupted", "error", "over_budget"})
+"""Those after which an episode can be resumed."""
+
 # Characters that a record keeps of what was observed in a step, or said in a feedback: more is cut in the middle.
 TEXT_KEPT = 1_000_000
 
@@ -512,6 +515,11 @@ class Stop:
     reason: StopReason
     detail: str = ""
 
+    @property
+    def resumable(self) -> bool:
+        """Whether the episode was only cut short."""
+        return self.reason in RESUMABLE
+
 
 @dataclass(frozen=True)
 class Head:
@@ -563,6 +571,11 @@ class Episode:
     lost: Usage = Usage()
     forked_from: str | None = None
     ratings: tuple[Rating, ...] = ()
+
+    @property
+    def over(self) -> bool:
+        """Whether it has run to its end, and was not only cut short."""
+        return self.stop is not None and not self.stop.resumable
 
     @property
     def solved(self) -> bool:

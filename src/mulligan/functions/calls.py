@@ -19,7 +19,6 @@ from mulligan.app.compose import Drive, object_name
 from mulligan.app.config import load
 from mulligan.app.teaching import teach, tell_outcome
 from mulligan.core.codec import digest
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import (
     BadAnswer,
     InvalidInput,
@@ -328,9 +327,8 @@ class Call:
 
     def _resumes(self, episode: Episode) -> bool:
         """Whether a call was cut off after a try, and the results of its tries can be read back."""
-        cut_off = episode.trials and (episode.stop is None or episode.stop.reason in RESUMABLE)
         made = (value_of(trial.attempt, self._manner.returns) for trial in episode.trials if not halted(trial))
-        return bool(cut_off) and all(value is not UNREADABLE for value in made)
+        return bool(episode.trials) and not episode.over and all(value is not UNREADABLE for value in made)
 
     async def _drive(self, bank: Forgiving | None, record: CallRecord) -> None:
         assert self.episode is not None

@@ -21,7 +21,7 @@ from itertools import takewhile
 from typing import Any, cast
 
 from mulligan.core.codec import digest
-from mulligan.core.episode import RESUMABLE, Event, Forked, Rated, Reflected, Resumed, Revised, Stopped, advance
+from mulligan.core.episode import Event, Forked, Rated, Reflected, Resumed, Revised, Stopped, advance
 from mulligan.core.errors import NotFound
 from mulligan.core.protocols import Lease, Observer, StepRow, Store
 from mulligan.core.records import Episode, Head, Json, Plan, Stop
@@ -73,7 +73,7 @@ class Entry:
     @property
     def paused(self) -> bool:
         """Whether the episode was stopped, and can be resumed."""
-        return self.episode.stop is not None and self.episode.stop.reason in RESUMABLE
+        return self.episode.stop is not None and self.episode.stop.resumable
 
     async def append(self, event: Event) -> Episode:
         """Record the event, and return the episode after it. One that is paused is resumed first, or stays paused: a
@@ -253,7 +253,7 @@ def with_quality(event: Event, episode: Episode) -> Event:
 
 def is_pause(event: Event) -> bool:
     """Whether the event only says that the episode was cut short, or goes on."""
-    return isinstance(event, Resumed) or (isinstance(event, Stopped) and event.stop.reason in RESUMABLE)
+    return isinstance(event, Resumed) or (isinstance(event, Stopped) and event.stop.resumable)
 
 
 def is_move(event: Event) -> bool:

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from mulligan.terminal import require, say
+from mulligan.plugins import require
+from mulligan.terminal import say
 
 
 @click.command()

@@ -15,9 +15,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from mulligan.bank.bank import Bank
 from mulligan.bank.exchange.lesson_page import bank_title, brief, state_word
-from mulligan.core.protocols import Store
 from mulligan.pages import (
     Block,
     Chart,
@@ -34,6 +32,7 @@ from mulligan.pages import (
 )
 from mulligan.pages import harmless as harmless_text
 from mulligan.plugins import NotFound
+from mulligan.running import Bank, Store
 from mulligan.serving import Service
 from mulligan.studio.live import Listeners
 

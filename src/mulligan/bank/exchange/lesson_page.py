@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -202,31 +202,17 @@ def _support(lesson: Lesson) -> str:
     return f"{lesson.support} {'lessons, merged into one' if lesson.origin.kind == 'merged' else 'equal lessons'}"
 
 
-def change_word(version: Version) -> str:
-    """What a change of a lesson is called: its first version says so where it was merged from others."""
-    merged = version.lesson is not None and version.lesson.origin.kind == "merged"
-    return "merged" if merged and version.change == "added" else _WORDS.get(version.change, version.change)
+async def outcomes_of(receipt: Callable[[str], Awaitable[Receipt]], versions: Sequence[Version]) -> Mapping[str, bool]:
+    """Whether the tasks succeeded that these versions' recalls were for, by the recall, as far as that is known.
 
-
-_WORDS = {"used": "shown"}
-
-
-async def outcomes_of(receipt: Callable[[str], Awaitable[Receipt]], recalls: Iterable[str]) -> Mapping[str, bool]:
-    """Whether the tasks of these recalls succeeded, as far as that is known. receipt: Reads the receipt of one."""
+    receipt: reads the receipt of a recall.
+    """
     known = dict[str, bool]()
-    for id in recalls:
+    for id in filter(None, (one.recall for one in versions)):
         with suppress(NotFound, Unreadable):
             found = [one.success for one in (await receipt(id)).outcomes if one.success is not None]
             known |= {id: found[0]} if found else {}
     return known
-
-
-def recall_of(version: Version) -> tuple[str, str]:
-    """The recall that showed the lesson, and its relevance then; "" for another change."""
-    detail: Any = version.detail
-    table = cast(dict[str, Any], detail) if isinstance(detail, dict) else {}
-    recall, score = table.get("receipt"), table.get("score")
-    return (recall if isinstance(recall, str) else "", f"{score:.2f}" if isinstance(score, float | int) else "")
 
 
 def bank_title(agent_id: str) -> str:

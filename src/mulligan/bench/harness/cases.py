@@ -31,7 +31,6 @@ from mulligan.bench.harness.plan import (
     task_of,
 )
 from mulligan.core.benchmarks import BenchRun, CaseResult, Marked, Score, Status
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import InvalidInput, JournalDiverged, NotFound, StoreError
 from mulligan.core.protocols import Bank, Model, Observer, StepRow, Store
 from mulligan.core.records import Case, Episode, Json, Task, Trial, Usage
@@ -229,7 +228,7 @@ class Cases:
         except NotFound:
             self._check_prompts(run, recipe)
             return await runner.begin(id, run.id, task_of(case), restart_seed(recipe.seed, number))
-        if episode.stop and episode.stop.reason not in RESUMABLE:
+        if episode.over:
             if recipe.learns and self.parts.bank is not None:  # it may have been killed before the bank learned from it
                 await teach(self.parts.bank, episode, runner.notice)
             return episode

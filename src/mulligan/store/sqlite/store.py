@@ -17,7 +17,7 @@ from typing import Any, Self
 from mulligan.core.arms import ArmRow
 from mulligan.core.benchmarks import BenchRun, CaseResult
 from mulligan.core.codec import SCHEMA, json_text
-from mulligan.core.episode import RESUMABLE, Event, Stopped
+from mulligan.core.episode import Event, Stopped
 from mulligan.core.errors import InvalidInput, NotFound, StoreError
 from mulligan.core.protocols import Brief, Lease, StepRow
 from mulligan.core.records import Episode, Head, Json
@@ -225,7 +225,7 @@ class SqliteStore:
 
     async def append(self, lease: Lease, seq: int, event: Event) -> None:
         text, images = packed(encoded(event, f"Event {seq} of episode {lease.episode}"))
-        over = isinstance(event, Stopped) and event.stop.reason not in RESUMABLE
+        over = isinstance(event, Stopped) and not event.stop.resumable
 
         def work(db: Connection) -> None:
             row = leases.held(db, lease)

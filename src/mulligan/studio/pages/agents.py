@@ -4,48 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mulligan.agentfile.agent import Agent
-from mulligan.agentfile.problems import Problem
-from mulligan.app.agents import agents_of, read, tools_of
-from mulligan.app.config import Config, read_project
-from mulligan.app.lint import LintReport, lint
 from mulligan.plugins import NotFound
-from mulligan.studio.rendering import Studio, render, studio_of
-
-
-@dataclass(frozen=True)
-class Shown:
-    """An agent of the project. agent: None if its files have errors."""
-
-    name: str
-    agent: Agent | None
-    problems: Sequence[Problem]
+from mulligan.running import ProjectAgent, lint, project_agents
+from mulligan.studio.rendering import render, studio_of
 
 
 async def agents(request: Request) -> Response:
     """The agents, with what `mulligan lint` finds in the project."""
-    root, shown, report = await asyncio.to_thread(_project, studio_of(request))
-    return render(request, "agents.html", root=root, agents=shown, report=report, live="/live/agents")
-
-
-def _project(studio: Studio) -> tuple[Path, Sequence[Shown], LintReport]:
-    """The folder of the project, its agents, and what is wrong in it now."""
-    root = studio.root
-    found = [_shown(name, folder, root) for name, folder in agents_of(Config(root)).items()]
-    return root, found, lint(root) if found or studio.service.config.root else LintReport(())
-
-
-def _shown(name: str, folder: Path, root: Path) -> Shown:
-    agent, problems = read(folder, read_project(root)[0], strict=True)
-    return Shown(name, agent, problems)
+    studio = studio_of(request)
+    found = await asyncio.to_thread(project_agents, studio.root)
+    report = await asyncio.to_thread(lint, studio.root) if found or studio.service.config.root else None
+    return render(request, "agents.html", root=studio.root, agents=found, report=report, live="/live/agents")
 
 
 async def live(request: Request) -> Response:
@@ -68,20 +44,13 @@ def _stamps(root: Path) -> Mapping[str, tuple[int, int]]:
 
 async def agent(request: Request) -> Response:
     """An agent: its keys, what is wrong with it, and its files."""
-    root, name = studio_of(request).root, str(request.path_params["name"])
-    folder = agents_of(Config(root)).get(name)
-    if folder is None:
+    name = str(request.path_params["name"])
+    every = await asyncio.to_thread(project_agents, studio_of(request).root)
+    shown = next((one for one in every if one.name == name), None)
+    if shown is None:
         raise NotFound(f"This project has no agent {name!r} in its folder agents/.")
-    shown = await asyncio.to_thread(_shown, name, folder, root)
-    files = {source.path.name: source.text for source in shown.agent.sources} if shown.agent else _texts(folder)
-    return render(
-        request,
-        "agent.html",
-        shown=shown,
-        keys=_keys(shown.agent) if shown.agent else {},
-        files=files,
-        live="/live/agents",
-    )
+    files = {source.path.name: source.text for source in shown.agent.sources} if shown.agent else _texts(shown.folder)
+    return render(request, "agent.html", shown=shown, keys=_keys(shown), files=files, live="/live/agents")
 
 
 def _texts(folder: Path) -> Mapping[str, str]:
@@ -90,8 +59,11 @@ def _texts(folder: Path) -> Mapping[str, str]:
     return {file.name: file.read_text(encoding="utf-8", errors="replace") for file in files}
 
 
-def _keys(agent: Agent) -> Mapping[str, str]:
+def _keys(shown: ProjectAgent) -> Mapping[str, str]:
     """What the files set, in words."""
+    agent = shown.agent
+    if agent is None:
+        return {}
     steps = {"act": agent.act, "reflect": agent.reflect}
     models = [f"{name}: {step.model.role or step.model.name or 'as set'}" for name, step in steps.items() if step]
     memory = agent.memory
@@ -106,7 +78,7 @@ def _keys(agent: Agent) -> Mapping[str, str]:
         "Evaluate": json.dumps(dict(agent.evaluate), ensure_ascii=False) if agent.evaluate else "",
         "Kind of task": agent.kind,
         "Skills": ", ".join(agent.skills),
-        "Tools": ", ".join(tools_of(agent)),
+        "Tools": ", ".join(shown.tools),
         "Memory": f"bank {memory.bank or 'of its own'}, {memory.mode}" if memory else "",
     }
     return {name: text for name, text in said.items() if text}

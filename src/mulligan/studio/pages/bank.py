@@ -10,13 +10,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.bank.bank import Bank
 from mulligan.bank.recall.prompt_text import held_back
-from mulligan.core.lessons import Selection
 from mulligan.core.records import LAYERS, LessonState
 from mulligan.core.worth import Tally
 from mulligan.pages import svg
-from mulligan.plugins import InvalidInput, Lesson, Recall
+from mulligan.plugins import InvalidInput, Lesson, Recall, Selection
+from mulligan.running import Bank
 from mulligan.studio.charts import calibration
 from mulligan.studio.pages import lesson
 from mulligan.studio.rendering import PAGE_ROWS, Rows, Studio, render, studio_of, with_query

@@ -19,7 +19,6 @@ from starlette.routing import Route
 from mulligan.app.compose import OBJECT
 from mulligan.app.editing import person, rate
 from mulligan.app.run_context import calls_of, messages_of, table_of
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.protocols import StepRow
 from mulligan.pages import body, doing, format_of, formatted, header, images_of, mask_json, run_context
 from mulligan.plugins import Episode, InvalidInput, NotFound
@@ -37,7 +36,6 @@ async def episode(request: Request) -> Response:
         return RedirectResponse(f"/runs?{urlencode({'q': name, 'benches': 1})}")
     known = await run_context(studio.store, found, only=studio.agent_id)
     queue = request.query_params.get("queue")
-    over = found.stop is not None and found.stop.reason not in RESUMABLE
     return render(
         request,
         "episode.html",
@@ -50,7 +48,7 @@ async def episode(request: Request) -> Response:
         tasks=TASKS,
         queue=None if queue is None else queue.split(),
         following=_queued(queue.split()) if queue else "",
-        live="" if over else f"/runs/{found.id}/live",
+        live="" if found.over else f"/runs/{found.id}/live",
     )
 
 

@@ -13,18 +13,16 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.app.run_context import table_of
-from mulligan.bank.bank import Bank
-from mulligan.bank.changes import SINGLE_CHANGES, since
-from mulligan.bank.exchange.lesson_page import around, change_word, existing, facts, outcomes_of, recall_of
-from mulligan.core.codec import digest, to_json
+from mulligan.bank.changes import since
+from mulligan.bank.exchange.lesson_page import around, existing, facts, outcomes_of
 from mulligan.core.errors import LessonChanged
-from mulligan.core.lesson import LessonFields, annotations_of, fields_with
+from mulligan.core.lesson import fields_with
 from mulligan.core.lessons import Receipt, Version
 from mulligan.core.operations import acting_as
 from mulligan.core.worth import Tally
 from mulligan.pages import Diff, when
-from mulligan.plugins import InvalidInput, Lesson, NotFound
+from mulligan.plugins import InvalidInput, Lesson, LessonFields, NotFound, annotations_of
+from mulligan.running import Bank, digest, to_json
 from mulligan.studio.charts import intervals
 from mulligan.studio.rendering import Studio, environment, harmless, render, studio_of
 from mulligan.studio.safety import form_of
@@ -45,15 +43,12 @@ ARRANGED = ("title", "description", "content", "query", "kind")
 class Past:
     """A change in the history.
 
-    recall: the id of the recall that showed or withheld it, with its score then, and whether the task succeeded.
+    success: whether the task of its recall succeeded.
     diff: of the text; fields: the other fields that changed, as they were and as they became.
     """
 
     version: Version
-    word: str
     why: str
-    recall: str
-    score: str
     success: bool | None
     diff: Sequence[Diff]
     fields: Sequence[tuple[str, str, str]]
@@ -129,19 +124,15 @@ def _facts(lesson: Lesson) -> Mapping[str, str]:
 async def _history(bank: Bank, versions: Sequence[Version], most: int | None) -> Sequence[Past]:
     """Newest first, each with what it changed."""
     first = 0 if most is None else max(len(versions) - most, 0)
-    outcomes = await outcomes_of(bank.receipt, filter(None, (recall_of(one)[0] for one in versions[first:])))
+    outcomes = await outcomes_of(bank.receipt, versions[first:])
     found: list[Past] = []
     before: Lesson | None = None
     for one in versions:
-        recall, score = recall_of(one)
         found.append(
             Past(
                 one,
-                change_word(one),
-                str(table_of(one.detail).get("why", "")),
-                recall,
-                score,
-                outcomes.get(recall),
+                str(one.about.get("why", "")),
+                outcomes.get(one.recall),
                 _content_change(before, one.lesson),
                 _changed(before, one.lesson) if before and one.lesson else (),
             )
@@ -173,18 +164,14 @@ async def change(request: Request) -> Response:
     """Changes a lesson as `mulligan memory` does, and shows it, or the first of those that an unmerge brought back."""
     studio, id, form = studio_of(request), str(request.path_params["id"]), form_of(request)
     name = form.get("do", "")
-    if name not in (*CHANGES, *SINGLE_CHANGES):
-        raise InvalidInput(
-            f"This change of a lesson does not exist. Available: {', '.join((*CHANGES, *SINGLE_CHANGES))}"
-        )
+    if name not in CHANGES:
+        raise InvalidInput(f"This change of a lesson does not exist. Available: {', '.join(CHANGES)}")
     bank = await studio.bank_of(id)  # of an agent that is not served: as if there were none
     with acting_as("studio"):
-        if name in SINGLE_CHANGES:
-            return RedirectResponse(address((await SINGLE_CHANGES[name](bank, id)).id), 303)
-        return RedirectResponse(address(await CHANGES[name](bank, id, form)), 303)
+        return RedirectResponse(address((await CHANGES[name](bank, id, form)).id), 303)
 
 
-async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> str:
+async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> Lesson:
     """Changes what was written over. A text that the page masked stays as it is where nobody touched it, and what
     somebody else changed since the page was made is not undone."""
     before = await bank.get(id)
@@ -207,23 +194,24 @@ async def _edit(bank: Bank, id: str, form: Mapping[str, str]) -> str:
             changes["tags"] = tags
     if not changes:
         raise InvalidInput("Nothing was changed in the form.")
-    return (await bank.edit(id, since(before, changes))).id
+    return await bank.edit(id, since(before, changes))
 
 
-async def _retire(bank: Bank, id: str, form: Mapping[str, str]) -> str:
-    return (await bank.retire(id, text_of(form, "why"))).id
+async def _unmerge(bank: Bank, id: str) -> Lesson:
+    return await bank.get([*await bank.unmerge(id), id][0])
 
 
-async def _unmerge(bank: Bank, id: str, form: Mapping[str, str]) -> str:
-    return [*await bank.unmerge(id), id][0]
-
-
-CHANGES: Mapping[str, Callable[[Bank, str, Mapping[str, str]], Awaitable[str]]] = {
+CHANGES: Mapping[str, Callable[[Bank, str, Mapping[str, str]], Awaitable[Lesson]]] = {
     "edit": _edit,
-    "retire": _retire,
-    "unmerge": _unmerge,
+    "retire": lambda bank, id, form: bank.retire(id, text_of(form, "why")),
+    "unmerge": lambda bank, id, form: _unmerge(bank, id),
+    "restore": lambda bank, id, form: bank.restore(id),
+    "undo": lambda bank, id, form: bank.undo(id),
+    "pin": lambda bank, id, form: bank.pin(id),
+    "unpin": lambda bank, id, form: bank.pin(id, False),
+    "release": lambda bank, id, form: bank.release(id),
 }
-"""The other changes by the names that forms have for them; each returns the id of the lesson to show next."""
+"""The changes by the names that forms have for them; each returns the lesson to show next."""
 
 
 async def _receipt(studio: Studio, id: str) -> tuple[Bank, Receipt]:

@@ -11,13 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Brief
-from mulligan.pages import count, rate
-from mulligan.plugins import Lesson
+from mulligan.pages import count, hook_status, rate
+from mulligan.plugins import Lesson, Selection
 from mulligan.studio.charts import History, history
 from mulligan.studio.pages.bank import worths
-from mulligan.studio.pages.hooks import current
 from mulligan.studio.pages.runs import STATES, live, rows_of
 from mulligan.studio.rendering import Studio, render, studio_of
 
@@ -112,7 +110,7 @@ async def _waiting(studio: Studio, briefs: Sequence[Brief]) -> Sequence[tuple[st
     quarantined = await studio.bank.list(Selection(("quarantined",), limit=MAX_WAITING))
     questions = [one for one in await studio.bank.pending() if one.status == "waiting"]
     paused = [one for one in briefs if one.stop in STATES["paused"][1]]
-    status = await asyncio.to_thread(current, studio) if studio.agent_id is None else None
+    status = await asyncio.to_thread(hook_status, str(studio.root)) if studio.agent_id is None else None
     found = {
         f"{count(len(quarantined), 'quarantined lesson')} to read": ("/bank?state=quarantined", len(quarantined)),
         f"{count(status.candidates if status else 0, 'candidate')} of coding agents to review": (

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from mulligan.bank.bank import Bank
 from mulligan.plugins import InvalidInput
+from mulligan.running import Bank
 from mulligan.studio.pages.lesson import address, text_of
 from mulligan.studio.rendering import render, studio_of
 from mulligan.studio.safety import form_of
