@@ -181,8 +181,8 @@ def _detail(version: Version, outcomes: Mapping[str, bool]) -> str:
     if version.recall:
         relevance = f", relevance {version.score}" if version.score else ""
         return f"recall {version.recall}{relevance}: {_ENDS[outcomes.get(version.recall)]}"
-    if version.about:
-        return "; ".join(f"{name}: {_shown(value)}" for name, value in version.about.items())
+    if version.details:
+        return "; ".join(f"{name}: {_shown(value)}" for name, value in version.details.items())
     return "" if version.detail in (None, {}, []) else json.dumps(version.detail, ensure_ascii=False)
 
 

@@ -280,20 +280,21 @@ class Version:
         return "shown" if self.change == "used" else self.change
 
     @property
-    def about(self) -> Mapping[str, Any]:
+    def details(self) -> Mapping[str, Any]:
         """`detail`, if it is an object."""
-        return cast(Mapping[str, Any], self.detail) if isinstance(self.detail, dict) else {}
+        detail: Any = self.detail
+        return cast(Mapping[str, Any], detail) if isinstance(detail, dict) else {}
 
     @property
     def recall(self) -> str:
         """The id of the recall that showed the lesson; "" for another change."""
-        recall = self.about.get("receipt")
+        recall = self.details.get("receipt")
         return recall if isinstance(recall, str) else ""
 
     @property
     def score(self) -> str:
         """How relevant the lesson was to that recall; "" where that is not known."""
-        score = self.about.get("score")
+        score = self.details.get("score")
         return f"{score:.2f}" if isinstance(score, float | int) else ""
 
 

@@ -69,14 +69,14 @@ class HookRecord:
         sessions: the newest of them, newest first; older: how many are left out.
         candidates: lessons that nobody has confirmed, with the outputs of the call that failed and of the one that
             worked.
-        kept: the lessons that somebody has.
+        confirmed: the lessons that somebody has.
     """
 
     status: Status
     sessions: Sequence[SessionView]
     older: int
     candidates: Sequence[tuple[Lesson, str, str]]
-    kept: Sequence[Lesson]
+    confirmed: Sequence[Lesson]
 
     @property
     def summary(self) -> str:

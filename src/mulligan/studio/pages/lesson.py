@@ -131,7 +131,7 @@ async def _history(bank: Bank, versions: Sequence[Version], most: int | None) ->
         found.append(
             Past(
                 one,
-                str(one.about.get("why", "")),
+                str(one.details.get("why", "")),
                 outcomes.get(one.recall),
                 _content_change(before, one.lesson),
                 _changed(before, one.lesson) if before and one.lesson else (),
