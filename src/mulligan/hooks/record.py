@@ -69,14 +69,14 @@ class HookRecord:
         sessions: the newest of them, newest first; older: how many are left out.
         candidates: lessons that nobody has confirmed, with the outputs of the call that failed and of the one that
             worked.
-        confirmed: the lessons that somebody has.
+        lessons: those that somebody has confirmed.
     """
 
     status: Status
     sessions: Sequence[SessionView]
     older: int
     candidates: Sequence[tuple[Lesson, str, str]]
-    confirmed: Sequence[Lesson]
+    lessons: Sequence[Lesson]
 
     @property
     def summary(self) -> str:
