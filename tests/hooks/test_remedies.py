@@ -202,6 +202,15 @@ def test_an_end_that_does_not_say_that_it_worked_and_a_safeguard_teach_nothing(
     assert list(find(State("claude", "s"), calls)[1]) == []
 
 
+def test_a_check_of_style_that_ran_in_another_folder_overcame_that_its_script_was_not_found() -> None:
+    found = 'check ━━━━━━━━━━━━━━\n\n  × Some errors were emitted while running checks.\n\n\nerror: script "lint" exited with code 1'
+    events = (("bun run lint", 'error: Script not found "lint"'), ("cd .. && bun run lint", found))
+    calls = [call(str(n), "Bash", command, output, True) for n, (command, output) in enumerate(events)]
+    assert [one.content.split("\n")[-1] for one in find(State("claude", "s"), calls)[1]] == [
+        "works: cd .. && bun run lint"
+    ]
+
+
 def test_many_substitutions_before_a_command_are_read_in_time() -> None:
     line = "A=" + "$(a)" * 5_000 + '"'
     assert plain(line) == line

@@ -32,7 +32,7 @@ _NO_PROJECT = LatePattern(
 _ELSEWHERE = LatePattern(
     r"(?:^|[\s;&|(])(?:cd|pushd|chdir)\s|\s(?:-C|--prefix|--cwd|--dir\w*|--chdir|--manifest-path)[\s=]"
 )
-_FOLDER = LatePattern(r"^\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
+_FOLDER = LatePattern(r"^\s*\(?\s*cd\s+(\"[^\"]*\"|'[^']*'|[^\s;&|]+)\s*(?:&&|;)")
 _SET = LatePattern(r"(?<!\S)(\w+=(?:\$\([^()]*\)|\"[^\"]*\"|'[^']*'|(?!\$\()[^\s;&\"'])*+)")
 HEREDOC = LatePattern(r"<<-?\s*['\"]?(\w+)['\"]?.*?\n\s*\1\b", flags=re.DOTALL)
 _MESSAGE = LatePattern(

@@ -367,7 +367,8 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
     errors = keys(_EXIT.sub("", call.output)) if call.failed else ()
     about = causes(_EXIT.sub("", call.output)) if errors else ()
     ran = Failure(core, "\n".join(about) or (telling_lines(call.output) if call.failed else ""), call.output)
-    ran_on = ran.is_of_code and not ran.is_of_environment
+    of_style = call.failed and not about and checks_style(core)
+    ran_on = of_style or (ran.is_of_code and not ran.is_of_environment)
     if not call.failed and any(not one.closed for one in state.open):
         whole = masks.text(" ".join((*variables(call.command), core)))
         # of one that goes around a safeguard, what it sets is what is wrong with it
@@ -387,7 +388,6 @@ def _after(state: State, call: Turn, masks: Masks) -> tuple[State, list[Found]]:
             left.append(_with_step(one, *(short(step, SHOWN) for step in steps)))
         elif remedy.steps and not any(map(going_around, remedy.steps)):
             found.append(_overcome(one, call, remedy, masks))
-    of_style = call.failed and not about and checks_style(core)
     told = "\n".join(map(normalised, (*about, *telling_lines(call.output).splitlines()))) if about else ""
     if of_style or (about and not is_transient(told)):
         named = (core,) if of_style else causes(_EXIT.sub("", one_mask(masks.text(_ends(call.output))))) or (MASK,)
