@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.errors import MulliganError
 from mulligan.core.records import Episode
 from mulligan.graphs.opening import load_graph
@@ -84,7 +83,7 @@ async def run(
 ) -> None:
     for each in questions:
         known = (await recorded(store)).get(each["question"])
-        if known is not None and known.stop is not None and known.stop.reason not in RESUMABLE:
+        if known is not None and known.over:
             continue
         try:
             if known is None:

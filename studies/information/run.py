@@ -33,7 +33,6 @@ from sets import SETS, Item, load
 import mulligan
 from mulligan.app.plugins import find, settings_of
 from mulligan.core.codec import digest
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.protocols import Bank, Model
 from mulligan.core.questions import Answer, Question, Sampling
 from mulligan.core.records import Episode, Task, Usage
@@ -163,7 +162,7 @@ class Study:
     async def _drive(self, item: Item, arm: str, commit: str, first: Episode | None = None) -> Episode:
         """The episode of this arm, begun or gone on with where it is not over."""
         known = self.first(item) if first is None else self.forks.get((first.id, arm))
-        if known and known.stop and known.stop.reason not in RESUMABLE:
+        if known and known.over:
             return known
         cpu, since = cpu_seconds(), time.monotonic()
         try:

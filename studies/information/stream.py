@@ -30,7 +30,6 @@ import mulligan
 from mulligan.app.memory import open_bank
 from mulligan.app.teaching import teach
 from mulligan.core.codec import to_json
-from mulligan.core.episode import RESUMABLE
 from mulligan.core.home import home
 from mulligan.core.lessons import Selection
 from mulligan.core.protocols import Model
@@ -92,7 +91,7 @@ class Stream:
 
     def over(self, item: Item, trials: int, memory: bool) -> Episode | None:
         episode = self.done.get((item.name, trials, memory))
-        return episode if episode and episode.stop and episode.stop.reason not in RESUMABLE else None
+        return episode if episode and episode.over else None
 
     async def read(self) -> None:
         names = {(item.prompt, item.visible): item.name for item in self.items}

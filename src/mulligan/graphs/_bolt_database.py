@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import neo4j
 from neo4j.exceptions import DriverError, Neo4jError
@@ -19,7 +19,9 @@ from neo4j.time import Date, DateTime, Duration, Time
 
 from mulligan.graphs._database import Trouble, edge, json_of, node
 from mulligan.graphs.protocol import quoted
-from mulligan.plugins import Json
+
+if TYPE_CHECKING:
+    from mulligan.plugins import Json
 
 RowsOf: TypeAlias = Callable[[str], list[dict[str, Any]]]
 """Runs a query and returns all of its rows."""

@@ -8,9 +8,11 @@ import decimal
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from mulligan.plugins import Json
+if TYPE_CHECKING:
+    from mulligan.plugins import Json
+
 
 GRACE = 0.25
 """The seconds after its time limit in which a query may still report that it was too slow; then it is killed."""

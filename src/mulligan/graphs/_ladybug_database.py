@@ -6,10 +6,12 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mulligan.graphs._database import Trouble, address_space, edge, json_of, node
-from mulligan.plugins import Json
+
+if TYPE_CHECKING:
+    from mulligan.plugins import Json
 
 THREADS = 2
 STATEMENTS = 256

@@ -15,10 +15,12 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mulligan.graphs._database import EXHAUSTED, GRACE, Database, Trouble, address_space
-from mulligan.plugins import Json
+
+if TYPE_CHECKING:
+    from mulligan.plugins import Json
 
 
 def main() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from mulligan.plugins import InvalidInput, Json
+if TYPE_CHECKING:
+    from mulligan.plugins import Json
 
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _RESERVED = frozenset(
@@ -33,7 +34,7 @@ class Rows:
     """
 
     columns: tuple[str, ...]
-    rows: tuple[Mapping[str, Json], ...] = ()
+    rows: tuple[Mapping[str, Any], ...] = ()
     truncated: bool = False
 
     @property
@@ -116,6 +117,8 @@ class Graph(Protocol):
 def check_limits(seconds: float, rows: int) -> None:
     """Raise `InvalidInput` unless a query may take some time and return a row."""
     if seconds <= 0 or rows < 1:
+        from mulligan.plugins import InvalidInput  # which the process that queries a database need not load
+
         raise InvalidInput(f"A query needs more than 0 seconds and at least 1 row, not {seconds:g} s and {rows} rows.")
 
 
