@@ -1,4 +1,4 @@
-"""What a report takes: the blocks of a page, its text as Markdown and HTML, and words for numbers, times and states.
+"""For reports: the blocks of a page, its text as Markdown and HTML, and words for numbers, times and states.
 
     from mulligan.pages import Heading, Table, markdown
 

@@ -1,8 +1,8 @@
-"""What authors of plug-ins import: records, ports, roles, errors, and helpers that word a prompt.
+"""What authors of plug-ins import: records, ports, roles, errors, and helpers that format prompts.
 
     from mulligan.plugins import Episode, Feedback, Model
 
-These names stay where they are; the modules behind them may move. See docs/plugins.md.
+These names stay stable; the modules behind them may move. See docs/plugins.md.
 """
 
 from mulligan.bank.learn.trajectory import episode_text

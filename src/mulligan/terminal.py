@@ -1,4 +1,4 @@
-"""What a command takes that stands beside ours: groups, shared options, tables, progress, and work that signals stop.
+"""For further commands: groups, shared options, tables, progress, and work that signals can stop.
 
     from mulligan.terminal import Group, columns, emit
 

@@ -77,7 +77,7 @@ def test_a_coding_agent_tries_the_example_and_needs_no_model(
         assert ended.status == 0
         assert "solved on try 2 of 4" in ended.err
         assert "+    return n * factorial(n - 1) if n else 1\n" in ended.out
-        (folder,) = (line for line in ended.err.splitlines() if "now contain trial 2" in line)
+        (folder,) = (line for line in ended.err.splitlines() if "now contain the result of try 2" in line)
         assert (Path(folder.split()[3]) / "factorial.py").read_text() == RIGHT + "\n"
 
 

@@ -75,7 +75,7 @@ def test_status_says_what_was_seen_learned_and_shown_and_whether_the_error_came_
     assert rows["lessons"] == "0 kept, 1 candidate"
     assert rows["shown"] == "2 at failure"
     assert rows["same error again"] == "1 of 1 lesson shown"
-    assert rows["not read yet"] == "none"
+    assert rows["unread sessions"] == "0"
     assert rows["hooks in"] == "no agent yet: mulligan hooks install"
     assert "4 times, 3 sessions: make: *** No rule to make target 'all'. Stop." in page
     assert "claude Stop: ValueError: it is broken" in page
@@ -344,7 +344,7 @@ def test_status_is_one_screen_of_what_helped_what_is_new_and_what_may_go(mulliga
     assert "Learned this week: 1 lesson." in page
     assert "(judged by rules)" in page
     assert "ms of CPU per hook; no hook reached the time limit this week" in page, page
-    assert "May go" not in page
+    assert "Candidates for retirement" not in page
     with Journal() as journal:
         (lesson,) = {one.lesson for one in journal.shown()}
         digests = next(iter(journal.shown())).digests

@@ -68,7 +68,7 @@ def test_a_lesson_is_added_found_and_shown(mulligan: Run) -> None:
     (row,) = listed(mulligan)
     assert (row["id"], row["outcome"], row["tags"], row["kind"]) == (id, "success", ["shop"], "web")
     head, line = mulligan("memory", "list").out.splitlines()
-    assert head.split() == ["id", "state", "nature", "from", "a", "uses", "created", "title"]
+    assert head.split() == ["id", "state", "nature", "learned", "from", "uses", "created", "title"]
     assert line.startswith(id[:8])
 
 
@@ -412,7 +412,7 @@ def test_a_lesson_that_is_left_out_for_a_near_one_is_reported(mulligan: Run, her
     first = added(mulligan, "--title", "Read every page", "--content", f"{text} its entries.")
     ended = mulligan("memory", "add", "--title", "Read every page", "--content", f"{text} the entries.")
     assert ended.out.strip() == first
-    assert "nearly says the same, so this one was not kept" in ended.err
+    assert "says nearly the same, so this one was not kept" in ended.err
 
 
 def test_a_retired_lesson_that_is_added_again_is_said_to_be_retired(mulligan: Run) -> None:

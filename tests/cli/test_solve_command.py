@@ -52,7 +52,7 @@ def test_equal_attempts_are_stuck_unless_that_is_turned_off(mulligan: Run, here:
 def test_an_error_of_the_model_is_3_and_resumable(mulligan: Run) -> None:
     ended = mulligan(*NEVER, "--model", "scripted:unclear.txt", "--quiet")
     assert (ended.status, ended.out) == (3, "as unclear\n")
-    assert "stopped by an error: act of trial 3: scripted:unclear.txt has 2 answers" in ended.err
+    assert "stopped by an error: act of try 3: scripted:unclear.txt has 2 answers" in ended.err
     assert re.search(r"Resume it with: mulligan runs resume \w{8}$", ended.err.strip())
 
 
@@ -172,7 +172,7 @@ def test_a_restart_that_an_error_stopped_leaves_the_run_unfinished(mulligan: Run
     arguments = (*NEVER, "--model", "scripted:unclear.txt", "--strategy", "none", "--trials", "1", "--restarts", "3")
     ended = mulligan(*arguments, "--quiet")
     assert ended.status == 3
-    assert "The run is not finished (restart 3 of 3): act of trial 1: scripted:unclear.txt has 2 answers" in ended.err
+    assert "The run is not finished (restart 3 of 3): act of try 1: scripted:unclear.txt has 2 answers" in ended.err
     assert re.search(r"Resume it with: mulligan runs resume \w{8}$", ended.err.strip())
     ended = mulligan(*arguments, "--json")
     assert (ended.status, json.loads(ended.out.splitlines()[-1])["exit_status"]) == (3, 3)

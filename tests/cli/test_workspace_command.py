@@ -35,7 +35,7 @@ def test_the_branch_is_named_to_a_person_and_to_a_program(mulligan: Callable[...
     assert ended.status == 0, ended.err
     assert "+right" in ended.out
     (branch,) = git("-C", str(repository), "branch", "--list", "mulligan/*", "--format=%(refname:short)").split()
-    assert f"The branch {branch} holds trial 2." in ended.err
+    assert f"The branch {branch} has the result of try 2." in ended.err
     assert git("-C", str(repository), "show", f"{branch}:value.txt") == "right"
     assert (repository / "value.txt").read_text() == "empty"
     assert git("-C", str(repository), "status", "--porcelain") == ""

@@ -105,11 +105,11 @@ async def test_a_branch_is_never_overwritten_and_carries_uncommitted_work_apart(
     episode = await solved(bench)
     git(folder, "branch", "mulligan/r1")
     said = await deliver(bench.workspace, episode)
-    assert "mulligan/r1-2 holds trial 4" in said
+    assert "mulligan/r1-2 has the result of try 4" in said
     git(folder, "branch", "-D", "mulligan/r1")
     said = [await deliver(bench.workspace, episode) for _ in range(2)]
     await bench.workspace.close(episode)
-    assert "mulligan/r1 holds trial 4" in said[0]
+    assert "mulligan/r1 has the result of try 4" in said[0]
     assert said[1] == said[0], "a branch that holds the result is not made twice"
     log = git(folder, "log", "--format=%s", "main..mulligan/r1").splitlines()
     assert log == ["Make the failing tests pass.", "Your tree as mulligan found it"]

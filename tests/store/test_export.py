@@ -212,7 +212,7 @@ edit
 
 The environment says: reward 1, done
 
-Made: commit abc
+Saved as: commit abc
 
 ### Feedback of unit\\_tests: failed, score 0.25
 

@@ -59,7 +59,7 @@ async def test_runs_are_compared_by_curves_tables_and_cases() -> None:
 async def test_what_success_costs_is_a_picture_a_table_and_a_file() -> None:
     async with studio_client() as client:
         page = (await client.get("/benchmarks/compare?run=a1&run=b2")).text
-        (_, address) = re.findall(r'<a href="([^"]+)">The figure as a file', page)
+        (_, address) = re.findall(r'<a href="([^"]+)">Download this figure', page)
         file = await client.get(unescape(address))
         alone = (await client.get("/benchmarks/compare?run=a1")).text
     assert "dollars for each case" in page
@@ -73,7 +73,7 @@ async def test_what_success_costs_is_a_picture_a_table_and_a_file() -> None:
 async def test_the_learning_curve_is_a_file_too_and_each_link_keeps_all_runs() -> None:
     async with studio_client() as client:
         page = (await client.get("/benchmarks/compare?run=a1&run=b2")).text
-        (address, _) = re.findall(r'<a href="([^"]+)">The figure as a file', page)
+        (address, _) = re.findall(r'<a href="([^"]+)">Download this figure', page)
         file = await client.get(unescape(address))
     assert file.headers["content-type"] == "image/svg+xml"
     assert file.text.count("<polyline") == 2

@@ -82,7 +82,7 @@ async def test_hooks_show_sessions_and_are_made_by_nobody_who_looks(
             journal.seen(Notice("claude", "start", "s-<b>1", str(tmp_path)), project_id(str(tmp_path)))
         page = (await client.get("/hooks")).text
         assert "s-&lt;b&gt;1" in page
-        assert "1 session taught 0 lessons" in page
+        assert "Agents learned 0 lessons and 0 candidates from 1 session." in page
     async with studio_client(agent_id="books") as client:
         assert (await client.get("/hooks")).status_code == 404
 

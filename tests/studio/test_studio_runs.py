@@ -299,7 +299,7 @@ async def test_the_overview_answers_what_failed_what_was_learned_and_what_helped
     async with studio_client() as client:
         page = (await client.get("/")).text
     for text in (
-        "1 of the newest 1 run without memory was solved",
+        "1 of 1 run without memory was solved",
         "0 of 1 on the first try",
         "Count to &lt;b&gt;ten&lt;/b&gt;",
         "the model is gone",

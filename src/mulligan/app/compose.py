@@ -144,7 +144,7 @@ def compose(recipe: Recipe, parts: Parts, drive: Drive) -> Composition:
         reflector = build.condensing(reflector, strategy)
     elif recipe.edits:
         raise InvalidInput(
-            f"The strategy {recipe.strategy.name!r} draws no lessons, so there are none to edit. Name one that does, "
+            f"The strategy {recipe.strategy.name!r} writes no lessons, so there are none to edit. Name one that does, "
             "such as evidence_and_reflexion or last_attempt_and_reflexion."
         )
     hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in build.files.items()}
@@ -232,7 +232,7 @@ class _Build:
         if recipe.foresight is None:
             return None
         if recipe.expansion is not None:
-            raise InvalidInput("A foresight checks a sequence of tries, not a search: leave it out.")
+            raise InvalidInput("A foresight cannot be combined with a search: leave it out.")
         name = recipe.actor.name
         own = "actor" in self._parts.objects or name.startswith(OBJECT)
         if own or not {"tools", "environment"} & set(ports_of(find("actors", name))):

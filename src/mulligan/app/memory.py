@@ -35,11 +35,11 @@ from mulligan.text.times import day
 
 
 class Bank(bank.Bank):
-    """The lessons of one agent: recalls, learns, and looks after them. Nothing in it is overwritten, except
-    by what removes for good (`purge`, `redact`).
+    """The lessons of one agent, with methods to recall, learn and maintain them. Earlier versions are kept;
+    only `purge` and `redact` delete.
 
     Close it, or use it as an async context manager. Methods raise `InvalidInput`, `NotFound` (also for another agent's
-    lesson) and `StoreError`; those that ask a model, `ModelError` and `BadAnswer`, too.
+    lesson) and `StoreError`; those that ask a model also raise `ModelError` and `BadAnswer`.
     """
 
     erasures: Path | None = None
@@ -50,8 +50,8 @@ class Bank(bank.Bank):
     """The share of recalls that withhold an entry, to measure what it is worth."""
 
     async def purge(self, ids: Sequence[str] | None) -> int:
-        """Removes lessons for good, with their history; None: all of this agent. How many. No back-up of the store that
-        is restored brings them back (a database: once `erase_again` was called)."""
+        """Deletes lessons with their history (None: all of this agent), and returns how many. Restoring a back-up does
+        not bring them back; for a database, call `erase_again` after the restore."""
         whole = None if ids is None else [(await self._own(id)).id for id in ids]
         with noted_erasure(self.erasures, agent_id=self._ports.writes, lessons=whole):
             return await super().purge(whole)

@@ -36,7 +36,7 @@ OF_PAPER = (
 class MemorySettings:
     """What [memory] says, beside the bank's own settings (`bank`).
 
-    The docs take what each means from `agentfile/keys.toml`. Raises `InvalidInput` for what can never work.
+    The docs take what each means from `agentfile/keys.toml`. Raises `InvalidInput` for values that can never work.
     """
 
     preset: Literal["paper"] | None = None

@@ -47,7 +47,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 class RoleSettings:
     """What a role says beside how its provider is called.
 
-    The docs take what each means from `agentfile/keys.toml`. Raises `InvalidInput` for what can never work.
+    The docs take what each means from `agentfile/keys.toml`. Raises `InvalidInput` for values that can never work.
     """
 
     name: str | None = None

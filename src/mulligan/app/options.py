@@ -320,7 +320,7 @@ class Budget(Options):
         max_seconds: Stop after S seconds of work.
         identical: Stop after N identical attempts in a row; 0: never.
         model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE; for an agent kept as files, the model of
-            every step. If you name several, the next one is asked when one fails.
+            every step. If you name several, each is used when the one before it fails.
     """
 
     limits: Limits | Mapping[str, float | None] | None = None
@@ -389,8 +389,8 @@ class Cast(Options):
         judge: The judge: exact_match:42, human, ./mine.py, …; in Python also an object, a function of the answer, or of
             task and answer, or the Path of a tests file.
         evaluator: The same as judge.
-        actor: Who makes the attempts: complete (default), "command:claude -p", ./mine.py.
-        reflector: Who reflects on a failed try: verbal (a model, default), self, …
+        actor: What makes the attempts: complete (default), "command:claude -p", ./mine.py.
+        reflector: What reflects on a failed try: verbal (a model, default), self, …
         vision_model: The model that describes images to models that cannot see.
         prompts: A folder with your own prompts; the built-in ones are used for the rest.
     """
@@ -436,7 +436,7 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
         check: A command that judges: exit status 0 passes. {attempt} is the attempt's file.
         environment: The environment to act in, with the actor interact: ./screens.py, …
         restarts: Maximum number of independent episodes; stops at the first solved one.
-        protect: Files or a folder of the workspace, judged as they were before the first try. Repeatable.
+        protect: Files or a folder of the workspace that the check sees as they were before the first try. Repeatable.
         fresh: Each try starts from your files, not from those of the last try.
         window: How many lessons the next try sees (default: 1; with reflexion: 3).
         lesson_tokens: Maximum tokens of all lessons that the next try sees.
@@ -482,7 +482,7 @@ class ResumeOptions(Watched, Roles, Cast, Budget):
         fork: Continue as a new run, even if something has changed or RUN has finished. Required for other roles,
             models, settings and prompts.
         edit_reflections: Ask about each lesson at the terminal, or do not (default: as when the run started).
-        bank: The bank, where the run was given one as an object.
+        bank: The bank, if the run was started with a bank object.
     """
 
     run: str = place(kw_only=False)

@@ -57,10 +57,10 @@ class Removable:
 async def removable_runs(
     *runs: str, older_than: timedelta | None = None, store: Store | None = None
 ) -> Sequence[Removable]:
-    """What `remove_runs` would take: the runs that are named (by id, or the beginning of one), finished or not.
+    """What `remove_runs` would remove: the named runs (by id, or the beginning of one), finished or not.
 
-    Without names: what was left behind by runs that are not recorded any more, working folders of runs that are over,
-    and, with `older_than`, the runs that are over and were begun longer ago. Raises `NotFound`.
+    Without names: leftovers of runs that are no longer recorded, working folders of finished runs and, with
+    `older_than`, finished runs that started longer ago. Raises `NotFound`.
     """
     async with opened_store(store, load()) as at:
         left = await _left_behind(at)
@@ -75,10 +75,11 @@ async def removable_runs(
 
 
 async def remove_runs(found: Sequence[Removable], *, store: Store | None = None) -> Sequence[Removable]:
-    """Removes them, except those that stay. In the result, `stays` also says what could not be removed.
+    """Removes what `removable_runs` lists, except what has to stay. In the result, `stays` also says what could not be
+    removed.
 
-    A run that a process drives stays as a whole. No back-up of the configured store that is restored brings them back;
-    of a store that is given, none is known.
+    A run in progress is not removed. Restoring a back-up of the configured store does not bring a removed run back;
+    this does not hold for a store that you pass.
     """
     async with opened_store(store, load()) as at:
         erasures = erasures_file(load().store) if store is None else None

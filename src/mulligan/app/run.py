@@ -36,12 +36,12 @@ async def run(*args: Any, **named: Any) -> Episode:
     """Run an agent on a task. The episode is recorded, and `mulligan.resume` continues it.
 
     agent: a name in the project's agents/, a path, or a built-in agent (code-improver, answerer, writer). An agent
-    named by its path uses the settings, skills and records of the project that it lies in. What is left out is taken
-    from its files: kind is also that of the task or "" for none, and bank is the agent's own, or the one that its
-    `memory` names, if it has a `memory`; "" always is.
+    named by its path uses the settings, skills and records of its project. Options that you leave out are taken from
+    the agent's files; kind may also come from the task. If the agent has a `memory`, bank is the one that it names, or
+    else the agent's own; so it is with bank="".
 
     Returns:
-        The episode. If nobody was to judge, it ends as "exhausted" after one trial, with `judged` False.
+        The episode. Without a judge, it ends as "exhausted" after one try, with `judged` False.
 
     Raises:
         InvalidInput: before any model is called, with every mistake in the files.

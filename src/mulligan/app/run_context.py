@@ -13,9 +13,9 @@ from mulligan.core.protocols import StepRow, Store
 from mulligan.core.records import Episode, Lesson, Usage
 
 LEARNING: Mapping[str, str] = {
-    "queued": "Queued. To run it: mulligan memory work",
+    "queued": "Not yet. To learn now: mulligan memory work",
     "running": "Learning now.",
-    "waiting": "It waits for an answer: mulligan memory pending",
+    "waiting": "The bank has a question for you. To see it: mulligan memory pending",
 }
 """What is said of work of the bank that is not done, by its status."""
 

@@ -40,10 +40,12 @@ CAST = ("actor", "evaluator", "reflector", "strategy")
 
 @taken_by(SolveOptions)
 async def solve(*args: Any, **named: Any) -> Episode:
-    """Try the task, judge, reflect, try again. The episode is recorded, and `mulligan.resume` continues it.
+    """Try the task, judge the attempt, reflect on it, and try again. The episode is recorded, and `mulligan.resume`
+    continues it.
 
     task: a sentence, a `Task`, or a folder with task.md and tests.py (or evaluate.toml). Without judge, tests and
-    check, judge_model judges, or the model that is named. What is left out is taken from mulligan.toml, if it is there.
+    check, judge_model judges, or else the named model. Options that you leave out are taken from mulligan.toml, if
+    there is one.
 
     Returns:
         The solved episode, or the best one; `episode.best.attempt.output` is the result.
@@ -75,11 +77,11 @@ def solve_sync(*args: Any, **kwargs: Any) -> Episode:
 
 @taken_by(ResumeOptions)
 async def resume(*args: Any, **named: Any) -> Episode:
-    """Resume a run (by id, or the beginning of one) at the first step that is not done.
+    """Resume a run (by id, or the beginning of one) at its first unfinished step.
 
-    Roles and models that were given as objects have to be given again; so has the bank. `limits` replaces the recorded
-    ones, or, as a mapping, those that it names. With fork, the run goes on although something has changed, as a new run
-    that keeps what was done so far; so does an episode that is over, where the limits now allow more.
+    If roles, models or the bank were objects, pass them again. `limits` replaces the recorded limits; a mapping
+    replaces only those that it names. With fork, the run continues as a new run that keeps what was done so far, even
+    if something has changed; so does a finished episode if the limits now allow more.
 
     Returns:
         The episode, as `solve` does.

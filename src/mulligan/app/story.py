@@ -67,11 +67,13 @@ from mulligan.text.pages import (
     leaves,
 )
 from mulligan.text.pages import markdown as page
-from mulligan.text.plain import count, one_line, tries
+from mulligan.text.plain import count, one_line, tries, with_tries
 from mulligan.text.reflections import after_lesson, quality_words
 from mulligan.text.states import DOING, verdict
 from mulligan.text.web_pages import html
 
+_HASHES = re.compile(r"^index [0-9a-f]+\.\.[0-9a-f]+.*\n", re.MULTILINE)
+"""Lines of a diff that say nothing to a reader."""
 MAX_PASSED = 12
 """Checks that passed are folded where there are more."""
 ROLES = ("actor", "evaluator", "strategy", "reflector", "foresight")
@@ -170,7 +172,7 @@ def header(episode: Episode, context: RunContext, level: int = 1) -> Iterator[Bl
 
 def in_words(detail: str) -> str:
     """The detail of a stop, with the words that people read for those of the record."""
-    return re.sub(r"\btrial(s?)\b", lambda found: "tries" if found[1] else "try", one_line(detail, 600))
+    return with_tries(one_line(detail, 600))
 
 
 def _judge(episode: Episode) -> str:
@@ -237,12 +239,14 @@ def memory(episode: Episode, context: RunContext, level: int) -> Iterator[Block]
         least = f" of {recall.threshold:.2f}" if recall.threshold else ""
         beside = recall.held and recall.threshold and recall.held.score >= recall.threshold
         nearest = (
-            f"; the nearest, {one_line(recall.held.title, 80)!r}, has {recall.held.score:.2f}" if recall.held else ""
+            f". The most relevant is {one_line(recall.held.title, 80)!r} ({recall.held.score:.2f})"
+            if recall.held
+            else ""
         )
         told.append(
             Line(
-                f"Held back{' beside better ones, for their price, or' if beside else ''} below the relevance{least}: "
-                f"{count(recall.filtered, 'lesson')}{nearest}.",
+                f"Held back: {count(recall.filtered, 'lesson')} {'not worth the tokens, or ' if beside else ''}"
+                f"below the relevance threshold{least}{nearest}.",
                 small=True,
             )
         )
@@ -408,7 +412,7 @@ def _trial(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
     mark, word = verdict(trial.feedback)
     yield Heading(level, f"Try {trial.number}", mark, word)
     if trial.parent not in (None, trial.number - 1):
-        yield Line("", strong=f"grown from try {trial.parent}", href=f"#trial-{trial.parent}")
+        yield Line("", strong=f"based on try {trial.parent}", href=f"#trial-{trial.parent}")
     if spent := used(trial.usage):
         yield Line(f"Used: {spent}", small=True)
     yield from _shown_prompt(of.context, trial.number)
@@ -437,12 +441,12 @@ def _attempt(trial: Trial, level: int, of: _Of) -> Iterator[Block]:
         if parent.attempt.output == attempt.output:
             yield Line("Nothing: the attempt is the same.")
         else:
-            yield Diff(parent.attempt.output, attempt.output)
+            yield Diff(*(_HASHES.sub("", one.output) for one in (parent.attempt, attempt)))
         yield Fold("The whole attempt", [Fence(attempt.output or "(empty)")])
     if attempt.outcome:
         yield Line(f"The environment says{_outcome(attempt.outcome)}")
     for artifact in attempt.artifacts:
-        yield Line(f"Made: {artifact.kind} {artifact.ref}", small=True)
+        yield Line(f"Saved as: {artifact.kind} {artifact.ref}", small=True)
 
 
 def _step(number: int, step: TakenStep, of: _Of) -> Iterator[Block]:

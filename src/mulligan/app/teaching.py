@@ -87,7 +87,7 @@ def failure(error: MulliganError) -> str:
 
 
 def summary(learned: Learned, agent_id: str | None, known: Collection[str] = ()) -> str:
-    """What was learned, and how, for a person. known: ids of lessons that were there before."""
+    """Describes what was learned, and how, for people. known: ids of lessons that were there before."""
     facts = _count([id for id in learned.facts if id not in known], "learned by rules", "fact")
     old = _count([id for id in learned.facts if id in known], "already known", "fact")
     new = tuple(id for id in learned.lessons if id not in known)

@@ -148,7 +148,7 @@ class EpisodeToolbox:
             raise _wrong(source, error) from error
         for tool in tools:
             if not _NAME.fullmatch(tool.name):
-                raise ToolError(f"{source} offers a tool named {tool.name!r}, which no model could call")
+                raise ToolError(f"{source} offers a tool named {tool.name!r}, which models cannot call")
         self._offered[source] = {tool.name: tool for tool in tools}
         return tools
 

@@ -114,19 +114,19 @@ async def learn_traces(
     dry_run: bool = False,
     progress: Callable[[TraceRun], Awaitable[None] | None] = lambda _: None,
 ) -> TracesLearned:
-    """Learns from the runs of agents in files of OpenTelemetry, as a collector or an exporter writes them.
+    """Learns from agent runs in OpenTelemetry files, as a collector or an exporter writes them.
 
     Args:
         files: traces as OTLP JSON, one request on each line or one for the file; logs, whose events belong to the
             spans, may be among them. They may be gzipped.
         bank: a bank, or the agent whose bank is opened. None: each agent in the traces has the bank of its name.
         model: judges and extracts, in banks that are opened here. None: the one of [memory] or MULLIGAN_MODEL.
-        judge: an evaluator, or its name, for runs of which the traces do not say whether the task was done.
+        judge: an evaluator, or its name, for runs whose traces do not say whether the task was done.
         judge_model: for a judge that asks one.
-        evaluations: those that decide, such as `correctness` or `correctness>=0.8`. None named: all whose label says
-            pass or fail.
-        dry_run: finds and reports the runs; judges and keeps nothing.
-        progress: gets each run as soon as it is done.
+        evaluations: those that decide, such as `correctness` or `correctness>=0.8`. Empty: all whose label says pass
+            or fail.
+        dry_run: find and report the runs, but judge and store nothing.
+        progress: called with each run as soon as it is done.
 
     Raises:
         InvalidInput: before anything is learned, for a file that cannot be read; the error names the line and the span.

@@ -247,15 +247,15 @@ async def learn(
             objects of LangChain, pydantic-ai or a provider's SDK.
         success: whether the task was done. None lets the model judge.
         task: what the task was. None: what the user asked first.
-        format: `openai`, `anthropic`, `google`, `plain`, …, `./mine.py`. None: it is recognised.
+        format: `openai`, `anthropic`, `google`, `plain`, …, `./mine.py`. None: it is detected.
         bank: a bank, or the agent whose bank is opened.
         model: judges and extracts, if the bank is opened here. None: the one of [memory] or MULLIGAN_MODEL.
         recall: the id of the recall that gave the session lessons; it gets the outcome.
 
     Raises:
-        InvalidInput: before any model is asked, if the transcript cannot be read or, without a model, holds nothing
-            to draw a fact from.
-        NotFound: the recall is of another bank.
+        InvalidInput: before any model is asked, if the transcript cannot be read or, without a model, contains
+            nothing from which a fact can be learned.
+        NotFound: the recall belongs to another bank.
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)

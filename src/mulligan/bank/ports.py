@@ -33,7 +33,8 @@ _CHOICES = {
 class Settings:
     """How a bank behaves; `paper`: whether thinkers ask as the ReasoningBank paper does.
 
-    Each setting is described in its annotation, which the docs show. Raises `InvalidInput` for what can never work.
+    Each setting is described in its annotation, which the docs show. Raises `InvalidInput` for values that can never
+    work.
     """
 
     top_k: Annotated[

@@ -23,7 +23,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "run": ("cli.run", "Run AGENT on TASK."),
         "fan-out": (
             "bench.commands.fan_out",
-            "Solve each task of the file TASKS, several at once, on this machine or many.",
+            "Solve each task in the file TASKS, several at a time, on this machine or on many.",
         ),
         "demo": ("cli.demo", "Run the built-in example: write a function that passes its tests."),
     },
@@ -35,7 +35,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Set up": {
         "doctor": ("cli.doctor", "Check what works here (sandbox, store, models), and say how to fix the rest."),
         "models": ("cli.models", "List, pull and remove weights of local models and embedders; list remote providers."),
-        "init": ("cli.scaffold", "Start a project in FOLDER (default: here)."),
+        "init": ("cli.scaffold", "Create a project in FOLDER (default: here)."),
         "add": ("cli.scaffold", "Write a new, working agent or skill called NAME."),
         "lint": ("cli.lint", "Check a project, an agent, a skill or one of their files."),
         "trust": (

@@ -57,7 +57,7 @@ def page_of(name: str) -> tuple[str, Path]:
 def docs(page: str, lists: bool, browser: bool) -> None:
     """Show a page of the documentation, such as `mulligan docs memory`; without PAGE, the overview.
 
-    The pages ship with Mulligan and need no network. In a pipe, a page is printed as Markdown.
+    The pages ship with Mulligan and need no network. If the output is not a terminal, the page is printed as Markdown.
     """
     if lists:
         width = max(map(len, pages()))

@@ -56,7 +56,7 @@ class GoalCommand(click.Command):
     "--protect",
     multiple=True,
     metavar="PATH",
-    help="Files or a folder that are judged as they were when the goal was set. Repeatable.",
+    help="Files or a folder that the check sees as they were when the goal was set. Repeatable.",
 )
 @click.option("--sandbox", metavar="LEVEL", default="auto", help="As for solve: auto (default) or none.")
 @click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
@@ -75,7 +75,7 @@ class GoalCommand(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json: bool, **given: Any) -> None:
-    """Set the goal of this folder: from now on, an agent's turn here ends only when CHECK passes.
+    """Set the goal of this folder: a coding agent's turn ends only when CHECK passes.
 
     The hooks of Claude Code, Codex CLI, Gemini CLI and Qwen Code run the check when the agent is about to end a turn.
     If it fails, the agent sees the output and continues. Without CHECK, the state of the goal is printed.
@@ -84,7 +84,7 @@ def goal(ctx: click.Context, words: tuple[str, ...], agent: str | None, as_json:
     and restarts it with the output of the check until it passes or all tries are used. `mulligan goal check` runs the
     check now, without counting a try.
 
-    Ends with 0 if the goal is set or reached, 1 if it is not reached, 2 for bad input.
+    Exit status: 0 if the goal is set or reached, 1 if it is not reached, 2 for bad input.
     """
     with goals_in_use():
         if agent is not None:

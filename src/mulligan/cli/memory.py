@@ -199,7 +199,8 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
 )
 @agent_options
 def announce(change: str, project: Path | None) -> None:
-    """Report that something has CHANGED in the project. Its facts are marked to be checked until they are confirmed."""
+    """Report a change in the project; CHANGED describes it. The project's facts are marked to be checked until they are
+    confirmed."""
 
     async def work(bank: Bank) -> None:
         marked = await bank.announce(change)
@@ -282,7 +283,7 @@ async def _notebook(bank: Bank, as_of: str | None, as_json: bool) -> None:
 async def show(bank: Bank, id: str, as_json: bool) -> None:
     """Show the lesson ID with its origin and links, or the recall ID with its lessons and how its task ended.
 
-    The beginning of a lesson's id is enough.
+    The first characters of a lesson's id are enough.
     """
     try:
         lesson = await bank.get(id)
@@ -307,7 +308,7 @@ async def show(bank: Bank, id: str, as_json: bool) -> None:
 @memory.command()
 @click.argument("id", required=False)
 @click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only changes since this time.")
-@click.option("--by", metavar="TEXT", help="Only changes by names that contain this, such as mcp.")
+@click.option("--by", metavar="TEXT", help="Only changes by authors whose name contains this, such as mcp.")
 @json_option
 @agent_options
 def history(id: str | None, since: datetime | None, by: str | None, as_json: bool) -> None:
@@ -410,7 +411,7 @@ async def add(bank: Bank, source: Sequence[str], failure: bool, **given: Any) ->
         lesson = await bank.add(**{**fields, **draft}, by_a_person=True)
         emit(lesson.id)
         if lesson.support == 1 and lesson.created < begun - 0.001:
-            say(f"{lesson.id} nearly says the same, so this one was not kept (near_duplicates = skip).")
+            say(f"{lesson.id} says nearly the same, so this one was not kept (near_duplicates = skip).")
         if lesson.support > 1:
             say(f"{lesson.id} already says the same; it now stands for {lesson.support}.")
         if lesson.state == "retired":
@@ -542,7 +543,7 @@ async def merge(
             emit(memory_words.lesson_rows(group, banks=False))
             say(f"To make one rule of them: {memory_command(bank.agent_id, 'merge', *(one.id for one in group))}")
         if not groups:
-            say("No three lessons are so similar. To look for looser groups: --similarity 0.5")
+            say("No group of three lessons is similar enough. To find more groups: --similarity 0.5")
         return
     given_answer = None if answer is None else json_of(answer, "answer")
     again = ("merge", *ids, "--answer", "FILE")
@@ -618,7 +619,7 @@ def import_(file: str) -> None:
 @agent_options
 @click.pass_context
 def verify(ctx: click.Context, mend: bool, vectors: bool) -> None:
-    """Check the file of the lessons. Ends with 1 if it is damaged."""
+    """Check the store of lessons. The exit status is 1 if it is damaged."""
     if vectors:
         _reembed()
         return

@@ -31,10 +31,8 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 EVERY = "*"
-_BANK = (
-    "The bank to use, by the agent's name (default: the unnamed agent's; commands that only read add the project's)."
-)
-_ALL = f"Use the banks of all agents, for reading only; the same as --bank '{EVERY}'."
+_BANK = "The bank to use, by agent name (default: the default bank; commands that only read also use the project's)."
+_ALL = f"Read the banks of all agents; the same as --bank '{EVERY}'."
 
 
 def agent_options(command: F) -> F:

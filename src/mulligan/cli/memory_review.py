@@ -70,12 +70,12 @@ async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
 @click.option("--everywhere", multiple=True, metavar="ID", help="Keep this lesson, for all your projects.")
 @agent_options
 def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], everywhere: Sequence[str]) -> None:
-    """Review this project's candidates: each is kept, rejected, reworded or made a guard with one key.
+    """Review this project's candidates: keep, reject or reword each one, or make it a guard, with one key.
 
     Without a terminal they are listed. A kept lesson is also shown at the start of sessions. A rejected one is retired,
     and `retire --undo` brings it back. A guard refuses the command, flag or path that its lesson names. If the agent
-    insists and can ask, you decide; `undo` removes the guard. A guard is not a security boundary. A lesson that is kept
-    everywhere moves to the bank that all your projects read. You can do this to kept lessons later, by their ids.
+    insists and can ask, you decide; `undo` removes the guard. A guard is not a security boundary. With --everywhere, a
+    lesson moves to the bank that all your projects read. You can also do this later, by the lesson's id.
     """
     agent = project_agent()
 

@@ -29,8 +29,8 @@ SHORT = 8
 
 
 def bank_name(agent_id: str) -> str:
-    """A bank in a table or a sentence; the unnamed agent's has no name."""
-    return one_line(agent_id, 400) or "-"  # whole: it is what --bank takes
+    """A bank in a table or a sentence; the unnamed agent's is the default one."""
+    return one_line(agent_id, 400) or "default"  # whole: it is what --bank takes
 
 
 def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
@@ -41,7 +41,7 @@ def lesson_rows(lessons: Sequence[Lesson], *, banks: bool) -> str:
     some = dict.fromkeys(name for lesson in lessons for name in brief(lesson))
     states = not on_terminal() or any(state_word(lesson) != "active" for lesson in lessons)
     of_some = (*(("bank",) if banks else ()), *(("state",) if states else ()), "nature", *some)
-    headings = ("id", *of_some, "from a", "uses", "created", "title")
+    headings = ("id", *of_some, "learned from", "uses", "created", "title")
     rows = [
         (
             lesson.id[:SHORT],

@@ -13,13 +13,16 @@ from mulligan.app.config import load
 from mulligan.cli.counting import Counting
 from mulligan.cli.groups import Group
 from mulligan.cli.options import quiet_option
-from mulligan.cli.terminal import columns, emit, say
+from mulligan.cli.terminal import columns, emit, on_terminal, say, width
 from mulligan.core.errors import InvalidInput
 from mulligan.models.providers import PROVIDERS
 from mulligan.models.weights import Progress, installed, megabytes, partial_folder, path_of
 from mulligan.models.weights import pull as pull_weights
 from mulligan.models.weights import remove as remove_weights
 from mulligan.models.weights.known import ALL, EMBEDDERS, KNOWN, Weights
+
+WIDE = 90
+"""Columns of a terminal that has room for the licence of weights, too."""
 
 
 @click.group(cls=Group)
@@ -45,7 +48,7 @@ def list_models(as_json: bool) -> None:
         )
         for provider in _providers()
     ]
-    emit("\nProviders, each with an example of a model\n" + _indented(remote))
+    emit("\nProviders, each with an example of a model\n" + _indented(remote, 0))
 
 
 @models.command()
@@ -109,19 +112,21 @@ def _providers() -> list[dict[str, Any]]:
 
 
 def _weights(known: Mapping[str, Weights]) -> list[tuple[str, ...]]:
+    """With the licence where the terminal is wide enough: the name and the command are to be copied whole."""
+    wide = not on_terminal() or width() >= WIDE
     return [
         (
             weights["name"],
             megabytes(weights["bytes"]),
-            weights["licence"],
+            *((weights["licence"],) if wide else ()),
             weights["path"] or f"mulligan models pull {weights['name'].partition(':')[2]}",
         )
         for weights in _facts(known)
     ]
 
 
-def _indented(rows: list[tuple[str, ...]]) -> str:
-    return columns(rows, heading=False, inset=2, shorten=(0,))
+def _indented(rows: list[tuple[str, ...]], *shorten: int) -> str:
+    return columns(rows, heading=False, inset=2, shorten=shorten)
 
 
 def downloading(shown: Counting) -> Progress:

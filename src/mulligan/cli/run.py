@@ -35,8 +35,8 @@ def run(ctx: click.Context, agent: str, task: str | None, file: str | None, **gi
     AGENT is a name in agents/, the path of an agent's folder, or a built-in one: code-improver, answerer, writer.
     TASK is a sentence, or - for standard input. The result goes to stdout, progress to stderr.
 
-    Ends with 0 when solved (or done, without a judge), 1 when not solved, 2 for bad input, 3 when interrupted, over
-    budget or stopped by an error (resume it), 4 when it could not be judged.
+    Exit status: 0 if solved (or finished, without a judge), 1 if not solved, 2 for bad input, 3 if interrupted,
+    over budget or stopped by an error (resume the run), 4 if it could not be judged.
     """
     what = _task(task, file)
     work = partial(library, agent, what, **arguments(RunOptions, given))

@@ -90,7 +90,7 @@ def list_runs(limit: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="A JSON list of the episodes, in full.")
 @click.option("--html", metavar="FILE", help="Write a single web page to share, with secrets masked.")
 def show(run: str, full: bool, as_json: bool, html: str | None) -> None:
-    """Show the episodes of RUN, try by try. The beginning of an id is enough."""
+    """Show the episodes of RUN, try by try. The first characters of an id are enough."""
     if html is not None and as_json:
         raise click.UsageError("--html and --json are two formats: pass only one.")
 

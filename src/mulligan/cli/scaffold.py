@@ -17,7 +17,7 @@ from mulligan.models.weights import without_embedder
 @click.command()
 @click.argument("folder", default=".")
 def init(folder: str) -> None:
-    """Start a project in FOLDER (default: here).
+    """Create a project in FOLDER (default: here).
 
     Creates the folder if needed, and writes mulligan.toml, agents/, .env.example and .gitignore. Overwrites nothing.
     """

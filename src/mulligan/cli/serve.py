@@ -111,7 +111,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
 def serve(**given: Any) -> None:
     """Serve reflexion-thinking and the memory tools to MCP clients.
 
-    Standard output belongs to the protocol; logs go to standard error. Separate several names for --tools by commas, as
+    Standard output carries the protocol; logs go to standard error. Separate several names for --tools with commas, as
     in --tools retrieve_memory,extract_memory.
     """
     require("`mulligan serve` needs the MCP SDK", "mcp", "serve")

@@ -28,8 +28,8 @@ def solve(ctx: click.Context, task: str, quiet: bool, as_json: bool, trace: bool
 
     A command-line agent sees what the check printed. It gets lessons only if a reflector or a model is named.
 
-    Ends with 0 when solved, 1 when not solved, 2 for bad input, 3 when interrupted, over budget or stopped by an error
-    (resume it), 4 when it could not be judged.
+    Exit status: 0 if solved, 1 if not solved, 2 for bad input, 3 if interrupted, over budget or stopped by an error
+    (resume the run), 4 if it could not be judged.
     """
     from mulligan.app.solve import solve as library
     from mulligan.cli.main import conduct

@@ -77,7 +77,8 @@ def _say_erased(lessons: int, episodes: int) -> None:
 def setup(address: str, role: str, agent_id: str | None, all_agents: bool) -> None:
     """Create or upgrade the tables at ADDRESS, and allow a database role to serve.
 
-    ADDRESS has the role that owns the tables, such as postgresql://owner@host/name. That role never serves.
+    ADDRESS names the role that owns the tables, such as postgresql://owner@host/name. Commands and servers use another
+    role.
     """
     if parse_address(address)[0] != "postgresql":
         raise InvalidInput(

@@ -32,6 +32,7 @@ from mulligan.text.figures import used
 from mulligan.text.lessons import condensed_by
 from mulligan.text.plain import count as count
 from mulligan.text.plain import tries as tries
+from mulligan.text.plain import with_tries
 from mulligan.text.states import DOING, state_of, verdict
 
 REASON = 2000
@@ -188,7 +189,7 @@ def closing(episode: Episode, limits: Limits, printed: str = "") -> list[str]:
 def broken_off(last: Episode) -> list[str]:
     """Lines for a run whose last restart was interrupted, where an earlier one has the best attempt."""
     stop = last.stop
-    why = folded(reason(stop.detail or stop.reason, last.run)) if stop else "interrupted"
+    why = folded(reason(with_tries(stop.detail or stop.reason), last.run)) if stop else "interrupted"
     return [f"The run is not finished{_restart(last)}: {why}", f"Resume it with: {_resume(last)}"]
 
 
@@ -203,7 +204,7 @@ def _headline(episode: Episode, limits: Limits, printed: str) -> str:
         return "done, without a judge"
     if best and episode.solved:
         return f"solved on try {best.number} of {limits.trials}{restart}"
-    detail = folded(reason(stop.detail or stop.reason, episode.run)) if stop else ""
+    detail = folded(reason(with_tries(stop.detail or stop.reason), episode.run)) if stop else ""
     ends = {
         "error": "stopped by an error",
         "over_budget": "stopped over budget",

@@ -116,7 +116,7 @@ class Benchmark(Protocol):
         ...
 
     async def score(self, case: Case, episode: Episode) -> Score:
-        """Scores the newest attempt. Called after the episode, once for each of its trials."""
+        """Scores the newest attempt. Called after the episode, once for each try."""
         ...
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class MulliganError(Exception):
-    """Base of all errors raised on purpose. `str(error)` is one message fit for a person.
+    """Base class of Mulligan's errors. `str(error)` is a message for people.
 
     Attributes:
         facts: ids of the facts that a bank had learned by rules before the error.
@@ -119,7 +119,7 @@ def described(error: BaseException) -> str:
 
 
 class InvalidInput(MulliganError, ValueError):
-    """What was given cannot work. The message says what, where, and what to do."""
+    """The input cannot work. The message says what is wrong, where, and what to do."""
 
 
 class UnknownName(InvalidInput):
@@ -164,7 +164,7 @@ class OutOfOrder(MulliganError):
 
 
 class BadAnswer(MulliganError):
-    """A thinker's answer does not fit its question. The message says what is wrong with it."""
+    """The answer of a model or person does not fit the question. The message says what is wrong with it."""
 
 
 class ModelError(MulliganError):
@@ -172,19 +172,19 @@ class ModelError(MulliganError):
 
 
 class OverBudget(MulliganError):
-    """The next call would pass a limit. `detail` says which."""
+    """The next call would exceed a limit. `detail` says which."""
 
 
 class GaveUp(MulliganError):
-    """A role sees no way on. The episode ends with the stop reason `gave_up`."""
+    """A role sees no way to continue. The episode ends with the stop reason `gave_up`."""
 
 
 class NotSolved(MulliganError):
-    """No try of a function that is retried was right, or none could be judged.
+    """No try of a retried function passed, or none could be judged.
 
     Attributes:
         episode: the record of the call.
-        value: what the best try returned; None if none returned, and after pickling.
+        value: what the best try returned; None if no try returned, and after pickling.
     """
 
     def __init__(self, message: str, episode: Episode, value: object = None) -> None:
@@ -224,7 +224,8 @@ QueryTrouble: TypeAlias = Literal["syntax", "unknown", "refused", "slow", "large
 
 
 class QueryError(GraphError):
-    """A query that its writer can mend. `kind` says how it went wrong; line and column count from 1, where known."""
+    """A query with an error that its writer can correct. `kind` says what is wrong; line and column count from 1, where
+    known."""
 
     def __init__(
         self,
@@ -282,7 +283,7 @@ class LeaseLost(StoreError):
 
 
 class JournalError(MulliganError):
-    """What the journal holds and what is asked of it do not fit."""
+    """A request does not match what the journal has recorded."""
 
 
 class JournalDiverged(JournalError):

@@ -14,9 +14,9 @@ class Ahead:
     """An action that an actor is about to perform.
 
     Attributes:
-        past: what the strategy shows of the past in this trial.
+        past: what the strategy shows of the past in this try.
         action: as a trajectory shows it.
-        steps: those of this trial so far.
+        steps: the steps of this try so far.
         declared: whether the environment or the tool declares the action critical.
         tools: what can be called here. Empty in an environment, where an action is a line.
     """
@@ -31,7 +31,7 @@ class Ahead:
 
 @runtime_checkable
 class Foresight(Protocol):
-    """Asks what could go wrong before a critical action.
+    """Checks what could go wrong before a critical action.
 
     A class may also have the attributes `checks` (the most checks of an episode, 5 without it) and `attended` (False:
     no person is asked).

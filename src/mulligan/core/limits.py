@@ -10,14 +10,15 @@ from mulligan.core.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of an episode. None means no limit. Raises `InvalidInput` for what can never work.
+    """The limits of an episode. None means no limit. Raises `InvalidInput` for values that can never work.
 
     Attributes:
-        trials: attempts at most, the first included (Reflexion's max_iters). Stop: exhausted.
-        tokens: input and output tokens of all model calls together. Stop: over_budget.
-        cost: US dollars; needs models of known price. Stop: over_budget.
-        seconds: time spent working, without pauses between resumes. Stop: over_budget.
-        identical: attempts in a row with the same output and the same actions; 0, like None, never stops. Stop: stuck.
+        trials: maximum number of tries, including the first (Reflexion's max_iters). Ends as: exhausted.
+        tokens: input and output tokens of all model calls together. Ends as: over_budget.
+        cost: US dollars; needs models with a known price. Ends as: over_budget.
+        seconds: working time, without pauses. Ends as: over_budget.
+        identical: stop after this many attempts in a row with the same output and actions; 0 and None: never. Ends as:
+            stuck.
     """
 
     trials: int = 4

@@ -15,9 +15,9 @@ SHOWN = 120
 
 
 class LoopDetector:
-    """Finds loops: an action `repeats` times in a row, or a cycle of 2 or 3 actions that is repeated as often.
+    """Finds loops: an action `repeats` times in a row, or a cycle of 2 or 3 actions repeated as often.
 
-    White space makes no difference. The caller leaves out thoughts (`think: …`).
+    White space is ignored. Do not pass thoughts (`think: …`).
 
     Args:
         repeats: how often, at least 2 (Reflexion's code stops ALFWorld at 2 identical ones, the paper after more than
@@ -33,7 +33,7 @@ class LoopDetector:
         self._actions: deque[str] = deque(maxlen=repeats * self._periods[-1])
 
     def add(self, action: str) -> str | None:
-        """Takes the next action. Why it makes a loop, in words fit for feedback, for as long as the loop goes on."""
+        """Adds the next action. Returns why it makes a loop, in words for feedback, as long as the loop continues."""
         self._actions.append(" ".join(action.split()))
         for period in self._periods:
             length = period * self._repeats
@@ -43,7 +43,7 @@ class LoopDetector:
         return None
 
     def reset(self) -> None:
-        """Forgets all actions: for the next trial, or after the agent was told."""
+        """Forgets all actions: call it before the next try, or after telling the agent about the loop."""
         self._actions.clear()
 
     def _why(self, cycle: list[str]) -> str:

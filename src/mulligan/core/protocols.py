@@ -46,7 +46,7 @@ from mulligan.core.turns import Turn as Turn
 
 @runtime_checkable
 class Strategy(Protocol):
-    """Decides what of the past the next trial is shown. `reflects`: whether it ever wants reflections.
+    """Decides what the next try sees of the past. `reflects`: whether it ever uses reflections.
 
     A strategy that adapts to the episode also has a method `decide`: see `Adapts`.
     """
@@ -60,16 +60,16 @@ class Strategy(Protocol):
 class Adapts(Protocol):
     """The optional method of a strategy.
 
-    A strategy that learns from earlier episodes also says `learns = True`. Its setting `seen` is then filled from the
-    store as an episode begins and recorded in the head: by arm, how much it has won and lost with this model and kind
-    of task. What its `Decision.choice` names is counted when the episode is over.
+    A strategy that learns from earlier episodes also sets `learns = True`. When an episode starts, its setting `seen`
+    is filled from the store and recorded in the head: for each arm, how often it won and lost with this model and kind
+    of task. The arm that `Decision.choice` names is counted when the episode ends.
     """
 
     def decide(self, episode: Episode) -> Decision:
-        """Whether to reflect, how warm to sample and when to stop.
+        """Decides whether to reflect, at which temperature to sample and when to stop.
 
-        Called before every attempt, the first included, and after each failed trial that may be reflected on. The
-        answer must depend on the episode alone, so that a resumed episode goes the same way.
+        Called before every attempt, including the first, and after each failed try that may be reflected on. The
+        answer must depend only on the episode, so that a resumed episode continues in the same way.
         """
         ...
 
@@ -98,7 +98,7 @@ class Agent(Protocol):
     """An actor that can be asked about its work."""
 
     async def ask(self, episode: Episode, prompt: str) -> Reply:
-        """Its answer, given where its newest attempt stands. Whatever it changes there is discarded."""
+        """Returns its answer, given in the folder of its newest attempt. Changes to files there are discarded."""
         ...
 
 
@@ -130,7 +130,7 @@ class PreflightEvaluator(Protocol):
 
 @runtime_checkable
 class Reflector(Protocol):
-    """Draws the lesson from the newest trial, which failed. None: give up."""
+    """Writes a reflection on the newest try, which failed. None: give up."""
 
     async def reflect(self, episode: Episode) -> Reflection | None: ...
 
@@ -227,7 +227,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Journal(Protocol):
-    """Records every effect, so that nothing paid for is paid twice."""
+    """Records every effect, so that nothing is paid for twice."""
 
     async def step(
         self, name: str, request: Json, do: Callable[[], Awaitable[Json]], *, repeatable: bool = True
@@ -243,7 +243,7 @@ class Journal(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A process to run that nobody trusts.
+    """An untrusted process to run.
 
     Attributes:
         argv: the program and its arguments; "{scratch}" in them is replaced by the scratch folder.
@@ -305,7 +305,7 @@ class Channel(Protocol):
 
 @runtime_checkable
 class Sandbox(Protocol):
-    """Runs code that nobody trusts. `level` names the isolation in force, strongest first in its list."""
+    """Runs untrusted code. `level` names the isolation in force, strongest first in its list."""
 
     level: str
 

@@ -24,7 +24,8 @@ def object_schema(**properties: Json) -> dict[str, Json]:
 
 @dataclass(frozen=True)
 class Tool:
-    """What a model may call. `parameters` is the JSON schema of an object; `repeatable`: calling it twice does no harm.
+    """A tool that a model may call. `parameters` is the JSON schema of an object; `repeatable`: calling it twice does
+    no harm.
 
     `changes`: it may change the files of the workspace. `critical`: a call may do harm that cannot be undone, so that a
     foresight checks it first.

@@ -106,7 +106,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Image:
-    """An image for models that can see. `text.images` checks it, and says what it is by its content."""
+    """An image for models that accept images. `text.images` checks it and detects its format."""
 
     media_type: str
     data: bytes
@@ -138,10 +138,10 @@ def same_kind(one: str, other: str) -> bool:
 
 @dataclass(frozen=True)
 class Task:
-    """What the actor may see. The hidden target of a benchmark is never here: see `Case`.
+    """What the actor may see. It never contains the hidden target of a benchmark: see `Case`.
 
     kind: the kind of task, in free words; "" if unknown. No prompt shows it.
-    kind_from: where the kind comes from. None: nobody looked for one.
+    kind_from: where the kind comes from. None: no kind was looked for.
     """
 
     prompt: str
@@ -224,10 +224,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a trajectory: what was thought, done and observed. Absent parts are empty.
+    """One step of a trajectory: thought, action and observation. Missing parts are empty.
 
-    `check`: what was asked before a critical action. `action` is then the one that was performed in the end, or the one
-    that was meant if none was.
+    `check`: the check before a critical action. `action` is then the action that was performed in the end, or the
+    intended one if none was.
     `images`: what was seen with the observation, such as the screen after the action.
     """
 
@@ -261,7 +261,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a strategy that learns chose for a trial.
+    """What an adaptive strategy chose for a try.
 
     Attributes:
         arm: the way to go on.
@@ -276,9 +276,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Attempt:
-    """The actor's output for one trial. `output` is what is judged; `steps` are how it came about.
+    """What the actor produced in one try. `output` is judged; `steps` say how it came about.
 
-    choice: of a strategy that learns, what it chose for this trial.
+    choice: what an adaptive strategy chose for this try.
     """
 
     output: str
@@ -317,11 +317,10 @@ class Feedback:
         text: the verdict in words.
         score: higher is better.
         source: the name of the evaluator; one that knows the target writes "oracle".
-        notes: what qualifies the verdict, for the record, such as "in-process: can be forged".
-        evidence: what the verdict rests on, as data. Under "checks" it holds findings, which later trials may be shown
-            (see `text.evidence`). The rest is the evaluator's own, such as the tests that it wrote, and no prompt shows
-            it.
-        images: what the verdict rests on, such as the screen before and after.
+        notes: remarks on how far to trust the verdict, such as "in-process: can be forged".
+        evidence: the reasons for the verdict, as data. "checks" has the findings, which later tries may see (see
+            `text.evidence`). The rest belongs to the evaluator, such as tests that it wrote, and is in no prompt.
+        images: what the verdict is based on, such as the screen before and after.
     """
 
     passed: bool | None
@@ -359,16 +358,16 @@ class Quality:
 
 @dataclass(frozen=True)
 class Reflection:
-    """A verbal lesson from one trial for the next trial of the same task (Shinn et al. 2023, section 3).
+    """Advice from a failed try for the next try at the same task (Shinn et al. 2023, section 3).
 
     Attributes:
-        text: "" is no lesson: the next trial is shown none.
-        notes: what qualifies it, for the record.
-        withheld: why no later trial is shown it (see `text.reflections`). "": it is shown.
+        text: "" if there is no advice for the next try.
+        notes: remarks on it, for the record.
+        withheld: why later tries do not see it (see `text.reflections`); "" if they do.
         layers: the parts of the text by layer (see `Layer`); empty for a lesson without layers. A reflection whose
             text was changed has none.
         condensed: what earlier lessons, and perhaps this one, were condensed into when it was drawn.
-        quality: None of an empty one, and where it was recorded before there was a score.
+        quality: None for an empty reflection, and in records from before this score existed.
         edits: what people decided about it, oldest first.
     """
 
@@ -386,7 +385,7 @@ class Reflection:
             object.__setattr__(self, "layers", {})
 
     def decided(self, decision: str, text: str, by: str, at: float) -> Reflection:
-        """The reflection after a person has decided about it; text: of one that was edited or written."""
+        """Returns the reflection after a person's decision. text: the new text, if it was edited or written."""
         edit = Edit(decision, by, at, self.text, self.withheld)  # pyright: ignore[reportArgumentType]
         withheld = VETOED if decision == "vetoed" else ""
         new = replace(self, withheld=withheld, edits=(*self.edits, edit))
@@ -413,7 +412,7 @@ NO_REFLECTION = Reflection("", withheld="The strategy asked for no lesson.")
 
 @dataclass(frozen=True)
 class Trial:
-    """Attempt, feedback and (if it failed) reflection. Numbered from 1; `parent` is the trial it grew from."""
+    """Attempt, feedback and (if it failed) reflection. Numbered from 1; `parent` is the try that it is based on."""
 
     number: int
     attempt: Attempt
@@ -443,14 +442,14 @@ class HeldBack:
 
 @dataclass(frozen=True)
 class Recall:
-    """One retrieval from the bank.
+    """One search of the bank for a task.
 
     Attributes:
         id: of its receipt.
         filtered: how many lessons fell below the threshold.
         formatted_prompt: the text for the prompt.
         threshold: the relevance, 0 to 1, below which lessons were held back.
-        note: what qualifies the recall, in a sentence, such as that there was no embedder.
+        note: a remark on the recall, in a sentence, such as that there was no embedder.
         held: the most relevant of the lessons that were held back.
         episodes: ids of the earlier episodes that the text describes.
         retry_prompt: the text for a trial that is shown what the checks of its own task expect: without facts about
@@ -510,7 +509,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Stop:
-    """Why an episode is over. `detail` says it in a sentence."""
+    """Why an episode ended. `detail` says it in a sentence."""
 
     reason: StopReason
     detail: str = ""
@@ -550,10 +549,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Episode:
-    """One task from first trial to stop: the unit that is recorded, resumed and replayed.
+    """One task from its first try to its end: the unit that is recorded, resumed and replayed.
 
-    `started` is in seconds since the epoch; `seconds` is the time spent working, pauses left out. `ratings` are
-    people's scores, oldest first; a fork begins without them.
+    `started` is in seconds since the epoch; `seconds` is the working time without pauses. `ratings` are
+    people's scores, oldest first; a fork starts without them.
     """
 
     id: str

@@ -55,32 +55,33 @@ class RetryOptions(Options):
 
     Attributes:
         judge: a function of the answer, and of arguments of the decorated one that it names before it (`task` is
-            always known). It returns a bool, a score, (score, "why"), a `Feedback`, or None for no objection; or it
-            raises, which is a no with that message. Or an evaluator, by name ("exact_match:42", "command:pytest -q") or
+            always known). It returns a bool, a score, (score, "why"), a `Feedback`, or None to accept the result; an
+            exception rejects it with its message. Or an evaluator, by name ("exact_match:42", "command:pytest -q") or
             as an object; or the `Path` of a file of tests for the code that the function returns.
-        tries: calls of the function at most.
-        wait: before each further try: the seconds of the first wait, or these and the most, between which they double,
-            or a function of the failed try.
+        tries: maximum number of calls of the function.
+        wait: the wait before each further try: the seconds of the first wait; or (first, longest), where the wait
+            doubles up to the longest; or a function of the failed try.
         notes: the parameter that gets the notes (`Notes`, a text; empty at first). The one annotated as `Notes` is
             found by itself. If it names another parameter, its text gets the notes appended. None: no notes.
-        task: the parameter that says what the task is, or a function of the arguments that says it. None: one named
-            task, prompt, question, …; else the first text.
-        threshold: the score from which a try is right.
-        failures: exceptions of the function that are a failed try. Any other is raised at once, as is `InvalidInput`.
-        unsolved: if no try was right, the "best" result is returned, or `NotSolved` is raised ("raise"). It is always
+        task: the parameter that contains the task, or a function of the arguments that returns it. None: the
+            parameter named task, prompt, question, …; else the first string.
+        threshold: the minimum score of a try that passes.
+        failures: exceptions of the function that count as a failed try. All others, and `InvalidInput`, are raised at
+            once.
+        unsolved: if no try passes, "best" returns the best result, and "raise" raises `NotSolved`. It is always
             raised if no try returned anything.
         before_retry: called before each try after the first, with the notes if it takes an argument.
-        bank: the agent whose lessons the notes bring and who learns from the call; or a bank.
-        reflect: writes a lesson after each failed try: a model by name or object, or a function of the episode.
-        judge_model: of an evaluator that asks one.
-        key: of a call, or a function of its arguments. A call that was cut off (killed, over budget) and is made again
-            with the same key repeats no finished try. None: of function, judge and arguments, if these have a JSON
-            form.
-        record: whether a file keeps the tries. A store that fails is a warning, and the call goes on; "required"
-            raises its error.
-        limits: besides the tries, such as {"seconds": 60}.
-        store: where the tries are kept; by default the configured one.
-        reads: what the judge is shown of a result, and what the record keeps of it. None: the result itself.
+        bank: the agent whose bank gives lessons to the notes and learns from the call; or a bank.
+        reflect: writes a reflection after each failed try: a model by name or object, or a function of the episode.
+        judge_model: the model of a judge that needs one.
+        key: the key of a call, or a function of its arguments. If a call was cut off (killed, over budget) and is made
+            again with the same key, finished tries are not repeated. None: a key made of function, judge and arguments,
+            if these have a JSON form.
+        record: whether the tries are recorded. If the store fails, a warning is logged and the call continues;
+            "required" raises the error.
+        limits: further limits, such as {"seconds": 60}.
+        store: where the tries are recorded; by default the configured store.
+        reads: what the judge sees of a result, and what is recorded of it. None: the result itself.
     """
 
     judge: JudgeFunction | Evaluator | str | PathLike[str] | None = None

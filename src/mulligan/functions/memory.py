@@ -105,7 +105,8 @@ def memory(agent_id: str = "", *, model: str | Model | None = None, **options: A
 
     Args:
         agent_id: whose bank; "" is the unnamed agent.
-        model: judges and extracts. None: the one of [memory] or MULLIGAN_MODEL; without any, rules draw facts.
+        model: judges and extracts. None: the one of [memory] or MULLIGAN_MODEL; without a model, only rules learn
+            facts.
         options: further ones of `mulligan.Bank.open`.
     """
     unknown = [name for name in options if name not in signature(open_bank).parameters]

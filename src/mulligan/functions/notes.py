@@ -19,16 +19,16 @@ else:
 
 
 class Notes(_Text):
-    """What failed so far and what the bank knows, as text for a prompt; empty where there is nothing.
+    """What failed so far and the bank's lessons, as text for a prompt; empty if there is nothing.
 
-    It is a `str` when the program runs. For a type checker it is another type: write f"{notes}" or str(notes) where a
-    `str` is wanted.
+    At run time it is a `str`. For type checkers it is a separate type: write f"{notes}" or str(notes) where a
+    `str` is needed.
 
     Attributes:
         trial: the number of the try that it is for, from 1.
         evidence: the checks that failed so far, those of the newest try first.
-        lessons: those that the bank gave.
-        receipt: the id of the recall that gave them; "" without one.
+        lessons: those from the bank.
+        receipt: the id of their recall; "" if there was none.
     """
 
     trial: int

@@ -182,17 +182,17 @@ def _taking(record: Callable[Q, RetryOptions]) -> Callable[[Callable[..., Any]],
 
 @_taking(RetryOptions)
 def retry(function: Callable[..., Any] | None = None, /, **named: Any) -> Any:
-    """A decorator: the function is called again with what failed, until the judge has nothing to object.
+    """Decorator: call the function again, with what failed, until the judge accepts the result.
 
-    Retrying repeats what the function does: let `before_retry` undo it. No model is needed. Without options, as
-    `@mulligan.retry`, it needs no parentheses.
+    A retry repeats the function's side effects; `before_retry` can undo them. No model is needed. Without
+    options, `@mulligan.retry` needs no parentheses.
 
     Returns:
-        A decorator for a function or method, synchronous or not. What it returns has `run(…)`, which gives a `Result`
-        with the value and the episode, and `episode`, that of the newest call.
+        A decorator for a function or method, synchronous or not. The decorated function has `run(…)`, which returns a
+        `Result` with the value and the episode, and `episode`, the episode of the latest call.
 
     Raises:
-        InvalidInput: when the function is decorated, for what cannot work.
+        InvalidInput: when the function is decorated, if the options cannot work.
     """
 
     options: RetryOptions = RetryOptions.from_call("retry", (), named)
@@ -270,8 +270,8 @@ def _where_notes_go(
     if optional and notes == "notes":
         return None, None
     raise InvalidInput(
-        f"{name} has no parameter {notes!r} for the failures so far: add one (notes: mulligan.Notes), name one to "
-        "whose text the notes are appended (notes='prompt'), or pass notes=None to show the function nothing."
+        f"{name} has no parameter {notes!r} for the failures so far: add one (notes: mulligan.Notes), name a string "
+        "parameter to which they are appended (notes='prompt'), or pass notes=None if the function should not see them."
     )
 
 

@@ -38,12 +38,12 @@ class LearningSpanProcessor(SpanProcessor):
 
         provider.add_span_processor(mulligan.LearningSpanProcessor("billing"))
 
-    Spans of a trace are held until its first span in this process ends; then a thread learns from them what
-    `learn_traces` would. Nothing here raises into the program: what goes wrong is logged by `mulligan.tracing`.
+    The spans of a trace are held until its first span in this process ends; then a thread learns from them,
+    as `learn_traces` does. It raises nothing in your program: errors are logged by `mulligan.tracing`.
 
     Attributes:
-        dropped: spans that were not learned from, as there was no room; logged once.
-        failed: runs that could not be learned from; each is logged.
+        dropped: how many spans were dropped because the buffer was full; logged once.
+        failed: how many runs could not be learned from; each is logged.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class LearningSpanProcessor(SpanProcessor):
     # --- what OpenTelemetry calls -----------------------------------------------------------------------------------
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
-        """Nothing: a span is read when it has ended."""
+        """Does nothing: a span is read when it ends."""
 
     def _on_ending(self, span: Any) -> None:
         """Nothing. The SDK calls it of each processor before a span ends."""
 
     def on_end(self, span: Any) -> None:
-        """Holds the span. With the first span of a trace in this process, hands all of its spans over."""
+        """Holds the span. When the first span of a trace in this process ends, passes on all spans of the trace."""
         if _learning.get() or self._closed:
             return
         try:
@@ -114,13 +114,13 @@ class LearningSpanProcessor(SpanProcessor):
             _log.exception("a span could not be kept")
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Waits until the traces that have ended were learned from; False if the time was too short."""
+        """Waits until all finished traces are learned from. Returns False if the time is too short."""
         end = time.monotonic() + timeout_millis / 1000
         with self._idle:
             return self._idle.wait_for(lambda: not self._left, timeout=max(end - time.monotonic(), 0.0))
 
     def shutdown(self) -> None:
-        """Learns from what has ended, for 30 seconds at most, and ends the thread."""
+        """Learns from the finished traces, for at most 30 seconds, and stops the thread."""
         if self._closed:
             return
         self._closed = True

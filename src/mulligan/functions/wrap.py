@@ -151,7 +151,7 @@ def wrap(
     **options: Any,
 ) -> T: ...
 def wrap(agent: Any, *, judge: Any, framework: Framework | None = None, **options: Any) -> Any:
-    """The agent, which is run again with what failed until the judge has nothing to object.
+    """Wrap an agent so that it runs again, with what failed, until the judge accepts the result.
 
         agent = mulligan.wrap(my_agent, judge=right, bank="billing")
         result = await agent.run("Write the total of …")       # the framework's own method and result
@@ -160,15 +160,15 @@ def wrap(agent: Any, *, judge: Any, framework: Framework | None = None, **option
         agent: of pydantic-ai, openai-agents (it gets `run` and `run_sync`, which call the `Runner`) or smolagents, a
             runnable of LangChain or a graph of LangGraph, a module of DSPy, a crew of CrewAI.
         judge: as in `retry`; a function is given the task and the framework's answer, or the answer alone.
-        framework: how the agent is run, for one of another kind.
+        framework: how to run an agent of another framework.
         options: as in `retry`.
 
     Returns:
-        An object with the agent's methods and attributes. Those methods that run it try again; those that would run
-        it without the judge, such as streams, are refused when they are called.
+        An object with the agent's methods and attributes. Methods that run the agent try again; methods that would
+        run it without the judge, such as streams, raise an error.
 
     Raises:
-        InvalidInput: no known framework has made the agent.
+        InvalidInput: the agent is not of a known framework.
     """
     made_by = framework or _framework_of(agent)
     return Wrapped(agent, made_by, {"judge": judge, **options})

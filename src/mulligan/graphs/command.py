@@ -48,7 +48,7 @@ def server_options(command: Callable[..., None]) -> Callable[..., None]:
     help="Seed for another graph of the same kind (default: the graph of the examples).",
 )
 def sample(folder: str, seed: int | None) -> None:
-    """Write a small biomedical graph to FOLDER as CSV files. It is invented: only the gene symbols are real."""
+    """Write a small biomedical graph to FOLDER as CSV files. The data is invented; only the gene symbols are real."""
     written = write_sample(Path(folder), SEED if seed is None else seed)
     say(f"{folder} written: {sum(written.values()):,} rows in {len(written)} files, and schema_info.json")
     say(f"mulligan graph load {folder} --into FILE makes a graph of it.")

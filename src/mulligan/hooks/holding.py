@@ -26,7 +26,7 @@ def agents_that_hold(folder: str, trials: int, only: str = "") -> list[str]:
             continue
         given = doctor.commands(of, path, text)
         if why := doctor.does_not_hold(of, given, here):
-            raise InvalidInput(f"{of.title} would not be kept working because of {path}: {why}")
+            raise InvalidInput(f"{of.title} would not run the check because of {path}: {why}")
         if of not in holding:
             holding.append(of)
     if not holding:

@@ -87,8 +87,8 @@ class HookRecord:
         )
         shown = sum(one.way == "shown" for one in self.status.shown)
         return (
-            f"{count(len(self.status.sessions), 'session')} taught {count(self.status.kept, 'lesson')} and "
-            f"{count(self.status.candidates, 'candidate')}; lessons were shown {count(shown, 'time')}, and {came}."
+            f"Agents learned {count(self.status.kept, 'lesson')} and {count(self.status.candidates, 'candidate')} from "
+            f"{count(len(self.status.sessions), 'session')}. Lessons were shown {count(shown, 'time')}; {came}."
         )
 
     @property

@@ -60,9 +60,9 @@ def ask_graph(ctx: click.Context, question: str, graph: str, form: str, **given:
     The query and its rows go to stdout, progress to stderr. Queries are read-only. The password of a server is read
     from MULLIGAN_GRAPH_PASSWORD. `mulligan graph sample` makes a graph to try.
 
-    Ends with 0 when the rows answer the question, as far as rules and the model can tell; 1 when there are none; 2 for
-    bad input; 3 when interrupted or stopped by an error (resume it); 4 when the answer could not be judged, or, with
-    --until rows, when the model gives it a low score; 5 when the best rows may be wrong; 6 when the question names
+    Exit status: 0 if the rows answer the question, as far as rules and the model can tell; 1 if there are no rows; 2
+    for bad input; 3 if interrupted or stopped by an error (resume the run); 4 if the answer could not be judged or,
+    with --until rows, if the model gives it a low score; 5 if the best rows may be wrong; 6 if the question names
     something that the graph does not have.
     """
     from mulligan.langgraph import ask_graph as library

@@ -20,19 +20,19 @@ _RULE = re.compile(r"^---[ \t]*$\n?", re.MULTILINE)
 
 
 class ScriptedModel:
-    """Gives its answers in order, or asks a function for each. Usage is counted in words, so budgets can be tested
-    exactly.
+    """A model for tests: gives its answers in order, or calls a function for each. Usage is counted in words, so
+    budgets can be tested exactly.
 
     A question with tools is answered by a text, by {"tool": NAME, "arguments": {...}} (one call), or by {"calls":
-    [{"tool": NAME, "arguments": {...}}, ...]} (several); a "text" beside them is part of the answer. The script begins
-    anew with each process: for an episode that is killed and resumed, take a function of the question.
+    [{"tool": NAME, "arguments": {...}}, ...]} (several); a "text" beside them is part of the answer. The script starts
+    again in each process: for an episode that is killed and resumed, pass a function of the question.
 
     Args:
         answers: texts, JSON values for questions with a schema, exceptions to raise; or a function of question and
             sampling that returns one of these. A text that answers a question with a schema is read as a provider's
             would be.
         cost: US dollars of each call. None is unknown.
-        sees: whether it stands for a model that can be sent images.
+        sees: whether it accepts images.
 
     Attributes:
         questions, samplings: what was asked so far.

@@ -15,7 +15,8 @@ from mulligan.core.records import Json
 class CallSettings:
     """How a provider is called.
 
-    Each setting is described in its annotation, which the docs show. Raises `InvalidInput` for what can never work.
+    Each setting is described in its annotation, which the docs show. Raises `InvalidInput` for values that can never
+    work.
     """
 
     base_url: Annotated[

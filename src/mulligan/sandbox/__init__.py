@@ -1,1 +1,1 @@
-"""Runs code that nobody trusts."""
+"""Runs untrusted code."""

@@ -1,4 +1,5 @@
-"""Code in pieces for colours: comments, strings, numbers and key words of the languages that agents mostly write."""
+"""Code in pieces for colours: comments, strings, numbers and key words of the languages that agents mostly write, and
+the lines of a diff."""
 
 from __future__ import annotations
 
@@ -13,6 +14,8 @@ _CODE = re.compile(
     r"|SELECT |INSERT |CREATE |#include|#!/|package |func |fn |pub |use \w+::|public |assert )",
     re.MULTILINE,
 )
+_DIFF = re.compile(r"diff --git |--- .*\n\+\+\+ ")
+_DIFF_LINES = re.compile(r"(?P<header>(?:diff|index|---|\+\+\+|@@) ?.*)|(?P<added>\+.*)|(?P<removed>-.*)")
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _WORDS = (
     "and|as|assert|async|await|break|case|catch|class|const|continue|def|del|elif|else|except|export|extends|False|false|"
@@ -32,9 +35,15 @@ _PIECES = re.compile(
 
 def coloured(text: str) -> Iterator[tuple[str, str]]:
     """The text in pieces, each with its kind: "comment", "string", "number", "word", or "" for all else. A text that
-    does not look like code is one piece, and so is what stands between the fences of a text that has some."""
+    does not look like code is one piece, and so is what stands between the fences of a text that has some. The lines of
+    a diff are "header", "added", "removed" or ""."""
     if len(text) > LONG:
         yield text, ""
+        return
+    if _DIFF.match(text):
+        for line in text.splitlines(keepends=True):
+            found = _DIFF_LINES.match(line)
+            yield line, (found.lastgroup or "" if found else "")
         return
     at = 0
     for fenced in _FENCED.finditer(text):

@@ -23,14 +23,14 @@ _TEXTS = ("asked", "expected", "got", "where")
 
 
 def evidence_of(findings: Iterable[Finding], **own: Json) -> Json:
-    """Findings as `Feedback.evidence` keeps them, with what else the evaluator keeps there."""
+    """Returns findings in the form of `Feedback.evidence`, with the evaluator's own entries."""
     return {**own, CHECKS: [asdict(finding) for finding in findings]}
 
 
 def findings_of(feedback: Feedback | None) -> tuple[Finding, ...]:
-    """What the judge found, in its order. Where it kept no findings, its text is the one finding.
+    """Returns what the judge found, in its order. If it recorded no findings, its text is the only one.
 
-    Nothing for a trial that could not be judged: what is wrong there is not the attempt.
+    Empty for a try that could not be judged, as the attempt is not to blame.
     """
     if feedback is None or feedback.passed is None:
         return ()
@@ -117,12 +117,12 @@ ERROR_TYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class TaskFeedback:
-    """How a task went, by parts. Absent parts are left out of the text.
+    """How a task went, in parts. Missing parts are left out of the text.
 
     Attributes:
         error_type: a short name, of `ERROR_TYPES` or another.
         expected_state, actual_state, details: free text.
-        before, after: what was there before and after the action that mattered, as text or as an image.
+        before, after: the state before and after the decisive action, as text or an image.
     """
 
     success: bool
@@ -146,7 +146,7 @@ class TaskFeedback:
         return "\n".join(line for line in lines if line)
 
     def to_feedback(self, source: str) -> Feedback:
-        """The same as an evaluator would say it, which `from_feedback` reads. `source` names who judged."""
+        """Returns the same as a `Feedback`, which `from_feedback` reads back. `source` names the judge."""
         got = "\n".join(part for part in (self.actual_state, self.details, *self._states()) if part)
         finding = Finding(self.error_type or "", self.expected_state or "", got, passed=self.success)
         images = tuple(state for state in (self.before, self.after) if isinstance(state, Image))

@@ -26,7 +26,12 @@ def dollars(usage: Usage) -> str:
     """The cost in US dollars. An unknown one is never shown as zero; "" where nothing was spent or used."""
     if usage.cost is None:
         return "cost unknown" if usage.tokens else ""
-    return f"${usage.cost:.4f}" if usage.cost else ""
+    return money(usage.cost) if usage.cost else ""
+
+
+def money(cost: float) -> str:
+    """US dollars: hundredths of a cent below one dollar, else cents."""
+    return f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
 
 
 def used(usage: Usage, seconds: float | None = None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from mulligan.core.records import Finding
@@ -50,6 +50,11 @@ class Line:
     mark: str = ""
     word: str = ""
     small: bool = False
+
+    @property
+    def only_link(self) -> bool:
+        """Whether it leads to another page and says nothing else, so that a page without links does without it."""
+        return self.small and bool(self.href) and not self.text and not self.href.startswith("#")
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,7 @@ Block: TypeAlias = (
 def leaves(blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks without folds and sections, for a page that has none: a summary becomes a line of its own."""
     for block in blocks:
-        if isinstance(block, Jumps):
+        if isinstance(block, Jumps) or (isinstance(block, Line) and block.only_link):
             continue
         if isinstance(block, Fold):
             yield Line(f"{block.summary}:")
@@ -283,7 +288,7 @@ def _as_plain(block: Block, most: int | None = None) -> str:
         case Diff(before, after):
             return _indented(_changed(clean(mask(before)), clean(mask(after))), most)
         case Checks(findings):
-            return "\n".join(f"{_signed(one)} {_flat(check_line(one))}" for one in findings)
+            return "\n".join(_plain_check(one, most) for one in findings)
         case Table(columns, rows, left):
             lines = [[_flat(cell) for cell in line] for line in (columns, *rows)]
             widths = [max(len(line[n]) for line in lines) for n in range(len(columns))]
@@ -292,6 +297,14 @@ def _as_plain(block: Block, most: int | None = None) -> str:
             return _flat(alt if path.startswith("/") else f"{alt}: {path}")
         case Fold() | Section() | Jumps():
             return "\n\n".join(_as_plain(one) for one in leaves([block]))
+
+
+def _plain_check(finding: Finding, most: int | None) -> str:
+    """A check on one line, with several lines that it got below it. What a passed check printed is left out."""
+    printed = "\n" in finding.got.strip()
+    line = f"{_signed(finding)} {_flat(check_line(replace(finding, got='') if printed else finding))}"
+    below = _indented(clean(mask(finding.got)).strip("\n"), most) if printed and not finding.passed else ""
+    return f"{line}\n{below}" if below else line
 
 
 def _indented(text: str, most: int | None) -> str:

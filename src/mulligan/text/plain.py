@@ -34,6 +34,11 @@ def count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
+def with_tries(text: str) -> str:
+    """A text of the record with the word that people read: try for trial."""
+    return re.sub(r"\btrial(s?)\b", lambda found: "tries" if found[1] else "try", text)
+
+
 def tries(number: int) -> str:
     """A number of tries in words."""
     return f"{number} {'try' if number == 1 else 'tries'}"

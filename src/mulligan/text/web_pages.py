@@ -153,8 +153,8 @@ def _line(line: Line, alone: bool) -> str:
     elif strong:
         strong = f"<strong>{strong}</strong>"
     parts = (badge(line.mark, line.word) if line.mark else "", strong, safe(line.text))
-    if alone and line.small and line.href and not line.text and not _ANCHOR.fullmatch(line.href):
-        return ""  # a link that leads out of the file says nothing else
+    if alone and line.only_link:
+        return ""
     text = " ".join(part for part in parts if part)
     kind = ' class="muted small"' if line.small else ""
     return f"<p{kind}>{f'<em>{text}</em>' if line.slanted else text}</p>"
@@ -163,9 +163,14 @@ def _line(line: Line, alone: bool) -> str:
 def _check(passed: bool, where: str, asked: str, expected: str, got: str) -> str:
     name = where or asked
     more = [("check", asked if where else ""), ("expected", expected), ("got", got)] if not passed else []
-    rows = "".join(f"<dt>{title}</dt><dd><code>{_kept(text)}</code></dd>" for title, text in more if text)
+    rows = "".join(f"<dt>{title}</dt><dd>{_said(text)}</dd>" for title, text in more if text)
     mark = "passed" if passed else "failed"
     return f"{badge(mark, mark)} <code>{_kept(name)}</code>{f'<dl class=facts>{rows}</dl>' if rows else ''}"
+
+
+def _said(text: str) -> str:
+    """A value beside its name; several lines as they are."""
+    return _text(text, LINES) if "\n" in text.strip() else f"<code>{_kept(text)}</code>"
 
 
 def _text(text: str, most: int) -> str:

@@ -42,8 +42,8 @@ def bind(host: str, port: int, *, guarded: bool) -> Bound:
     loopback = all(is_loopback(address[0]) for _, address in found)
     if not loopback and not guarded:
         raise InvalidInput(
-            f"--host {host} lets other machines in, and no token is set: set MULLIGAN_TOKEN to one of 16 "
-            "characters or more, or leave --host out to serve only this machine."
+            f"--host {host} makes the server reachable from other machines, so it needs a token: set "
+            "MULLIGAN_TOKEN to one of 16 characters or more, or leave --host out to serve only this machine."
         )
     family, address = found[0]
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, so that asyncio sets TCP_NODELAY

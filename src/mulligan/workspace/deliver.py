@@ -49,13 +49,14 @@ def _deliver(workspace: GitWorkspace, episode: Episode, as_: As, file: str | Non
         branch = _there(git, name, tree) or _branch(
             git, name, git("commit-tree", tree, "-p", parent, "-m", said).strip()
         )
-        return f"The branch {branch} holds {what}.{note} Your tree is as it was: see it with git diff HEAD...{branch}"
+        see = f"git diff HEAD...{branch}"
+        return f"The branch {branch} has the result of {what}.{note} Your files are unchanged. To see it: {see}"
     patch = git.raw("diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", start, state)
     if as_ == "in_place":
         _apply(workspace, user.top, patch, name)
-        return f"Your files in {user.top} now contain {what}, uncommitted."
+        return f"Your files in {user.top} now contain the result of {what}, uncommitted."
     path = _write(Path(file) if file else Path.cwd() / f"mulligan-{name}.patch", patch)
-    return f"{path} holds {what}. Apply it in {user.top} with: git apply {path}"
+    return f"{path} has the result of {what}. To apply it in {user.top}: git apply {path}"
 
 
 def _best(episode: Episode) -> tuple[str, str]:
@@ -64,8 +65,8 @@ def _best(episode: Episode) -> tuple[str, str]:
     for artifact in best.attempt.artifacts if best else ():
         if best and artifact.kind == "git":
             so = "" if episode.solved else " (the best, though not solved)" if episode.judged else " (not judged)"
-            return artifact.ref, f"trial {best.number}{so}"
-    raise InvalidInput(f"Episode {episode.id} has no trial with a state to deliver.")
+            return artifact.ref, f"try {best.number}{so}"
+    raise InvalidInput(f"Episode {episode.id} has no try with a result to deliver.")
 
 
 def _result(git: Git, start: str, state: str, name: str, said: str, top: str) -> tuple[str, str, str]:

@@ -22,8 +22,8 @@ COMMANDS = {
     "report": "Report the figures of one or more runs, and compare each with the first.",
     "run": "Run the cases of the benchmark NAME, or of a file of tasks (mine.toml).",
     "runs": "List the benchmark runs, newest first.",
-    "score": "Judge solutions made elsewhere by the hidden tests of the benchmark NAME.",
-    "stream": "Run the cases of TASKS as a stream: the same for several arms, each with a growing memory.",
+    "score": "Judge solutions made elsewhere with the hidden tests of the benchmark NAME.",
+    "stream": "Run the cases of TASKS as a stream, once for each of several memories, which learn as they go.",
 }
 """The subcommands, each a file of this folder with a click command called `command`, or in the file `data`. The first
 line of its help is repeated here, so that `mulligan bench --help` imports none of them."""

@@ -88,8 +88,8 @@ def command(
 ) -> None:
     """Compare memories by gain and harm, with controls, on streams and on your own sessions.
 
-    A memory is a class with learn(episode) and recall(task), which returns text. Without --model a scripted reader
-    acts, which shows what a memory brings to the prompt.
+    A memory is a class with learn(episode) and recall(task), which returns text. Without --model, a scripted
+    reader acts, so the result shows only what a memory adds to the prompt.
     """
     counting = Counting(quiet)
     progress = Progress(counting)

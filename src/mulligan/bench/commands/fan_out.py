@@ -49,7 +49,7 @@ OF_BENCHMARKS = (
 def fan_out(
     ctx: click.Context, tasks: str | None, resume: str | None, on: str | None, quiet: bool, **given: Any
 ) -> None:
-    """Solve each task of the file TASKS, several at once, on this machine or many.
+    """Solve each task in the file TASKS, several at a time, on this machine or on many.
 
     TASKS has a task on each line, as JSON (tasks.jsonl), or is a file of tasks for `bench run` (tasks.toml). Each
     result goes to stdout as a line of JSON, as soon as its task ends; progress goes to stderr.

@@ -72,9 +72,9 @@ def command(
     benchmark run SOURCE.
 
     The outcome of a trajectory is not used; failed trajectories are learned from too. Each domain has its own bank.
-    With --replay, the command says for how many refused calls, and for how many right calls, lessons from the other
-    transcripts would have been shown. With --replay, SOURCE may also be bfcl, which stands for the right calls of its
-    tasks; name it after the runs.
+    With --replay, the command reports for how many refused calls, and for how many correct calls, it would have
+    shown lessons from the other transcripts. SOURCE may then also be bfcl, which means the correct calls of its tasks;
+    give it after the runs.
     """
     read = _read(sources, domain, data, replay)
     with Counting(quiet) as shown:

@@ -47,7 +47,8 @@ def command(
 ) -> None:
     """Calculate how many cases and samples can show a difference.
 
-    All arms use the same cases. Power 80 %, two-sided 5 %, divided among the comparisons with the first arm.
+    All arms use the same cases. The power is 80 % and the significance level 5 % (two-sided), divided among the
+    comparisons with the first arm.
     """
     if (difference is None) == (cases is None):
         raise click.UsageError("Give --difference to see how many cases show it, or --cases to see what they can show.")

@@ -39,7 +39,7 @@ def command(
 ) -> None:
     """Replay the published episodes in FILE, and show where the replay differs from the log.
 
-    Ends with 0 if everything agrees, 1 if something differs, 2 if FILE is not such a log.
+    Exit status: 0 if everything agrees, 1 if something differs, 2 if FILE is not such a log.
     """
     many = os.cpu_count() or 1 if parallel is None else parallel
     try:

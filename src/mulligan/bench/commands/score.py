@@ -47,7 +47,7 @@ def command(
     settings: dict[str, dict[str, Any]],
     **given: Any,
 ) -> None:
-    """Judge solutions made elsewhere by the hidden tests of the benchmark NAME."""
+    """Judge solutions made elsewhere with the hidden tests of the benchmark NAME."""
     if unknown := set(settings) - {"benchmark"}:
         raise click.UsageError(f"--set {min(unknown)}.…: this command takes only benchmark.KEY=VALUE.")
     setting = Setting(settings=settings.get("benchmark", {}), **given)

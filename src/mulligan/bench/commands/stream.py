@@ -74,7 +74,7 @@ def command(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Run the cases of TASKS as a stream: the same for several arms, each with a growing memory.
+    """Run the cases of TASKS as a stream, once for each of several memories, which learn as they go.
 
     TASKS is a benchmark or a file of tasks. The report says how much each memory gained over none, at what
     cost, and how certain that is.

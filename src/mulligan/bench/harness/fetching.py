@@ -88,8 +88,8 @@ def _fetch(source: Source, target: Path, progress: Progress, seconds: float) -> 
         partial.unlink()
         if not began or again:  # a resumed file may have been damaged before: once more, from its beginning
             raise FetchError(
-                f"The file from {source.url} is not the pinned one and was removed: its sha256 begins "
-                f"{got[:12]}, the pinned one {source.sha256[:12]}. Nothing was written to {target.parent}."
+                f"The file from {source.url} has the wrong checksum and was removed: its sha256 begins with "
+                f"{got[:12]}, not with {source.sha256[:12]}. Nothing was written to {target.parent}."
             )
 
 

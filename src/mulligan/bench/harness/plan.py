@@ -60,7 +60,7 @@ class CaseOptions(Course, Roles, Budget):
         reuse: Reuse a model's answers to exactly the same request, including the seed; their tokens count again.
         memory: Recall from the bank; online also learns.
         agent_id: The agent whose bank --memory uses.
-        taught: How many cases, from the first one on, an online bank learns from. None: all.
+        taught: The number of cases, from the first, that an online bank learns from. None: all.
         sandbox: auto (default), strict, or a level that `mulligan doctor` names.
     """
 

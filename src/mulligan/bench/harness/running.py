@@ -42,10 +42,10 @@ class RunBenchmarkOptions(CaseOptions):
         store: Used instead of the configured one.
         bank: Used instead of the one that `agent_id` names.
         hooks: Observers.
-        on: Where the cases are worked on, if not in this process: `ray` (a Ray on this machine, for the time of the
+        on: Where the cases run, if not in this process: `ray` (a Ray on this machine, started for the
             run), `ray://HOST:PORT` (a cluster, through Ray's client), or `ray:ADDRESS` (a cluster that this machine
-            belongs to). Objects stay in their process, so everything has to be named then, and hooks are not told of
-            single events and steps.
+            belongs to). Objects cannot be sent to other processes, so everything has to be given by name, and hooks
+            do not get single events and steps.
     """
 
     store: Store | None = None
@@ -67,7 +67,7 @@ async def run_benchmark(*args: Any, **named: Any) -> Finished:
     Raises:
         InvalidInput: an option cannot be used; no model was called yet.
         StoreError: the store cannot be written.
-        ClusterError: Ray could not be reached, or failed. What has ended is kept.
+        ClusterError: Ray could not be reached, or failed. Finished cases are kept.
     """
     call: RunBenchmarkOptions = RunBenchmarkOptions.from_call("run_benchmark", args, named)
     config = load()
@@ -89,21 +89,21 @@ async def resume_benchmark(
     hooks: Hooks = Hooks(),
     on: str | None = None,
 ) -> Finished:
-    """Resume a run. Cases that have ended stay; those that ended with an error run again.
+    """Resume a benchmark run. Finished cases are kept; cases that ended with an error run again.
 
     Args:
         run: its id, or the beginning of it.
         parallel: a new number of cases to run at once.
-        model, strategy, bank: again, where the run was started with an object.
+        model, strategy, bank: pass these again if the run was started with objects.
         store: used instead of the configured one.
         hooks: observers.
-        on: see `run_benchmark`. It need not be where the run was before.
+        on: see `run_benchmark`. It may differ from that of the earlier run.
 
     Raises:
         NotFound: no run has this id.
         JournalDiverged: data, prompts, models or settings have changed.
         LeaseLost: another process runs it.
-        ClusterError: Ray could not be reached, or failed. What has ended is kept.
+        ClusterError: Ray could not be reached, or failed. Finished cases are kept.
     """
     config = load()
     models = Models(config)

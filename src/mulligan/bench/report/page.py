@@ -18,7 +18,7 @@ from mulligan.bench.report.figures import Comparison, Figures, Report, RunReport
 from mulligan.bench.report.statistics import Estimate, Mean
 from mulligan.core.rates import Rate
 from mulligan.core.records import Usage
-from mulligan.text.figures import used, when, zone
+from mulligan.text.figures import money, used, when, zone
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 
 NONE, UNKNOWN = "-", "unknown"
@@ -376,4 +376,4 @@ def _number(value: float | None, digits: int = 0) -> str:
 
 
 def _money(cost: float | None, unknown: str = UNKNOWN) -> str:
-    return unknown if cost is None else f"${cost:,.4f}" if cost else NONE
+    return unknown if cost is None else money(cost) if cost else NONE

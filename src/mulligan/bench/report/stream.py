@@ -26,6 +26,7 @@ from mulligan.core.codec import digest
 from mulligan.core.protocols import Store
 from mulligan.core.records import Episode, Json
 from mulligan.text.charts import Chart, Curve, Point, counting_ticks
+from mulligan.text.figures import money
 from mulligan.text.pages import Block, Facts, Heading, Line, Picture, Table
 from mulligan.text.truncate import estimate as tokens_of
 
@@ -527,7 +528,7 @@ def _arms(report: StreamReport) -> Table:
             *(_number(one.tokens, ",.0f"), _number(one.memory_tokens, ",.0f"), _number(one.recalled_tokens, ",.0f")),
             *(
                 _number(one.steps, ".1f"),
-                UNKNOWN if one.cost is None else f"${one.cost:,.4f}" if one.cost else EMPTY,
+                UNKNOWN if one.cost is None else money(one.cost) if one.cost else EMPTY,
                 str(one.errors),
             ),
         ]

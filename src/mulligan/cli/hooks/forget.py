@@ -29,7 +29,7 @@ WAIT = 120.0
 @click.argument("session")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(session: str, yes: bool) -> None:
-    """Remove the records of SESSION, and the lessons learned only from it. The beginning of its id is enough.
+    """Remove the records of SESSION, and the lessons learned only from it. The first characters of its id are enough.
 
     Mulligan does not learn from it again unless you run `mulligan learn FILE --forgotten`. The agent's own
     transcript stays. `mulligan hooks status --json` lists the ids.

@@ -34,8 +34,9 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
 
     AGENT is claude, codex, gemini, opencode, qwen, cursor or copilot.
 
-    Says which files change, and shows how if you answer d, or if the output goes to a file. Existing settings are kept.
-    Hooks of an older Mulligan are replaced. `mulligan hooks uninstall` restores each file.
+    Lists the files that it will change. Answer d to see the changes; they are also printed if the output goes to a
+    file. Existing settings are kept. Hooks of an older Mulligan are replaced. `mulligan hooks uninstall` restores each
+    file.
     """
     scope = chosen_scope(user, project, shared)
     if trust and "codex" not in (agents or install.present()):

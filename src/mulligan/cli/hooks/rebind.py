@@ -24,10 +24,10 @@ from mulligan.hooks.recall import Reader
     help="A folder of the project (default: the working folder).",
 )
 def command(bank: str | None, folder: str) -> None:
-    """Make this project use the bank of the agent BANK, such as the one under the project's old address.
+    """Make this project use the bank called BANK, such as the one under the project's earlier address.
 
-    Without BANK, the project uses its own bank again. The folder may then use this bank, which other folders of the
-    same repository have filled. The other bank keeps its lessons.
+    Without BANK, the project uses its own bank again, with the lessons of other folders of the same repository. The
+    other bank keeps its lessons.
     """
     there = Path(folder).absolute()
     if not bank:

@@ -68,9 +68,9 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         ("bank", status.bank if status.bank != status.project else "the project's own"),
         ("store", status.store),
         ("hooks in", ", ".join(agent(name).title for name in installed) or "no agent yet: mulligan hooks install"),
-        ("paused", ", ".join(one or "everywhere" for one in status.paused) or "nowhere"),
+        ("paused", ", ".join(one or "everywhere" for one in status.paused) or "no"),
         ("sessions", ", ".join(f"{number} of {agent}" for agent, number in agents.items()) or "none yet"),
-        ("not read yet", count(due, "session") if (due := sum(one.due for one in status.sessions)) else "none"),
+        ("unread sessions", str(sum(one.due for one in status.sessions))),
         ("failed commands", _failed(status.figures)),
         ("rules shown at the start", _rules(status.figures)),
         ("time", _took(status.figures)),
@@ -90,7 +90,7 @@ def _page(status: Status, installed: Sequence[str]) -> str:
         page += ["", f"Learned this week: {count(len(learned), 'lesson')}."]
         page += [f"  {one_line(title, 90)} (judged by {one_line(by, 40)})" for _, title, by in learned[:5]]
     if prune := status.figures.prune:
-        page += ["", f"May go: {memory_command(status.bank, 'retire', 'ID')}"]
+        page += ["", f"Candidates for retirement: {memory_command(status.bank, 'retire', 'ID')}"]
         page += [f"  {id}  {one_line(title, 60)}: {why}" for id, title, why in prune[:5]]
     if status.frequent:
         page += ["", "Most frequent errors:"]

