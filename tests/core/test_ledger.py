@@ -8,6 +8,7 @@ import pytest
 
 from mulligan.core.episode import Acted, Evaluated, Event, Forked, Resumed, Stopped
 from mulligan.core.errors import LeaseLost, NotFound, OutOfOrder, StoreError
+from mulligan.core.protocols import Lease
 from mulligan.core.records import Attempt, Episode, Feedback, Head, Json, Plan, Stop, Task
 from mulligan.recording.journal import StoredJournal
 from mulligan.recording.ledger import Ledger
@@ -76,6 +77,64 @@ async def test_a_write_that_fails_does_not_count(store: SqliteStore) -> None:
         assert (entry.events, entry.episode.trials) == ([], ())
         await store.release(taken_over)
     assert await store.events("r.1") == ()
+
+
+class OneByOne:
+    """A store of somebody's own, which writes only one event at a time."""
+
+    def __init__(self, inner: SqliteStore) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "append_all":
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_an_event_that_may_wait_is_written_with_what_comes_next(store: SqliteStore, together: bool) -> None:
+    seen = list[Event]()
+    inner: Any = store if together else OneByOne(store)
+    ledger = Ledger(inner, observers=(lambda _, event: seen.append(event),))
+
+    async def done() -> Json:
+        assert await store.events("r.1") == WRONG[:1], "before an effect"
+        return "done"
+
+    async with ledger.hold("r.1") as entry:
+        await entry.append(WRONG[0], later=True)
+        assert (entry.waits, len(entry.episode.trials), seen, await store.events("r.1")) == (True, 1, [], ())
+        await StoredJournal(entry).step("ask", "what?", done)
+        await entry.append(WRONG[1], later=True)
+        await entry.append(PAUSE, later=True)
+    assert await store.events("r.1") == (*WRONG, PAUSE)
+    assert seen == [*WRONG, PAUSE]
+    assert await store.holder("r.1") is None
+    async with ledger.hold("r.1") as entry:
+        assert entry.paused
+
+
+async def test_what_waits_is_written_however_the_work_ends_or_the_loss_is_told(store: SqliteStore) -> None:
+    ledger, leases = Ledger(store), list[Lease]()
+
+    async def fail() -> None:
+        async with ledger.hold("r.1") as entry:
+            await entry.append(WRONG[0], later=True)
+            raise ZeroDivisionError
+
+    async def lose() -> None:
+        async with ledger.hold("r.1") as entry:
+            await entry.append(WRONG[1], later=True)
+            leases.append(await store.acquire("r.1", entry.lease.owner, 60))
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert await store.events("r.1") == WRONG[:1]
+    with pytest.raises(LeaseLost):
+        await lose()
+    await store.release(leases[0])
+    async with ledger.hold("r.1") as entry:
+        assert entry.events == [WRONG[0]]
 
 
 async def test_an_entry_that_another_held_meanwhile_is_read_again(store: SqliteStore) -> None:

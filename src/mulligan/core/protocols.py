@@ -34,6 +34,7 @@ from mulligan.core.records import (
     Step,
     Task,
 )
+from mulligan.core.stores import AppendsSeveral as AppendsSeveral
 from mulligan.core.stores import Brief as Brief
 from mulligan.core.stores import Lease as Lease
 from mulligan.core.stores import StepRow as StepRow

@@ -164,6 +164,15 @@ class EpisodeWriter(Protocol):
         ...
 
 
+@runtime_checkable
+class AppendsSeveral(Protocol):
+    """What a store may have besides `Store`. One that lacks it is asked for each write on its own."""
+
+    async def append_all(self, lease: Lease, seq: int, events: Sequence[Event], *, release: bool = False) -> None:
+        """The events from number `seq` on, all or none of them. release: the lease ends with them."""
+        ...
+
+
 class EpisodeLeases(Protocol):
     """Gives the right to drive an episode."""
 

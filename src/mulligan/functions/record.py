@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
-from mulligan.core.episode import Event, advance
+from mulligan.core.episode import Evaluated, Event, Stopped, advance
 from mulligan.core.errors import LeaseLost, StoreError
 from mulligan.core.protocols import Journal, Store
 from mulligan.core.records import Episode
@@ -88,7 +88,8 @@ class CallRecord:
         assert self.episode is not None
         after = None
         if (entry := self._entry) is not None:
-            after = await self._tolerated(lambda: entry.append(event))
+            ends = isinstance(event, Stopped) or (isinstance(event, Evaluated) and bool(event.feedback.passed))
+            after = await self._tolerated(lambda: entry.append(event, later=ends))  # nothing is done before the end
         self.episode = after or advance(self.episode, with_quality(event, self.episode))
         return self.episode
 
@@ -99,9 +100,11 @@ class CallRecord:
             return
         try:
             await held.__aexit__(type(error) if error else None, error, error and error.__traceback__)
-        except Exception:
+        except Exception as raised:
             if self._required and error is None:
                 raise
+            if self._entry is not None and self._entry.waits:
+                warn_once(self._name, UNRECORDED, f"{type(raised).__name__}: {raised}")
             log.debug("the lease of a call was not released", exc_info=True)
 
     async def _tolerated(self, work: Callable[[], Awaitable[T]]) -> T | None:

@@ -23,6 +23,7 @@ from mulligan.plugins import InvalidInput, Json, Message, Usage
 from mulligan.running import blocking, finish
 
 _LEFT_OUT = object()
+_SCALARS = frozenset({str, int, bool, type(None)})
 _ASKED = ("content", "name", "tool_calls", "status", "role")
 """The attributes of a message that a model gets. It does not see ids, metadata and a provider's extras."""
 _ANSWERED = ("tool_calls", "invalid_tool_calls", "usage_metadata", "response_metadata", "additional_kwargs", "name")
@@ -74,13 +75,15 @@ def jsonable(value: Any) -> Json:
 
 
 def _json(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool | int):
+    if type(value) in _SCALARS:
+        return value
+    if isinstance(value, str | int):
         return str(value) if isinstance(value, str) else value
     if isinstance(value, float):
         return value if math.isfinite(value) else _LEFT_OUT
-    if isinstance(value, Mapping):
-        pairs = ((str(key), _json(item)) for key, item in cast(Mapping[Any, Any], value).items())
-        return {key: item for key, item in pairs if item is not _LEFT_OUT}
+    if isinstance(value, (dict, Mapping)):
+        table = cast(Mapping[Any, Any], value)
+        return {str(key): found for key, item in table.items() if (found := _json(item)) is not _LEFT_OUT}
     if isinstance(value, list | tuple):
         return [item for item in map(_json, cast(list[Any], value)) if item is not _LEFT_OUT]
     if isinstance(value, type):

@@ -333,10 +333,11 @@ class Work:
         self.events = [*self.events, happened if isinstance(self.begun, Episode) else to_json(happened)]
 
     async def write(self, event: Event) -> None:
-        """Write the event into the store alone."""
+        """Write the event into the store alone: before the next step, or as the node ends. Where the node is killed
+        before that, the journal gives the same event again."""
         if self.entry is not None:
             try:
-                await self.entry.append(event)
+                await self.entry.append(event, later=True)
             except StoreError as error:
                 unrecorded(error)
                 self.entry = None

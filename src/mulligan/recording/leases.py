@@ -43,6 +43,7 @@ async def leased(
     wait: float = 0.0,
     cancels: bool = True,
     removing: bool = False,
+    released: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Lease]:
     """Hold the lease of the episode, or of a benchmark run, while the block runs. It is renewed meanwhile.
 
@@ -52,6 +53,7 @@ async def leased(
         wait: seconds to wait for somebody else's lease.
         cancels: losing the lease cancels the block, if that runs in an event loop; else the next write is refused.
         removing: the block only removes what it holds, which works on a full disk.
+        released: whether the block has ended the lease itself.
 
     Raises:
         LeaseLost: somebody else holds it, or the block was cancelled because it was lost.
@@ -62,9 +64,10 @@ async def leased(
     lost: list[LeaseLost] = []
 
     def on_lost(error: LeaseLost) -> None:
-        lost.append(error)
-        if worker:
-            worker.cancel()
+        if not released():
+            lost.append(error)
+            if worker:
+                worker.cancel()
 
     renewal = _Renewal(store, lease, seconds, on_lost)
     _beat(renewal) if blocking.get() else renewal.begin()
@@ -76,7 +79,7 @@ async def leased(
         raise
     finally:
         renewal.stop()
-        if not lost:
+        if not (lost or released()):
             # taken over while we stood still, or the work removed what it holds (perhaps on a full disk)
             with suppress(LeaseLost, NotFound, *([StoreError] if removing else [])):
                 await store.release(lease)

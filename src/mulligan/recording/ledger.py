@@ -15,15 +15,15 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, cast
 
 from mulligan.core.codec import digest
 from mulligan.core.episode import Event, Forked, Rated, Reflected, Resumed, Revised, Stopped, advance
-from mulligan.core.errors import NotFound
-from mulligan.core.protocols import Lease, Observer, StepRow, Store
+from mulligan.core.errors import LeaseLost, NotFound
+from mulligan.core.protocols import AppendsSeveral, Lease, Observer, StepRow, Store
 from mulligan.core.records import Episode, Head, Json, Plan, Stop
 from mulligan.recording.leases import LEASE_SECONDS, leased
 from mulligan.text.reflections import rated
@@ -46,7 +46,10 @@ class Entry:
         steps: the journal steps, in the order in which they were begun. None stands for one that this process has
             written and does not remember: see `step`.
         weight: about how many characters it held when it was last weighed.
+        released: whether the lease ended with the last write.
     """
+
+    released = False
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class Entry:
         self.events = list(events)
         self.steps: dict[str, StepRow | None] = {row.key: row for row in steps}
         self.weight, self._unweighed = BARE, [*self.events, *steps]
+        self._waiting: list[tuple[Event, Episode]] = []
         self._keep_steps, self._observers = keep_steps, observers
 
     @classmethod
@@ -75,11 +79,15 @@ class Entry:
         """Whether the episode was stopped, and can be resumed."""
         return self.episode.stop is not None and self.episode.stop.resumable
 
-    async def append(self, event: Event) -> Episode:
+    async def append(self, event: Event, *, later: bool = False) -> Episode:
         """Record the event, and return the episode after it. One that is paused is resumed first, or stays paused: a
         person's remark changes nothing of this.
 
         A reflection is recorded with its quality, whoever wrote it.
+
+        Args:
+            later: write it together with what is written next, at the latest as the episode is let go. It is for events
+                that no effect follows before that, or whose making is in the journal. The store's errors come then.
 
         Raises:
             OutOfOrder: the episode was waiting for something else. Nothing is recorded.
@@ -91,12 +99,48 @@ class Entry:
             await self.resume()
         event = with_quality(event, self.episode)
         after = advance(self.episode, event)
-        await self.store.append(self.lease, len(self.events), event)
+        if not later:
+            await self._write(event)
         self.episode = after
         self.events.append(event)
         self._unweighed.append(event)
-        self.notify(event)
+        if later:
+            self._waiting.append((event, after))
+        else:
+            self.notify(event)
         return after
+
+    @property
+    def waits(self) -> bool:
+        """Whether an event is still to be written."""
+        return bool(self._waiting)
+
+    async def let_go(self) -> None:
+        """Write what waits, if anything does; the lease ends with it. Raises `StoreError`."""
+        if not self._waiting:
+            return
+        self.released = True
+        try:
+            await self._write(release=True)
+        except BaseException:
+            self.released = False
+            raise
+
+    async def _write(self, *added: Event, release: bool = False) -> None:
+        """Write what waits, and these events. Those who observe what waited are told of it."""
+        waiting, store = self._waiting, self.store
+        first, events = len(self.events) - len(waiting), [*(event for event, _ in waiting), *added]
+        if isinstance(store, AppendsSeveral):
+            await store.append_all(self.lease, first, events, release=release)
+        else:
+            for seq, event in enumerate(events, first):
+                await store.append(self.lease, seq, event)
+            if release:
+                await store.release(self.lease)
+        self._waiting = []
+        for event, after in waiting:
+            for observer in self._observers:
+                inform(observer, after, event)
 
     async def resume(self) -> None:
         """Record that the episode goes on, if it is paused."""
@@ -120,6 +164,7 @@ class Entry:
 
     async def begin_step(self, key: str, request: Json) -> None:
         """Write the step as begun. If it was begun with another request, those begun after it are left behind."""
+        await self._settle()
         hashed, old = digest(request), self.steps.get(key)
         if old is not None and old.request_hash != hashed:
             self.leave_behind(key)
@@ -131,10 +176,15 @@ class Entry:
 
     async def finish_step(self, key: str, result: Json) -> None:
         """Write the result of a step that was begun."""
+        await self._settle()
         await self.store.finish_step(self.lease, key, result)
         if (row := self.steps[key]) is not None:
             self.steps[key] = replace(row, done=True, result=result)
             self._unweighed.append(result)
+
+    async def _settle(self) -> None:
+        if self._waiting:
+            await self._write()
 
     def weigh(self) -> None:
         """Bring `weight` up to date. What was weighed before is not walked again."""
@@ -194,12 +244,21 @@ class Ledger:
             NotFound: there is no such episode.
             LeaseLost: somebody else holds it, or has taken it over meanwhile.
         """
-        async with leased(self.store, id, owner=self._owner, seconds=seconds, wait=wait, cancels=cancels) as lease:
-            entry = self._forget(id)
-            if entry is None or entry.lease.fence + 1 != lease.fence:
-                entry = await Entry.read(self.store, lease, **self._options)
-            entry.lease = lease
-            yield entry
+        entry: Entry | None = None
+        released = lambda: entry is not None and entry.released  # noqa: E731
+        how: dict[str, Any] = {"owner": self._owner, "seconds": seconds, "wait": wait, "cancels": cancels}
+        async with leased(self.store, id, released=released, **how) as lease:
+            found = self._forget(id)
+            if found is None or found.lease.fence + 1 != lease.fence:
+                found = await Entry.read(self.store, lease, **self._options)
+            entry, found.lease, found.released = found, lease, False
+            try:
+                yield entry
+            except BaseException:
+                with suppress(LeaseLost):  # what ended the block counts
+                    await entry.let_go()
+                raise
+            await entry.let_go()
             if entry.episode.stop is None:
                 self._remember(entry)
 

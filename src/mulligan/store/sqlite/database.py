@@ -465,7 +465,7 @@ class Lane:
         self._process = os.getpid()
         self._running = 0
         self._jobs: queue.SimpleQueue[_WriteJob | None] = queue.SimpleQueue()
-        self._room = threading.Semaphore(self._threads)
+        self._room = threading.Lock() if self._threads == 1 else threading.Semaphore(self._threads)
         self._idle: list[sqlite3.Connection] = []
         self._handed: set[_WriteJob] = set()  # to the threads, and not done yet: short writes do not overtake them
         self._wrote: float | None = None  # when something was written that may not be synced yet
@@ -634,7 +634,7 @@ class _OpenFile:
     """The file that the connections have open. It is lost once its path leads to another file or to none."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path = str(path)
         self._log = f"{path}-wal"
         self._index = f"{path}-shm"
         self._known: tuple[Identity | None, Identity | None, Identity | None] | None = None

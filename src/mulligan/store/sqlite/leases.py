@@ -76,7 +76,11 @@ def renew(db: Connection, lease: Lease, seconds: float, of: Leased = EPISODES) -
 
 
 def release(db: Connection, lease: Lease, of: Leased = EPISODES) -> None:
-    row = held(db, lease, of)
+    end(db, held(db, lease, of), of)
+
+
+def end(db: Connection, row: int, of: Leased = EPISODES) -> None:
+    """Ends the lease of the leased row."""
     db.execute(f"UPDATE {of.leases} SET owner = '', until = 0 WHERE {of.column} = ?", (row,))
 
 

@@ -224,8 +224,11 @@ class SqliteStore:
         return await self.load(id)
 
     async def append(self, lease: Lease, seq: int, event: Event) -> None:
-        text, images = packed(encoded(event, f"Event {seq} of episode {lease.episode}"))
-        over = isinstance(event, Stopped) and not event.stop.resumable
+        await self.append_all(lease, seq, (event,))
+
+    async def append_all(self, lease: Lease, seq: int, events: Sequence[Event], *, release: bool = False) -> None:
+        texts = [packed(encoded(event, f"Event {n} of episode {lease.episode}")) for n, event in enumerate(events, seq)]
+        over = any(isinstance(event, Stopped) and not event.stop.resumable for event in events)
 
         def work(db: Connection) -> None:
             row = leases.held(db, lease)
@@ -233,10 +236,14 @@ class SqliteStore:
             if seq != due:
                 wrong = "is taken" if seq < due else "would leave a gap"
                 raise StoreError(f"Event {seq} of episode {lease.episode} {wrong}: the next number is {due}.")
-            keep(db, row, images)
-            db.execute("INSERT INTO events (episode, seq, schema, event) VALUES (?, ?, ?, ?)", (row, seq, SCHEMA, text))
+            insert = "INSERT INTO events (episode, seq, schema, event) VALUES (?, ?, ?, ?)"
+            for number, (text, images) in enumerate(texts, seq):
+                keep(db, row, images)
+                db.execute(insert, (row, number, SCHEMA, text))
             if over:
                 arms.count(db, lease.episode)
+            if release:
+                leases.end(db, row)
 
         # the arms are counted over all episodes
         await self._db.write(work, alone=None if over else _episode(lease.episode), under_way=True, short=True)
