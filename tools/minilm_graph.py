@@ -1,9 +1,11 @@
-"""Make `src/mulligan/models/embedders/minilm.onnx`, the graph of the MiniLM network without its weights.
+"""Make `minilm.onnx` and `e5.onnx` in src/mulligan/models/embedders: the graphs of the networks without their weights.
+
+Both are BERT networks of one width. E5 has twelve layers, and the vectors of its 250,000 words are an input.
 
     python tools/minilm_graph.py
 
 An ONNX model is a protocol buffer. The few fields that are needed are written by hand here, because the `onnx` package
-would be needed for nothing else (design/009). A test compares the file with what this makes.
+would be needed for nothing else (design/009). A test compares the files with what this makes.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-FILE = Path(__file__).parent.parent / "src" / "mulligan" / "models" / "embedders" / "minilm.onnx"
-DIM, LAYERS, HEADS, INNER, WORDS, PLACES = 384, 6, 12, 1536, 30522, 512
+FOLDER = Path(__file__).parent.parent / "src" / "mulligan" / "models" / "embedders"
+GRAPHS = {"minilm": (6, 30522), "e5": (12, 0)}
+"""The layers of each network, and its words; 0: they are an input."""
+DIM, HEADS, INNER, PLACES = 384, 12, 1536, 512
 EPSILON = 1e-12
 FLOAT, INT32 = 1, 6
 FUSED = "com.microsoft"
@@ -21,15 +25,11 @@ OPERATORS = (("", 17), (FUSED, 1))
 FORMAT = 8
 
 
-def shapes() -> dict[str, tuple[int, ...]]:
-    """The tensors that `mulligan.models.embedders.network.arranged` hands over, in its order."""
-    found: dict[str, tuple[int, ...]] = {
-        "words": (WORDS, DIM),
-        "places": (PLACES, DIM),
-        "gain": (DIM,),
-        "shift": (DIM,),
-    }
-    for n in range(LAYERS):
+def shapes(layers: int, words: int) -> dict[str, tuple[int, ...]]:
+    """The tensors that `mulligan.models.embedders.network` hands over, in its order."""
+    found: dict[str, tuple[int, ...]] = {"words": (words, DIM)} if words else {}
+    found |= {"places": (PLACES, DIM), "gain": (DIM,), "shift": (DIM,)}
+    for n in range(layers):
         for name, size in (
             ("three", (DIM, 3 * DIM)),
             ("mix", (DIM, DIM)),
@@ -43,12 +43,13 @@ def shapes() -> dict[str, tuple[int, ...]]:
     return found
 
 
-def graph() -> bytes:
-    """The network without its weights."""
+def graph(name: str) -> bytes:
+    """The network of that name without its weights."""
+    layers, words = GRAPHS[name]
     ids = ["pieces", "", "words", "places", "", "gain", "shift", "mask"]
     nodes = [_node("EmbedLayerNormalization", ids, ["x", "lengths"], FUSED, epsilon=EPSILON)]
     x = "x"
-    for n in range(LAYERS):
+    for n in range(layers):
         nodes += [
             _node("Attention", [x, f"three{n}.w", f"three{n}.b", "lengths"], [f"seen{n}"], FUSED, num_heads=HEADS),
             _node("MatMul", [f"seen{n}", f"mix{n}.w"], [f"mix{n}"]),
@@ -59,9 +60,11 @@ def graph() -> bytes:
             _sum(f"down{n}", f"mixed{n}", f"out{n}"),
         ]
         x = f"out{n}"
-    parts = [*(_field(1, node) for node in nodes), _field(2, "minilm")]
-    parts += [_field(5, _weight(name, shape)) for name, shape in shapes().items()]
+    parts = [*(_field(1, node) for node in nodes), _field(2, name)]
+    parts += [_field(5, _weight(name, shape)) for name, shape in shapes(layers, words).items()]
     parts += [_field(11, _value(name, INT32, "texts", "pieces")) for name in ("pieces", "mask")]
+    if not words:
+        parts.append(_field(11, _value("words", FLOAT, "words", DIM)))
     parts.append(_field(12, _value(x, FLOAT, "texts", "pieces", DIM)))
     operators = b"".join(_field(8, _field(1, domain) + _field(2, version)) for domain, version in OPERATORS)
     return _field(1, FORMAT) + _field(7, b"".join(parts)) + operators
@@ -114,4 +117,5 @@ def _varint(value: int) -> bytes:
 
 
 if __name__ == "__main__":
-    FILE.write_bytes(graph())
+    for name in GRAPHS:
+        (FOLDER / f"{name}.onnx").write_bytes(graph(name))

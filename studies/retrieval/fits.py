@@ -52,9 +52,9 @@ def signals(among: Any, query: str, words: bool) -> list[float]:
     cosines = np.sort(semantic)[::-1] if semantic is not None else np.zeros(among.n)
     rest = cosines[1:] if among.n > 1 else np.zeros(1)
     best = int(np.argmax(fused.scores(among)))
-    share = float(among._picked(among._words.share)[best])
+    share = float(among._columns.of_slots(among._query.words.share)[best])
     second = float(lexical[1]) if among.n > 1 else 0.0
-    apart = float(language(query) != int(among._picked(among._columns.tongue)[best]))
+    apart = float(language(query) != int(among._columns.of_slots(among._columns.tongue)[best]))
     return [
         float(max(relevance, default=0.0)),
         float(cosines[0]),

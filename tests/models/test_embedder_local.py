@@ -24,7 +24,7 @@ from mulligan.models import weights
 from mulligan.models.catalog import open_embedder
 from mulligan.models.embedders import network
 from mulligan.models.embedders.local import LocalEmbedder, batches
-from mulligan.models.weights.known import MINILM
+from mulligan.models.weights.known import EMBEDDERS, MINILM
 
 pytest.importorskip("onnxruntime", reason='needs the extra: pip install "mulligan[local]"')
 
@@ -43,10 +43,11 @@ async def embedded(embedder: Embedder, texts: list[str]) -> Any:
 
 
 def test_it_is_an_embedder_named_with_the_hash_of_its_weights() -> None:
-    for name in ("local", "local:minilm-l6-v2"):
+    minilm, e5 = "minilm-l6-v2@sha256:53aa51172d14", "multilingual-e5-small@sha256:1571fc982750"
+    for name, id in (("local", minilm), ("local:minilm-l6-v2", minilm), ("local:multilingual-e5-small", e5)):
         embedder = open_embedder(name)
         assert isinstance(embedder, Embedder)
-        assert (embedder.id, embedder.dim) == ("local:minilm-l6-v2@sha256:53aa51172d14", 384)
+        assert (embedder.id, embedder.dim) == (f"local:{id}", 384)
 
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,12 +67,12 @@ async def test_nothing_is_pulled_unless_it_may_be() -> None:
 async def test_what_cannot_work_is_reported() -> None:
     with pytest.raises(UnknownName, match=r"No local embedder is called 'minilm'.*minilm-l6-v2"):
         open_embedder("local:minilm")
-    path = weights.folder() / MINILM.file
-    path.parent.mkdir(parents=True)
-    with path.open("wb") as file:
-        file.truncate(MINILM.size)  # as large as it should be, and empty
-    with pytest.raises(ModelError, match=r"could not be loaded .*models remove minilm-l6-v2"):
-        await embedded(LocalEmbedder(), ["hello"])
+    weights.folder().mkdir(parents=True)
+    for name, one in EMBEDDERS.items():
+        with (weights.folder() / one.file).open("wb") as file:
+            file.truncate(one.size)  # as large as it should be, and empty
+        with pytest.raises(ModelError, match=rf"could not be loaded .*models remove {name}"):
+            await embedded(LocalEmbedder(name), ["hello"])
 
 
 @given(st.lists(st.integers(2, 256), max_size=60), st.integers(1, 1024))
@@ -124,5 +125,19 @@ async def test_several_callers_at_once(real: Path) -> None:
     assert float((np.concatenate(rows) * vectors()[10:20]).sum(axis=1).min()) > 0.99999
 
 
-def test_the_file_of_the_graph_is_what_its_tool_makes() -> None:
-    assert network.GRAPH.read_bytes() == minilm_graph.graph()
+@pytest.mark.slow
+async def test_texts_of_one_meaning_are_near_in_any_language(real: Path) -> None:
+    """The cosines that the engine in the package of the weights gives, once the mean of `NEUTRAL` is taken off."""
+    texts = [
+        "The tests fail because a fixture is missing.",
+        "Die Tests schlagen fehl, weil eine Fixture fehlt.",
+        "フィクスチャがないのでテストが失敗します。",
+        "Le chat dort sur le canapé.",
+    ]
+    rows = await embedded(LocalEmbedder("multilingual-e5-small", pull=True), texts)
+    assert np.allclose(rows[0] @ rows.T, [1, 0.8176, 0.5381, 0.3101], atol=0.01)
+
+
+def test_the_files_of_the_graphs_are_what_their_tool_makes() -> None:
+    assert network.GRAPH.read_bytes() == minilm_graph.graph("minilm")
+    assert network.E5_GRAPH.read_bytes() == minilm_graph.graph("e5")

@@ -29,7 +29,9 @@ PATIENCE = 2.0
 def report(config: Config | None = None) -> list[DoctorRow]:
     """Raises `InvalidInput` for a broken mulligan.toml."""
     python = DoctorRow("python", True, f"{platform.python_version()} on {platform.system()}")
-    return [python, *sandbox_rows(), _store(config or load()), *_extras(), *_weights()]
+    config = config or load()
+    embedder = str(config.table("memory").get("embedder", "local"))
+    return [python, *sandbox_rows(), _store(config), *_extras(), *_weights(embedder)]
 
 
 def fine(rows: list[DoctorRow]) -> bool:
@@ -92,8 +94,8 @@ def _extras() -> list[DoctorRow]:
     return rows
 
 
-def _weights() -> list[DoctorRow]:
-    here, (missed, command) = installed(), without_embedder()
+def _weights(embedder: str) -> list[DoctorRow]:
+    here, (missed, command) = installed(), without_embedder(embedder)
     return [
         *(
             DoctorRow(f"weights {name}", True, str(here[name]))

@@ -122,7 +122,7 @@ def _strategy(role: str, spec: Spec, prompts: FilePrompts) -> Any:
 
 
 def _vectors(given: str | Embedder, config: Config) -> Vectors:
-    missed, command = without_embedder() if given == "local" else ("", "")
+    missed, command = without_embedder(given) if isinstance(given, str) else ("", "")
     return Vectors(_embedder(given, config), missed and f"{missed}: {command}")
 
 
@@ -137,7 +137,7 @@ def _embedder(given: str | Embedder, config: Config) -> Embedder | None:
     try:
         return open_embedder(given, settings=calls)
     except InvalidInput:
-        if given == "local":  # not installed: said by the recall, and no reason to refuse one
+        if without_embedder(given)[0]:  # not installed: said by the recall, and no reason to refuse one
             return None
         raise
 

@@ -63,7 +63,7 @@ def pull(name: str, quiet: bool) -> None:
         say(f"\nTo resume the download: mulligan models pull {name}")
         raise
     if not quiet:
-        use = "the bank's embedder local uses it" if name in EMBEDDERS else f"use it with --model local:{name}"
+        use = f"the bank's embedder local:{name} uses it" if name in EMBEDDERS else f"use it with --model local:{name}"
         say(f"{name} is installed; {use}")
     emit(str(path))
 

