@@ -16,6 +16,7 @@ from mulligan.sessions.pairs import State, find
 
 CORPUS: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_name("corrections.toml").read_text("utf-8"))
 
+NORMS: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("norms.toml").read_text("utf-8"))
 HOLDS: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("holds.toml").read_text("utf-8"))
 
 
@@ -115,6 +116,16 @@ def test_what_holds_for_the_moment_is_no_lesson() -> None:
 
 def test_a_task_a_report_and_thanks_are_none() -> None:
     assert [sentence for sentence in HOLDS["none"] if correction_in(sentence)] == []
+
+
+@pytest.mark.parametrize(("rows", "kept"), [("kept", True), ("missed", False), ("none", False), ("mistaken", True)])
+def test_what_states_a_norm_is_kept_at_once(rows: str, kept: bool) -> None:
+    assert [one for one in NORMS[rows] if bool((said := correction_in(one)) and lasts(said)) is not kept] == []
+
+
+def test_of_what_states_a_norm_most_is_kept_and_of_the_rest_little() -> None:
+    assert len(NORMS["kept"]) > len(NORMS["missed"])
+    assert len(NORMS["none"]) > 20 * len(NORMS["mistaken"])
 
 
 def test_no_list_is_empty() -> None:

@@ -16,15 +16,9 @@ _TYPED = re.compile(
     r"\b(do|does|did|is|are|was|should|would|could|ca|wo)nt\b|\b(that|it)s (?=wrong|not)|\bpl[sz]\b", re.IGNORECASE
 )
 """Words as they are typed in haste."""
-_CLAUSE = re.compile(
-    r"(?:[,;]|\s[-\u2013\u2014]+|\s(?:but|because|so))\s+(?:please )?"
-    r"(?:never (?!\w+ed\b|mind\b)|stop \w+ing|no (?:raw|new|more)|[a-z]+ [^,;?]{3,40} instead(?! of)"
-    r"|(?:don't|do not)(?! (?:want|think|know|need|have|care|see|forget|worry|mind|wait|you)\b))\b",
-    re.IGNORECASE,
-)
-"""What corrects behind a comma, where the sentence is no task."""
-_ONE = 100
-"""Characters of such a sentence at most."""
+_WORD = re.compile(r"[^\W_\u3040-\u9fff\uac00-\ud7af]+|[\u3040-\u9fff\uac00-\ud7af]{1,3}")
+_ONE, _ALL = 120, 240
+"""Characters of a sentence that states a norm, and of the message that it stands in, at most."""
 _QUESTION = re.compile(r"¿|.*[?？]\W*$|.*(?:吗|呢|ですか|ますか|でしょうか)[。.!！]*$", re.DOTALL)
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _OPENS = re.compile(
@@ -46,7 +40,9 @@ def lasts(correction: str) -> bool | None:
     """Whether a correction holds beyond the task at hand: True where it says so, False where it is for this moment
     alone, None where it does not say."""
     lasting, now = _holds()
-    return True if lasting.search(correction) else False if now.search(correction) else None
+    if lasting.search(correction):
+        return True
+    return False if now.search(correction) else states_norm(_SENTENCES.split(correction)[0]) or None
 
 
 def withdraws(text: str) -> bool:
@@ -85,6 +81,8 @@ def _words() -> list[dict[str, Any]]:
 def correction_in(text: str) -> str:
     """What a user says against an agent's last action, from the sentence on that corrects; "" for none."""
     text = text.strip()
+    if "<mulligan-" in text:  # a hook asks it
+        return ""
     text = _TYPED.sub(_written, text.replace("’", "'"))
     sentences = [one.strip() for one in _SENTENCES.split(text) if one.strip()]
     corrects, bare, fine, task = _patterns()
@@ -99,10 +97,31 @@ def correction_in(text: str) -> str:
             told = re.match(r"we (?:use|have|are|run)\b", one, re.IGNORECASE) and any(map(task.match, each[n + 1 :]))
             if corrects.match(one) and not (told or fine.match(one) or _QUESTION.match(one)):
                 return " ".join(each[n:])
-    for n, one in enumerate(_OPENS.sub("", one) for one in sentences):
-        if len(one) <= _ONE and _CLAUSE.search(one) and not (task.match(one) or _QUESTION.match(one)):
+    for n, one in enumerate(_OPENS.sub("", one) for one in sentences if len(text) <= _ALL):
+        if states_norm(one) and not (fine.match(one) or _QUESTION.match(one)):
             return " ".join(sentences[n:])
     return ""
+
+
+def states_norm(sentence: str) -> bool:
+    """Whether a sentence states what always holds, as far as the things that it speaks of tell: each has a weight."""
+    norms, speaks_of = _norms()
+    if len(sentence) > _ONE:
+        return False
+    words = len(_WORD.findall(sentence))
+    found = [name for name, (_, pattern) in speaks_of.items() if pattern.search(sentence)]
+    weight = norms["bias"] + norms["lengths"][min(words // 5, len(norms["lengths"]) - 1)]
+    weight += sum(speaks_of[name][0] for name in found)
+    return weight >= norms["least"] and not norms["any"].isdisjoint(found)
+
+
+@cache
+def _norms() -> tuple[dict[str, Any], dict[str, tuple[float, re.Pattern[str]]]]:
+    norms = tomllib.loads(files("mulligan.sessions").joinpath("norms.toml").read_text("utf-8"))
+    speaks_of = {
+        name: (weight, re.compile(words, re.IGNORECASE)) for name, (weight, words) in norms["speaks_of"].items()
+    }
+    return {**norms, "any": frozenset(norms["any"])}, speaks_of
 
 
 def _written(typed: re.Match[str]) -> str:
