@@ -354,7 +354,7 @@ def _form_counts(failed: tuple[str, ...], works: tuple[str, ...], failure: Failu
     if not removed and not edited and not failure.is_of_code:
         if len(added) == 1 and not _is_flag(added[0]) and _any("asks").search(failure.lines):
             return "/" in added[0] or "." in added[0]  # `dotnet test` and `dotnet test src/App.sln`
-        flags = [word.partition("=")[0] for word in added if word.startswith("--")]
+        flags = [word.partition("=")[0].removeprefix("-D") for word in added if re.match(r"--|-D\w", word)]
         values = [word for word in added if not _is_flag(word)]
         if flags and failure.mentions(*flags):  # the output proposes it
             return True
