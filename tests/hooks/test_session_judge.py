@@ -39,7 +39,7 @@ STORY: tuple[tuple[Any, ...], ...] = (
     ("sh", "scripts/renew.sh dev", "renewed", 0),  # C4
     ("sh", "node tools/tidy.js", "ok", 0),  # C5
     ("sh", "npm run preview", "ready", 0),  # C6
-    ("user", "The pages of the handbook belong into docs/handbook, for all of us."),  # U7
+    ("user", "The chapters of the handbook sit in docs/handbook, where the printer looks."),  # U7
     ("agent", "Done."),
 )
 RENEWED = {
@@ -49,9 +49,9 @@ RENEWED = {
     "command": "scripts/renew.sh dev",
 }
 HANDBOOK = {
-    "fact": "Pages of the handbook belong into docs/handbook.",
+    "fact": "Chapters of the handbook sit in docs/handbook.",
     "said": "U7",
-    "quote": "The pages of the handbook belong into docs/handbook",
+    "quote": "The chapters of the handbook sit in docs/handbook",
 }
 
 
@@ -304,7 +304,7 @@ EVENTS = [
     Turn("user", "Start the preview."),
     called("1", "npm run preview", USED, failed=True),
     called("2", "scripts/renew.sh dev", "renewed"),
-    Turn("user", "The pages of the handbook belong into docs/handbook, for all of us."),
+    Turn("user", "The chapters of the handbook sit in docs/handbook, where the printer looks."),
 ]
 TEXT = st.sampled_from(["U1", "F2", "C3", "U4", "L1", "scripts/renew.sh dev", "yes", "npm run preview"]) | st.text(
     max_size=30
