@@ -13,6 +13,7 @@ from mulligan.app.memory_config import MemorySettings
 from mulligan.app.model_roles import Models
 from mulligan.app.plugins import build
 from mulligan.app.prompts import FilePrompts
+from mulligan.app.replays import RecordedRuns
 from mulligan.app.teaching import memory_command
 from mulligan.bank import bank
 from mulligan.bank.exchange.importing import archives_to_json, as_one_agents, prepared, read_bank_file, without_lessons
@@ -110,6 +111,7 @@ def open_bank(
             owner=owner(),
             strategy=Path(memory.retrieval.name).stem,
             project=here.id,
+            replays=RecordedRuns(config, models),
         )
     )
     opened.erasures = erasures_file(config.store) if store is None else None

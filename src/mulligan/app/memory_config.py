@@ -25,6 +25,7 @@ OF_PAPER = (
     "extraction",
     "learn_share",
     "reader",
+    "admission",
     "fold",
     "near_duplicates",
     "auto_merge",

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self, Unpack
 
 from mulligan.bank import changes
 from mulligan.bank.exchange.audit import Decided, decided
+from mulligan.bank.learn.admission import ANNOUNCED, REPLAY, Admission
 from mulligan.bank.learn.facts import has_reason, mark_contradictions
 from mulligan.bank.learn.groups import Groups, question_work
 from mulligan.bank.learn.learning import ACCOUNTS, Learning, key_of
@@ -54,7 +55,8 @@ class Bank:
         self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
         self._indexes = Indexes(self._lessons, ports.vectors.id, queries=ports.retrieval.queries)
         self._writer = LessonWriter(ports, self._indexes)
-        self._learning = Learning(ports, self._writer)
+        admission = Admission(ports, self._writer, self._indexes)
+        self._learning = Learning(ports, self._writer, admission)
         self.pairs = QueryPairs(ports, self._indexes, self._writer)
         self.groups = Groups(ports, self.learn, self.resume)
         self._upkeep = upkeep = Upkeep(ports, self._indexes, self._writer)
@@ -67,6 +69,7 @@ class Bank:
                 "merge": upkeep.merge,
                 "embed": upkeep.embed,
                 "link": upkeep.link,
+                REPLAY: admission.replay,
             },
         )
 
@@ -284,6 +287,7 @@ class Bank:
             raise InvalidInput(f"success must be True, False or None, not {success!r}.")
         several = [episodes] if isinstance(episodes, Episode) else list(episodes)
         learned = await self._learning.learn(several, success, background=background, borrow=borrow)
+        await self._learning.try_waiting()
         self.wake()
         return learned
 
@@ -441,7 +445,7 @@ class Bank:
 
         A fact that is seen to hold again loses the mark. A task that has an input "change" announces it by itself.
         """
-        why = f"announced: {one_line(mask(change), 200)}"
+        why = f"{ANNOUNCED}{one_line(mask(change), 200)}"
         which = Selection(nature="fact", project=self._ports.project, limit=None)
         facts = [fact for fact in await self._lessons.list(self._ports.writes, which) if fact.to_check != why]
         for fact in facts:
@@ -650,11 +654,16 @@ class Bank:
     async def work(self, seconds: float | None = None, *, ask: bool = False) -> int:
         """Does queued work of any process until none is due or the time is up; how many pieces.
 
-        ask: Also ask about the episodes that wait until learning has a budget.
+        ask: Also what waits until learning has a budget: questions about episodes, and replays.
         """
+        until = None if seconds is None else time.monotonic() + seconds
         if ask and self.thinks:
             await self._learning.ask_about_several(by_hand=True)
-        return await self._worker.work(seconds)
+        done = await self._worker.work(seconds)
+        if ask:
+            await self._learning.try_waiting(by_hand=True)
+            done += await self._worker.work(until and until - time.monotonic())
+        return done
 
     async def pending(self, kind: str | None = None) -> Sequence[Queued]:
         return tuple(one for one in await self._queue.pending(self.agent_id, kind=kind) if one.kind != QUOTA)

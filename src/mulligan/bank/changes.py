@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from mulligan.bank.learn.admission import WAITS
 from mulligan.bank.recall.query_pairs import GOOD
 from mulligan.core.errors import InvalidInput, LessonChanged
+from mulligan.core.lesson import REFUSED
 from mulligan.core.records import Lesson, Rating
 
 
@@ -24,13 +26,13 @@ def withdrawn(lesson: Lesson) -> Lesson:
 def restored(lesson: Lesson) -> Lesson:
     if lesson.state != "retired":
         raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not retired: {_instead(lesson)}")
-    return replace(lesson, state="active")
+    return replace(lesson, state="active", flags=tuple(flag for flag in lesson.flags if flag != REFUSED))
 
 
 def released(lesson: Lesson) -> Lesson:
     if lesson.state != "quarantined":
         raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not quarantined.")
-    return replace(lesson, state="active")
+    return replace(lesson, state="active", flags=tuple(flag for flag in lesson.flags if flag != WAITS))
 
 
 def rated(lesson: Lesson, rating: Rating) -> Lesson:

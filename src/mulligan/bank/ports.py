@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from mulligan.bank.recall.embedding import Vectors
 from mulligan.core.errors import InvalidInput, MulliganError, StoreError, UnknownName
 from mulligan.core.lessons import Claim, Memory, Queued
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.ranking import Deduplication, Merging, Retrieval
-from mulligan.core.records import Lesson, same_kind
+from mulligan.core.records import Episode, Lesson, Recall, same_kind
 from mulligan.text.times import span_of, time_of
 
 Form: TypeAlias = Literal["notebook", "lessons", "history"]
@@ -25,6 +25,7 @@ _CHOICES = {
     "extraction": ("lessons", "workflows"),
     "near_duplicates": ("link", "skip"),
     "reader": ("", "small", "large"),
+    "admission": ("none", "replay"),
 }
 """Settings that are one of several words."""
 
@@ -83,6 +84,12 @@ class Settings:
         "`solve`, `run` and `bench` set `reader` and `learn_share = 0.1`: command-line agents and provider models "
         "are `large`, a model that runs inside Mulligan is `small`. If empty, lessons have no price.",
     ] = ""
+    admission: Annotated[
+        Literal["none", "replay"],
+        "`replay` tries each lesson that a model drew before it is recalled: the first try of the run that taught it "
+        "is run again with the lesson and without it, within the tokens of `learn_share`. Only runs without effects "
+        "outside the sandbox are run again; other lessons are kept and say that they were not tried.",
+    ] = "none"
     fold: Annotated[bool, "Whether lessons with the same text become one lesson, which counts them."] = True
     expires: Annotated[
         Mapping[str, str],
@@ -147,6 +154,7 @@ class Settings:
             extraction="lessons",
             learn_share=1.0,
             reader="",
+            admission="none",
             top_k=1,
             threshold=None,
             fold=False,
@@ -193,6 +201,25 @@ def moment(value: object) -> float:
     raise InvalidInput(f"A time must be in seconds since the epoch, not {value!r}.")
 
 
+class Replays(Protocol):
+    """Runs recorded episodes again, to try lessons on them."""
+
+    async def episode(self, id: str) -> Episode:
+        """The recorded episode. Raises `NotFound`."""
+        ...
+
+    def why_not(self, episode: Episode) -> str:
+        """Why this episode may not be run again; "" where it may: all that it does stays in the sandbox."""
+        ...
+
+    async def draw(self, episode: Episode, recall: Recall, number: int) -> Episode:
+        """The first try of this episode again, shown this recall; it is not recorded.
+
+        number: of the draw, from 0; draws of one number have one seed. Raises `ModelError`, `InvalidInput`.
+        """
+        ...
+
+
 T = TypeVar("T")
 C = TypeVar("C", Claim, "Claim | None")
 
@@ -214,6 +241,7 @@ class Ports:
         owner: the name under which this process claims work.
         strategy: the name of the retrieval strategy.
         project: the current project, "" if unknown.
+        replays: runs recorded episodes again. None: nothing can be tried.
     """
 
     memory: Memory
@@ -228,6 +256,7 @@ class Ports:
     owner: str
     strategy: str = ""
     project: str = ""
+    replays: Replays | None = None
 
     @property
     def writes(self) -> str:

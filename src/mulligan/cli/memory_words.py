@@ -220,7 +220,7 @@ def work_rows(several: Sequence[Queued]) -> str:
     rows = [
         (
             *(work.id, work.kind, work.status, str(work.attempts), when(work.created)),
-            *(one_line(work.agent_id, 24) or "-", one_line(work.error, 100)),
+            *(one_line(work.agent_id, 24) or "-", one_line(work.remark, 100)),
         )
         for work in several
     ]

@@ -45,6 +45,12 @@ class Queued:
     result: Json = None
     error: str = ""
 
+    @property
+    def remark(self) -> str:
+        """Why the last attempt failed, or what it waits for where that is no answer (`why` in its payload)."""
+        table: Mapping[str, Any] = self.payload if self.status == "waiting" else {}  # pyright: ignore[reportAssignmentType]
+        return self.error or str(table.get("why", ""))
+
 
 @dataclass(frozen=True)
 class Claim:

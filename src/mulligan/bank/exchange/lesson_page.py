@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Protocol, cast
 
+from mulligan.bank.learn.admission import NOTE, is_waiting
 from mulligan.bank.recall.prompt_text import UNCONFIRMED, mark
 from mulligan.core.errors import NotFound, Unreadable
 from mulligan.core.lesson import fields_with
@@ -98,9 +99,8 @@ def _page(lesson: Lesson, its: RelatedLessons) -> Iterator[str]:
     known = {name: text for name, text in facts(lesson, moment).items() if not held or name in _OURS}
     yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in known.items())
     if held:
-        yield (
-            f"Quarantined, because its text may be an instruction in disguise: mulligan memory show {inline(lesson.id)}"
-        )
+        why = "it waits for a replay" if is_waiting(lesson) else "its text may be an instruction in disguise"
+        yield f"Quarantined, because {why}: mulligan memory show {inline(lesson.id)}"
         return
     for text in (lesson.title, lesson.description, lesson.content):
         if text.strip():
@@ -150,7 +150,9 @@ def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
     origin, steps = lesson.origin, ", ".join(map(str, lesson.origin.steps))
     trial = f", trial {origin.trial}" if origin.trial is not None else ""
     gone = " (run removed)" if origin.removed else ""
-    shown = replace(lesson, context={name: value for name, value in lesson.context.items() if name != LEVEL})
+    shown = replace(
+        lesson, context={name: value for name, value in lesson.context.items() if name not in (LEVEL, NOTE)}
+    )
     texts = {
         "id": lesson.id,
         "agent": lesson.agent_id,
@@ -169,6 +171,7 @@ def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
         else when(lesson.expires) + (" (expired)" if lesson.is_expired(time.time()) else ""),
         "recalled": f"{count(lesson.uses, 'time')}, last {when(lesson.last_used)}" if lesson.last_used else "never",
         "stands for": _support(lesson),
+        NOTE: str(lesson.context.get(NOTE, "")),
         "how general": GENERALITY.get(str(lesson.context.get(LEVEL, "")), ""),
     }
     return {name: text for name, text in texts.items() if text}

@@ -11,6 +11,8 @@ from mulligan.core.records import Episode, Json
 
 ANSWERS = "answers"
 """Under which the payload of work keeps what a model answered."""
+DRAWS = "draws"
+"""Under which the payload of a replay keeps what it drew."""
 TASK = "task"
 """Under which payload and result of work keep what its tasks cost."""
 
@@ -20,7 +22,7 @@ class Cost:
     """One piece of work.
 
     Attributes:
-        task, learning: tokens that the tasks used, and the model that learned from them.
+        task, learning: tokens that the tasks used, and the model that learned from them, or replays.
         counted: whether the agent counted its tokens. Command-line agents do not.
         tries: how many tries the task took. None: not known, or several trajectories.
         passed: whether it passed; None: nobody judged.
@@ -52,7 +54,8 @@ def cost_of(work: Queued) -> Cost:
     result, payload = _table(work.result), _table(work.payload)
     task = _table(result.get(TASK) or payload.get(TASK))
     usages = [_table(result["usage"])] if result.get("usage") else []
-    usages = usages or [_table(_table(answer).get("usage")) for answer in payload.get(ANSWERS, ())]
+    kept = (*payload.get(ANSWERS, ()), *_table(payload.get(DRAWS)).values())
+    usages = usages or [_table(_table(one).get("usage")) for one in kept]
     learning = sum(int(one.get("input_tokens", 0)) + int(one.get("output_tokens", 0)) for one in usages)
     tokens, recall = int(task.get("tokens", 0)), str(task.get("recall") or "")
     return Cost(tokens, learning, task.get("tries"), task.get("passed"), recall, task.get("counted", True))

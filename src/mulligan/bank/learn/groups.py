@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from mulligan.bank.learn.admission import REPLAY
 from mulligan.bank.learn.comparison import COMPARING, Comparison
 from mulligan.bank.learn.costs import ANSWERS
 from mulligan.bank.learn.learning import KeptAnswers, key_of
@@ -344,7 +345,9 @@ def _check_room(episodes: Sequence[Mapping[str, Json]]) -> None:
 
 
 def question_work(work: Queued) -> Queued:
-    """The work. Raises `InvalidInput` for a group of trajectories, which asks no question."""
+    """The work. Raises `InvalidInput` for a group of trajectories, or a replay, which asks no question."""
+    if work.kind == REPLAY:
+        raise InvalidInput(f"Job {work.id} tries lessons on a recorded run and asks no question: mulligan memory work")
     if work.kind == GROUP:
         raise InvalidInput(
             f"Work {work.id} is a group of trajectories: close it with the tool memory_group, or `Bank.groups.close`."

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
 
+from mulligan.bank.learn.admission import Admission
 from mulligan.bank.learn.costs import ANSWERS, TASK, cost_of, task_cost
 from mulligan.bank.learn.extraction import EpisodeJudge, EpisodeVerdict, Extracted, Extractor
 from mulligan.bank.learn.facts import (
@@ -99,8 +100,8 @@ def _after_verdict(work: str) -> str:
 
 
 class Learning:
-    def __init__(self, ports: Ports, writer: LessonWriter) -> None:
-        self._ports, self._writer = ports, writer
+    def __init__(self, ports: Ports, writer: LessonWriter, admission: Admission) -> None:
+        self._ports, self._writer, self._admission = ports, writer, admission
         self._queue = ports.memory.queue
         # By work that waits for a verdict: the episodes with the secrets that stand in the task itself. Never stored.
         self._for_judge: dict[str, tuple[Json, Masks]] = {}
@@ -478,7 +479,15 @@ class Learning:
             "by": by,
             **({TASK: payload[TASK]} if TASK in payload else {}),
         }
-        return await self._writer.add(agent_id, lessons, claim, result, named=_task_texts(payload["episodes"]))
+        lessons = await self._admission.candidates(agent_id, lessons)
+        learned = await self._writer.add(agent_id, lessons, claim, result, named=_task_texts(payload["episodes"]))
+        await self.try_waiting()
+        return learned
+
+    async def try_waiting(self, *, by_hand: bool = False) -> None:
+        """Queues the replays of lessons that wait, as far as the budget goes. by_hand: a person asks, so there is
+        none."""
+        await self._admission.due(self._budget if self._has_budget and not by_hand else None)
 
     def _episodes_for_judge(self, work: Queued) -> list[Episode]:
         """The episodes with the secrets that stand in the task; masked, if another process accepted the work."""

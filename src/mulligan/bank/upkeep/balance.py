@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import sqrt
 from statistics import fmean, variance
 
+from mulligan.bank.learn.admission import REPLAY
 from mulligan.bank.learn.costs import Cost, cost_of
 from mulligan.bank.ports import Ports
 from mulligan.core.errors import NotFound
@@ -49,6 +50,7 @@ class Balance:
         tasks, recalls: how many tasks were learned from, and to how many of them something was shown.
         task_tokens: of the tasks, what was recalled included.
         learning_tokens: of the model that learned.
+        replay_tokens: of runs that were repeated to try lessons.
         recalled_tokens: of what recalls showed, each counted once, estimated.
         first: tasks more that passed on the first try. None: too few tasks on one side.
         failures: failed tasks fewer.
@@ -67,12 +69,13 @@ class Balance:
     failures: Saving | None
     tokens: Saving | None
     lessons: Sequence[Worth]
+    replay_tokens: int = 0
     titles: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def net(self) -> Saving | None:
-        """The tokens saved, less those of learning."""
-        saved, cost = self.tokens, self.learning_tokens
+        """The tokens saved, less those of learning and replays."""
+        saved, cost = self.tokens, self.learning_tokens + self.replay_tokens
         return saved and Saving(saved.value - cost, saved.low - cost, saved.high - cost)
 
     @property
@@ -82,12 +85,13 @@ class Balance:
             "more passed on the first try": self.first,
             "fewer failed": self.failures,
             "tokens saved": self.tokens,
-            "minus the tokens of learning": self.net,
+            "minus the tokens of learning and replays": self.net,
         }
         return [
             ("tasks", f"{self.tasks:,}", f"{self.task_tokens:,} tokens"),
             ("shown lessons", f"{self.recalls:,}", f"{self.recalled_tokens:,} tokens, included in the line above"),
             ("learning", "", f"{self.learning_tokens:,} tokens"),
+            ("replays", "", f"{self.replay_tokens:,} tokens"),
             *((name, "-" if saving is None else str(saving), "") for name, saving in savings.items()),
         ]
 
@@ -100,8 +104,12 @@ class Balance:
                 "agents whose tokens are counted."
             )
         if self.net.high < 0:
-            lost = -self.tokens.value if self.tokens else 0.0
-            change = "learn_share = 0" if self.learning_tokens > lost else 'reader = "small"'
+            costs = {
+                'reader = "small"': -self.tokens.value if self.tokens else 0.0,
+                "learn_share = 0": self.learning_tokens,
+                'admission = "none"': self.replay_tokens,
+            }
+            change = max(costs, key=lambda name: costs[name])
             return f"It costs more than it saves. To change that, set {change} in [memory] of mulligan.toml."
         if self.net.low > 0:
             return "It saves more than it costs."
@@ -131,6 +139,7 @@ async def balance(ports: Ports, days: float = DAYS) -> Balance:
     """The balance of this bank's agent over so many days."""
     works = await ports.memory.queue.accepted_since(ports.agent_id, time.time() - days * 24 * 3600)
     costs = [cost_of(work) for work in works]
+    replays = sum(cost.learning for work, cost in zip(works, costs, strict=True) if work.kind == REPLAY)
     shown, other, recalls, recalled = list[Cost](), list[Cost](), 0, 0
     for cost in costs:
         tokens, any_lesson = await _recall_of(ports, cost.recall)
@@ -148,12 +157,13 @@ async def balance(ports: Ports, days: float = DAYS) -> Balance:
         sum(cost.task > 0 or not cost.counted for cost in costs),
         recalls,
         sum(cost.task for cost in costs),
-        sum(cost.learning for cost in costs),
+        sum(cost.learning for cost in costs) - replays,
         recalled,
         _more(*firsts) if enough else None,
         _more(*passes) if enough else None,
         _fewer_tokens(shown, other) if enough else None,
         sorted(worth, key=_effect, reverse=True),
+        replays,
     )
     ends = await ports.memory.lessons.there(ports.agent_id, [one.id for one in found.ends])
     return replace(found, titles={lesson.id: lesson.title for lesson in ends})

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
+from mulligan.bank.learn.admission import REPLAY
 from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Index, Indexes
@@ -209,8 +210,9 @@ class Worker:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of work that can be done here: some need a model, some an embedder."""
+        """The kinds of work that can be done here: some need a model, some an embedder, one needs recorded runs."""
         unavailable = (
+            *((REPLAY,) if self._ports.replays is None else ()),
             *(("extract", "batch") if self._ports.model is None else ()),
             *(("embed", "link") if self._ports.vectors.embedder is None else ()),
         )

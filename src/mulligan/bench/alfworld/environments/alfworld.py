@@ -65,6 +65,8 @@ class AlfWorld:
         InvalidInput: a number is out of range, or the extra is not installed.
     """
 
+    replayable = True
+
     def __init__(self, game: str, *, repeats: int = 2, seconds: float = 120.0) -> None:
         if repeats == 1 or repeats < 0:
             raise InvalidInput(f"repeats must be 2 or more, or 0 for never, not {repeats}.")

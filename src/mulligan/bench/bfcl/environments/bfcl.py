@@ -25,6 +25,8 @@ class BfclWorld:
         task: the id of the task, such as "multi_turn_base_0".
     """
 
+    replayable = True
+
     def __init__(self, *, files: Sequence[str], task: str, sandbox: Sandbox) -> None:
         self._wheels, self._task, self._sandbox = [Path(file) for file in files], task, sandbox
         self._actions = list[str]()

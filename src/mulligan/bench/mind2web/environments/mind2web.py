@@ -22,6 +22,8 @@ class Mind2Web:
         top_k: candidates of a step.
     """
 
+    replayable = True
+
     def __init__(self, *, file: str, task: str, scores: str | None = None, top_k: int = 50) -> None:
         if top_k < 1:
             raise InvalidInput(f"top_k must be at least 1, not {top_k}.")

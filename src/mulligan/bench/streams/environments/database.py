@@ -93,6 +93,8 @@ def inquiry(seed: int, number: int, kinds: int) -> Inquiry:
 class Database:
     """The environment of a question. seed, number, kinds: of the stream and the task. changed: new names apply."""
 
+    replayable = True
+
     def __init__(self, *, seed: int, number: int, changed: bool = False, kinds: int = len(THINGS)) -> None:
         self._seed, self._number = seed, number
         self._schema, self._inquiry = schema(seed, changed), inquiry(seed, number, kinds)

@@ -28,6 +28,8 @@ class Game:
         kinds: the number of stances.
     """
 
+    replayable = True
+
     def __init__(self, *, seed: int, number: int, changed: bool = False, kinds: int = len(STANCES)) -> None:
         self._openings = openings(seed, changed)
         self._stances = drawn("match", seed, number).choices(STANCES[:kinds], k=ROUNDS)

@@ -49,6 +49,8 @@ def job(seed: int, number: int, kinds: int) -> tuple[Operation, str, str]:
 class Service:
     """The environment of one job. seed, number, kinds: of the stream and the task. changed: quirks after the change."""
 
+    replayable = True
+
     def __init__(self, *, seed: int, number: int, changed: bool = False, kinds: int = len(OPERATIONS)) -> None:
         self._operation, self._id, self._more = job(seed, number, kinds)
         self._quirks = quirks(seed, changed)

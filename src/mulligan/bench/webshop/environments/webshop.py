@@ -37,6 +37,8 @@ class WebShop:
         page: results on one page.
     """
 
+    replayable = True
+
     def __init__(self, *, goal: str, files: Sequence[str] = (), results: int = 50, page: int = 10) -> None:
         if results < 1 or page < 1:
             raise InvalidInput(f"results and page must be at least 1, not {results} and {page}.")

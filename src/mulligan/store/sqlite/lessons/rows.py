@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.errors import AmbiguousId, NotFound, StoreError
-from mulligan.core.lesson import Order, fields_with
+from mulligan.core.lesson import REFUSED, Order, fields_with
 from mulligan.core.lessons import (
     Account,
     Addition,
@@ -114,11 +114,13 @@ def text(lesson: Lesson) -> tuple[str, str, str]:
 
 def duplicate(db: Connection, alike: Iterable[tuple[int]], lesson: Lesson) -> int | None:
     """The first of these lessons, which have one fingerprint, that this one folds into: a strategy into any, anything
-    else into one that says the same word for word, since a value may differ in its capitals alone."""
-    found = readable(alike, lambda row: (row[0], read(db, row[0])))
-    return next(
-        (n for n, there in found if lesson.nature == "strategy" or compared_text(there) == compared_text(lesson)), None
-    )
+    else into one that says the same word for word, since a value may differ in its capitals alone. None into one that a
+    replay refused."""
+    for n, there in readable(alike, lambda row: (row[0], read(db, row[0]))):
+        same = lesson.nature == "strategy" or compared_text(there) == compared_text(lesson)
+        if same and REFUSED not in there.flags:
+            return n
+    return None
 
 
 def _whole(row: tuple[Any, ...]) -> Lesson:

@@ -1,0 +1,285 @@
+"""Admission by replay: a lesson that a model drew is tried on the episode that taught it before it is recalled.
+
+With `admission = "replay"`, such a lesson is quarantined, and a job waits that runs the first try of the recorded
+episode again, with the lesson and without it (design/164). What cannot be run again is kept as it is, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+from mulligan.bank.learn.costs import DRAWS
+from mulligan.bank.learn.writing import LessonWriter
+from mulligan.bank.ports import Ports
+from mulligan.bank.recall.candidates import PRESETS
+from mulligan.bank.recall.index import Indexes
+from mulligan.bank.recall.prompt_text import formatted_prompt
+from mulligan.core.codec import digest
+from mulligan.core.errors import NotFound
+from mulligan.core.lesson import REFUSED
+from mulligan.core.lessons import Claim, Queued, Selection
+from mulligan.core.operations import detail_of
+from mulligan.core.records import Episode, Json, Lesson, Recall, Usage, same_kind
+from mulligan.text.formatting import task_text
+from mulligan.text.secrets import mask
+
+REPLAY = "replay"
+"""The setting, and the kind of work that tries the lessons of one episode."""
+WAITS = "waits for a replay"
+"""The flag of a lesson that is to be tried."""
+UNPAID = "lessons to be tried; learn_share does not cover that yet (to try them now: mulligan memory work)"
+NOTE = "admission"
+"""Under which the context of a lesson says what came of that."""
+PAIRS = 3
+"""Draws with a lesson, and as many without it, each pair with one seed."""
+SURE = 2
+"""Draws that have to be better, and none worse."""
+OTHERS = 2
+"""Episodes that had passed and are tried, too, at most."""
+ANNOUNCED = "announced: "
+"""How the mark of a fact begins that an announced change may have made wrong."""
+NEAREST = 10
+"""Similar episodes among which these are looked for."""
+ACCOUNTS = 100
+"""Accounts among which similar episodes are looked for, the newest."""
+
+Value: TypeAlias = tuple[bool, float]
+"""Whether a first try passed, and its score, 0.0 if it has none: more is better."""
+
+
+def value_of(episode: Episode) -> Value:
+    """The value of the first try. It is the least where nobody could judge it."""
+    feedback = episode.trials[0].feedback if episode.trials else None
+    return (False, 0.0) if feedback is None else (bool(feedback.passed), feedback.score or 0.0)
+
+
+def _is_best(episode: Episode) -> bool:
+    """Whether no first try could be better than the recorded one."""
+    feedback = episode.trials[0].feedback
+    return feedback is not None and bool(feedback.passed) and (feedback.score is None or feedback.score >= 1)
+
+
+@dataclass
+class Draws:
+    """The draws of one job, by episode, lessons and number. Each is kept as it ends, so that none is drawn twice.
+
+    done: what was drawn before, as `keep` was given it.
+    """
+
+    ports: Ports
+    keep: Callable[[Json], Awaitable[None]]
+    done: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def usage(self) -> Usage:
+        return sum((Usage(**one["usage"]) for one in self.done.values()), Usage())
+
+    async def value(self, episode: Episode, lessons: Sequence[Lesson], number: int) -> Value:
+        """The value of a first try that is shown these lessons before those that were recalled then."""
+        key = digest([episode.id, sorted(one.id for one in lessons), number])[:16]
+        if key not in self.done:
+            assert self.ports.replays is not None
+            shown = (*map(_without_flag, lessons), *(episode.recall.lessons if episode.recall else ()))
+            settings = self.ports.settings
+            text = formatted_prompt(shown, settings.tokens + settings.notebook_tokens, self.ports.project)
+            again = await self.ports.replays.draw(episode, Recall("", shown, formatted_prompt=text), number)
+            self.done[key] = {"value": [*value_of(again)], "usage": asdict(again.usage)}
+            await self.keep(self.done)
+        passed, score = self.done[key]["value"]
+        return passed, score
+
+    async def better(self, episode: Episode, ours: Sequence[Lesson], theirs: Sequence[Lesson]) -> bool:
+        """Whether our lessons make the first try better than theirs in `SURE` draws of `PAIRS`, and worse in none. It
+        ends as soon as that is decided."""
+        better = 0
+        for number in range(PAIRS):
+            if better + PAIRS - number < SURE:
+                return False
+            one, other = await self.value(episode, ours, number), await self.value(episode, theirs, number)
+            if one < other:
+                return False
+            better += one > other
+        return better >= SURE
+
+    async def breaks(self, episode: Episode, lessons: Sequence[Lesson]) -> bool:
+        """Whether these lessons make the first try of an episode that had passed worse in `SURE` draws of `PAIRS`."""
+        worse = 0
+        for number in range(PAIRS):
+            if worse + PAIRS - number < SURE:
+                return False
+            value = await self.value(episode, lessons, number)
+            worse += value < value_of(episode) and value < await self.value(episode, (), number)
+        return worse >= SURE
+
+
+class Admission:
+    """Tries lessons before they are recalled.
+
+    Args:
+        ports: Of the bank.
+        writer: Its writer.
+        indexes: Its indexes.
+    """
+
+    def __init__(self, ports: Ports, writer: LessonWriter, indexes: Indexes) -> None:
+        self._ports, self._writer, self._indexes = ports, writer, indexes
+        self._queue = ports.memory.queue
+
+    async def candidates(self, agent_id: str, lessons: Sequence[Lesson]) -> Sequence[Lesson]:
+        """The lessons as they are to be kept: those that can be tried wait, and the others say why they are not tried.
+
+        The jobs that try them wait until `due` finds tokens for them.
+        """
+        if self._ports.settings.admission != REPLAY:
+            return lessons
+        kept: dict[str, Lesson] = {}
+        for id in dict.fromkeys(lesson.origin.episode for lesson in lessons):
+            taught = [lesson for lesson in lessons if lesson.origin.episode == id]
+            episode, why = await self._runnable(id)
+            if episode is None:
+                kept |= {one.id: _noted(one, f"not tried: {why}") for one in taught}
+                continue
+            waiting = [replace(one, state="quarantined", flags=(*one.flags, WAITS)) for one in taught]
+            kept |= {one.id: one for one in waiting}
+            ids: list[Json] = [one.id for one in waiting]
+            draws = PAIRS * (len(ids) + 1) + SURE * OTHERS
+            tokens = draws * episode.trials[0].usage.tokens
+            payload: Json = {"episode": id, "lessons": ids, "tokens": tokens, "why": UNPAID}
+            await self._queue.enqueue(REPLAY, agent_id, payload, key=digest(ids), waiting=True)
+        return [kept[lesson.id] for lesson in lessons]
+
+    async def due(self, budget: Callable[[], Awaitable[float]] | None) -> None:
+        """Queues the replays that wait, the oldest first, as far as the tokens go. budget: None where a person asks,
+        so that there is none."""
+        works = await self._queue.pending(self._ports.writes, kind=REPLAY)
+        waiting = [one for one in works if one.status == "waiting"]
+        if not waiting or self._ports.replays is None:
+            return
+        left = float("inf") if budget is None else await budget()
+        left -= sum(one.payload["tokens"] for one in works if one.status in ("queued", "running"))
+        for work in waiting:
+            left -= work.payload["tokens"]
+            if left < 0:
+                return
+            await self._queue.turn(work.agent_id, work.id, waiting=False)
+
+    async def replay(self, work: Queued, claim: Claim) -> None:
+        """Tries the lessons of this work, and settles it with those that still wait."""
+        payload = cast(dict[str, Any], work.payload)
+
+        async def keep(done: Json) -> None:
+            await self._queue.keep(claim, {**payload, DRAWS: done})
+
+        draws = Draws(self._ports, keep, dict(payload.get(DRAWS, {})))
+        lessons = await self._writer.present(work.agent_id, payload["lessons"], ())
+        episode, why = await self._runnable(payload["episode"])
+        admitted: Sequence[Lesson] = lessons
+        notes: Mapping[str, str] = {one.id: f"not tried: {why}" for one in lessons}
+        if episode is not None:
+            admitted, notes = await self._tried(draws, episode, lessons)
+        ids: dict[str, list[Json]] = {"released": [], "retired": []}
+        for lesson in filter(is_waiting, lessons):
+            note, is_admitted = notes[lesson.id], lesson in admitted
+            change = "released" if is_admitted else "retired"
+            settle = partial(_settled, note=note, is_admitted=is_admitted)
+            await self._writer.change(work.agent_id, lesson.id, change, settle, detail=detail_of(note))
+            ids[change].append(lesson.id)
+        await self._writer.queue_links(work.agent_id, [str(id) for id in ids["released"]])
+        await self._queue.finish(claim, {**ids, "draws": len(draws.done), "usage": asdict(draws.usage)})
+
+    async def _runnable(self, id: str) -> tuple[Episode | None, str]:
+        """The recorded episode that can be run again, or why there is none."""
+        if self._ports.replays is None:
+            return None, "no run can be repeated here"
+        try:
+            episode = await self._ports.replays.episode(id)
+        except NotFound:
+            return None, "the record of its run is not there"
+        why = self._ports.replays.why_not(episode)
+        first = episode.trials[0].feedback if episode.trials else None
+        if not why and (first is None or first.passed is None):
+            why = "its first try was not judged"
+        return (None, why) if why else (episode, "")
+
+    async def _tried(
+        self, draws: Draws, episode: Episode, lessons: Sequence[Lesson]
+    ) -> tuple[Sequence[Lesson], Mapping[str, str]]:
+        """The lessons that are admitted, and what is noted of each.
+
+        Where the first try of the episode that taught them was right, a similar one that failed takes its place; where
+        there is none, they only must not make it worse.
+        """
+        similar, since = await self._similar(episode), await self._announced_at()
+        failed = next((one for one in (episode, *similar) if not _is_best(one)), None)
+        recent = [one for one in similar if one.started >= since]
+        passed = [one for one in (episode, *recent) if one is not failed and value_of(one)[0]][:OTHERS]
+        if failed is None:
+            helpful, well, ill = list(lessons), "no similar try had failed, and none was worse with it", ""
+        else:
+            helpful = await self._helpful(draws, failed, lessons)
+            well, ill = (f"the first try of {failed.id} was {word} with it" for word in ("better", "not better"))
+        notes = {one.id: f"refused: {ill}" for one in lessons}
+        for other in passed if helpful else ():
+            if broken := [one for one in helpful if await draws.breaks(other, [one])]:
+                notes |= {one.id: f"refused: the first try of {other.id} was worse with it" for one in broken}
+                helpful = [one for one in helpful if one not in broken]
+        return helpful, {**notes, **{one.id: f"admitted: {well}" for one in helpful}}
+
+    async def _helpful(self, draws: Draws, episode: Episode, lessons: Sequence[Lesson]) -> list[Lesson]:
+        """The lessons with which the first try is better. Each is added to those that helped before it; those that only
+        help together are tried together, and each of them has to be missed."""
+        helpful: list[Lesson] = []
+        for lesson in lessons:
+            if await draws.better(episode, [*helpful, lesson], helpful):
+                helpful.append(lesson)
+        left = [one for one in lessons if one not in helpful]
+        if len(left) < 2 or not await draws.better(episode, [*helpful, *left], helpful):
+            return helpful
+        for lesson in tuple(left):
+            without = [one for one in left if one is not lesson]
+            if not await draws.better(episode, [*helpful, *left], [*helpful, *without]):
+                left = without
+        return [*helpful, *left]
+
+    async def _similar(self, episode: Episode) -> Sequence[Episode]:
+        """Other episodes of the same kind, or else whose words fit, the most similar first."""
+        accounts = await self._ports.memory.lessons.accounts(self._ports.writes, self._ports.project, ACCOUNTS)
+        every = [replace(one, success=True) for one in accounts if one.id != episode.id]
+        task, least = episode.task, 0.0 if episode.task.kind else PRESETS["standard"]
+        near = self._indexes.solved_like(every, mask(task_text(task)), NEAREST, least)
+        found = [one for account in near if (one := (await self._runnable(account.id))[0])]
+        return [one for one in found if not task.kind or same_kind(one.task.kind, task.kind)]
+
+    async def _announced_at(self) -> float:
+        """When the change was announced for which facts of the project are still marked; 0.0 for none."""
+        reader, writes = self._ports.memory.lessons, self._ports.writes
+        facts = await reader.list(writes, Selection(nature="fact", project=self._ports.project, limit=None))
+        marked = next((one for one in facts if one.to_check.startswith(ANNOUNCED)), None)
+        versions = await reader.history(writes, marked.id) if marked else ()
+        return max((one.at for one in versions if one.change == "doubted"), default=0.0)
+
+
+def is_waiting(lesson: Lesson) -> bool:
+    """Whether a lesson still has to be tried."""
+    return lesson.state == "quarantined" and WAITS in lesson.flags
+
+
+def _noted(lesson: Lesson, note: str) -> Lesson:
+    return replace(lesson, context={**lesson.context, NOTE: note})
+
+
+def _without_flag(lesson: Lesson) -> Lesson:
+    return replace(lesson, flags=tuple(flag for flag in lesson.flags if flag != WAITS))
+
+
+def _settled(lesson: Lesson, *, note: str, is_admitted: bool) -> Lesson:
+    """The lesson after its replay. One that is flagged for its text, too, stays quarantined until it is released."""
+    if not is_waiting(lesson):
+        return lesson
+    after = _without_flag(_noted(lesson, note))
+    if not is_admitted:
+        return replace(after, state="retired", flags=(*after.flags, REFUSED))
+    return after if after.flags else replace(after, state="active")
