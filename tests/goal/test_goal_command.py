@@ -42,7 +42,7 @@ def test_a_goal_is_set_shown_paused_and_cleared(home: Path, place: Folder, monke
     place.write("words.txt", "bad-one\n")
     assert "try 1 of 9" in place.stop()
     shown = run.invoke(cli, ["goal"]).stdout
-    assert "1 of 9 tries, goes on" in shown
+    assert "1 of 9 tries, in progress" in shown
     assert "failed: check.py::bad-one" in shown
     assert json.loads(run.invoke(cli, ["goal", "--json"]).stdout)["sessions"][0]["tries"][0]["passed"] is False
     checked = run.invoke(cli, ["goal", "check"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from dataclasses import replace
@@ -9,10 +10,13 @@ from pathlib import Path
 
 import pytest
 from banks import an_episode, lessons_of
+from goal_kit import folder
 from seed_agents import lay
 from studio_kit import HOSTILE, studio_client
 
 from mulligan.app.memory import open_bank
+from mulligan.goals.record import sync
+from mulligan.goals.state import Goals
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.learning import add
 from mulligan.hooks.project import project_id
@@ -137,6 +141,32 @@ async def test_a_session_is_told_from_its_failure_to_whether_it_came_again_and_c
     async with open_bank(project) as bank:
         kept, dropped = [await bank.get(id) for id in ids]
         assert (kept.confirmed, kept.pinned, dropped.state) == (True, True, "retired")
+
+
+@pytest.mark.slow
+def test_the_goal_of_the_folder_is_shown_with_the_tries_of_each_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    place = folder(tmp_path)
+    monkeypatch.chdir(place.path)
+    place.goal(trials=3)
+    place.prompt()
+    place.write("words.txt", "bad-one\n")
+    assert "try 1 of 3" in place.stop()
+    with Goals() as goals:
+        sync(goals, place.now().id)
+
+    async def look() -> None:
+        async with studio_client() as client:
+            page = (await client.get("/hooks")).text
+            assert "python3 check.py</code> has to pass before a turn in this folder may end." in page
+            assert "1 of 3 tries" in page
+            run = re.search(r'href="(/runs/[0-9a-f]+\.1)">claude', page)
+            assert run
+            assert "bad-one" in (await client.get(run[1])).text
+
+    asyncio.run(look())
 
 
 def replace_moment(notice: Notice) -> Notice:

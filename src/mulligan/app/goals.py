@@ -58,7 +58,7 @@ def in_words(goals: Goals, goal: Row) -> str:
         lines.append(f"when set: {'passed' if goal.first['passed'] else 'failed'}")
     for work in goals.works(goal.id):
         tries = goals.tries(goal.id, work.agent, work.session)
-        state = work.why if work.state != OPEN else "goes on"
+        state = work.why if work.state != OPEN else "in progress"
         used = f"{len(tries)} of {goal.settings['trials']} tries"
         who = "started by --run" if work.agent == "run" else f"{work.agent} {work.session[:8]}"
         lines.append(f"run {work.episode} ({who}): {used}, {state}")

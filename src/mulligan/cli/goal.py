@@ -201,7 +201,7 @@ def _act(action: str) -> int:
             end(goals, there, CLEARED, "person")
         else:
             (pause if action == "pause" else resume)(goals, there, "person")
-        say(f"{there.label}: {'cleared' if action == 'clear' else 'paused' if action == 'pause' else 'goes on'}.")
+        say(f"{there.label}: {'cleared' if action == 'clear' else 'paused' if action == 'pause' else 'resumed'}.")
     return 0
 
 

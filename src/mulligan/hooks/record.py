@@ -16,6 +16,9 @@ from mulligan.core.home import home_path
 from mulligan.core.lessons import Selection
 from mulligan.core.operations import acting_as
 from mulligan.core.records import Lesson
+from mulligan.goals.database import FILE as GOALS
+from mulligan.goals.place import Place
+from mulligan.goals.state import DONE, Goals
 from mulligan.hooks.journal import FILE, Failure, Journal, Session, Shown
 from mulligan.hooks.learning import STATES, confirm, evidence_of, reject, sessions_of
 from mulligan.hooks.status import Status, status_of
@@ -62,6 +65,20 @@ class SessionView:
 
 
 @dataclass(frozen=True)
+class GoalView:
+    """A goal of coding agents.
+
+    works: what each session did for it: the agent, the run that records it, the verdicts of its tries, and why it ended
+        ("" if it has not).
+    """
+
+    label: str
+    state: str
+    most_tries: int
+    works: Sequence[tuple[str, str, Sequence[bool | None], str]]
+
+
+@dataclass(frozen=True)
 class HookRecord:
     """What the journal and the bank have of the coding agents in a project.
 
@@ -70,6 +87,7 @@ class HookRecord:
         candidates: lessons that nobody has confirmed, with the outputs of the call that failed and of the one that
             worked.
         lessons: those that somebody has confirmed.
+        goal: that of the folder.
     """
 
     status: Status
@@ -77,6 +95,7 @@ class HookRecord:
     older: int
     candidates: Sequence[tuple[Lesson, str, str]]
     lessons: Sequence[Lesson]
+    goal: GoalView | None
 
     @property
     def summary(self) -> str:
@@ -126,7 +145,36 @@ async def hook_record(folder: str, bank_of: Callable[[str], Bank]) -> HookRecord
         len(status.sessions) - len(sessions),
         [(one, *_evidence(one)) for one in active if not (one.confirmed or one.pinned)],
         [one for one in active if one.confirmed or one.pinned],
+        await asyncio.to_thread(_goal, folder),
     )
+
+
+def _goal(folder: str) -> GoalView | None:
+    """The goal of this folder, or the last one; a record of goals is not made by looking."""
+    if not os.path.exists(os.path.join(home_path(), GOALS)):
+        return None
+    with Goals(wait=1.0) as goals:
+        place = Place(folder)
+        goal = place.goal(goals.standing()) or goals.newest(place.folder)
+        works = goals.works(goal.id) if goal else ()
+        return goal and GoalView(
+            goal.label,
+            goal.state,
+            goal.settings["trials"],
+            [
+                (
+                    one.agent,
+                    f"{one.episode}.1",
+                    [
+                        None if row.passed is None else bool(row.passed)
+                        for row in goals.tries(goal.id, one.agent, one.session)
+                        if row.state == DONE
+                    ],
+                    one.why,
+                )
+                for one in works
+            ],
+        )
 
 
 async def review_candidate(bank: Bank, id: str, decision: str, by: str) -> None:

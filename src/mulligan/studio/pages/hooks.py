@@ -14,7 +14,8 @@ from mulligan.studio.safety import form_of
 async def hooks(request: Request) -> Response:
     """What `mulligan hooks status` says, session by session."""
     studio = studio_of(request)
-    return render(request, "hooks.html", record=await hook_record(str(studio.root), studio.chosen_bank))
+    record = await hook_record(str(studio.root), studio.chosen_bank)
+    return render(request, "hooks.html", record=record, live="/runs/live")
 
 
 async def review(request: Request) -> Response:
