@@ -218,7 +218,7 @@ BAD = {
     'prompt = "x"\nanswer = "a"\noracle = "yes"': r"mine\.toml:4: oracle must be true or false",
     'prompt = "x"\nregex = "a"\noracle = true': r"mine\.toml:4: With oracle = true the answer judges in the loop: leave out regex",
     'prompt = "x"\nhidden = { regex = "a" }\noracle = true': r"mine\.toml:4: .* there is no answer",
-    'prompt = "x"\nevaluator = "model_jugde"': r"mine\.toml:1: the task 'task-1': No evaluator is called 'model_jugde'\. Did you mean 'model_judge'",
+    'prompt = "x"\nevaluator = "model_jugde"': r"mine\.toml:1: the task 'task-1': No judge is called 'model_jugde'\. Did you mean 'model_judge'",
     'prompt = "x"\nevaluator = "./gone.py"': r"mine\.toml:3: The plug-in file .*gone\.py does not exist",
     'prompt = "x"\nevaluator = "exact_match:y"': r"mine\.toml:3: Write what exact_match needs as settings",
     'prompt = "x"\nanswer = "y"\nsettings = { a = 1 }': r"mine\.toml:4: settings need an evaluator",

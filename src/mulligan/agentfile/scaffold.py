@@ -54,7 +54,7 @@ def add(kind: str, name: str, project: Path) -> list[Path]:
     cannot be written; then nothing is left behind.
     """
     if kind not in KINDS:
-        raise UnknownName("scaffold", kind, KINDS)
+        raise UnknownName("kind", kind, KINDS)
     what = "skill" if kind == "skill" else "agent"
     check_name(what, name)
     folder = project / f"{what}s" / name

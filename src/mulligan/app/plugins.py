@@ -134,7 +134,8 @@ def find(role: str, name: str) -> type[Any]:
         return _class_in(importlib.import_module(module), role, class_name)
     if point := _brought(role).get(path):
         return point.load()
-    raise UnknownName(ROLES[role].kind, path, names(role), "A file of your own: ./mine.py.")
+    kind = "judge" if role == "evaluators" else ROLES[role].kind
+    raise UnknownName(kind, path, names(role), "A file of your own: ./mine.py.")
 
 
 def examine(role: str, name: str) -> type[Any]:

@@ -13,7 +13,9 @@ _REMOVE = ("rm", "remove", "purge", "retire", "forget", "uninstall", "clear", "r
 _SHOW = ("show", "status", "stats")
 _CREATE = ("add", "init", "install", "load")
 MEANT = {
-    **dict.fromkeys(("delete", "del", "erase", "drop", "rm", "remove", "purge"), _REMOVE),
+    **dict.fromkeys(
+        ("delete", "del", "erase", "drop", "rm", "remove", "purge", "forget", "reset", "clear", "wipe"), _REMOVE
+    ),
     **dict.fromkeys(("get", "view", "cat", "info", "inspect", "open", "display", "print", "show"), _SHOW),
     **dict.fromkeys(("create", "new", "insert", "make", "store", "enable", "setup"), _CREATE),
     **dict.fromkeys(("disable", "stop", "off"), ("pause", "uninstall", "retire")),

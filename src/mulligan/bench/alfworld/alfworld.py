@@ -39,7 +39,7 @@ _REMEMBER = ("reflexion", "last_attempt_and_reflexion", "evidence_and_reflexion"
 _SUMMARIES = {
     "reflexion": "the newest three plans from earlier tries are shown (Shinn et al. 2023)",
     "resample": "one try after another; nothing from the past is shown",
-    "simple": "one trial",
+    "simple": "one try",
     "last_attempt": "the previous try is shown",
     "last_attempt_and_reflexion": "the previous try and the plans are shown",
 }

@@ -11,7 +11,7 @@ from mulligan.bench.harness.listing import Listed, listed
 from mulligan.cli.counting import Counting
 from mulligan.cli.models import downloading
 from mulligan.cli.options import format_option, quiet_option
-from mulligan.cli.terminal import emit, say
+from mulligan.cli.terminal import drawn, emit, say
 
 
 @click.command("list")
@@ -33,7 +33,7 @@ def listing(form: str) -> None:
     if form == "json":
         emit(json.dumps([one.to_json() for one in found], ensure_ascii=False, indent=1))
     else:
-        emit("\n\n".join(map(entry, found)))
+        emit(drawn(["\n\n".join(map(entry, found))], [(r"\S+$", "bold")]))
 
 
 @click.command("fetch")

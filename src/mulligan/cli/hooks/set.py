@@ -37,7 +37,7 @@ def command(name: str | None, value: str | None) -> None:
                project)
     """
     if name is not None and name not in SETTINGS:
-        raise UnknownName("setting of hooks", name, SETTINGS)
+        raise UnknownName("hook setting", name, SETTINGS)
     with Journal() as journal:
         if name is None or value is None:
             emit("\n".join(f"{one} = {journal.setting(one)}" for one in ([name] if name else SETTINGS)))
