@@ -1,4 +1,5 @@
-"""The notebook: facts of steps by rules, operations of a model checked before they are kept, doubts, history of episodes."""
+"""The notebook: facts of steps by rules, operations of a model checked before they are kept, doubts, history of
+episodes."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -135,7 +136,7 @@ async def test_operations_of_a_model_add_change_and_remove_with_their_reasons(ba
         (answer(operation("add", steps=[9])), "which is not a step"),
         (answer(operation("add", steps=[])), "cites no step"),
         (answer(operation("add", content="zzz qqq")), "none of its content is in the record"),
-        (answer(operation("change", "ENTRY"), operation("remove", "ENTRY")), "is the second for entry"),
+        (answer(operation("change", "ENTRY"), operation("remove", "ENTRY")), "is the second operation on entry"),
         (answer(*[operation("add")] * 6), "at most 5"),
     ],
 )

@@ -317,7 +317,7 @@ def test_options_that_would_do_nothing_are_refused(mulligan: Run, arguments: tup
     assert (ended.status, f"Leave out {named}" in ended.err or f", {named}" in ended.err) == (2, True), ended.err
 
 
-@pytest.mark.parametrize(("typed", "why"), [("", "there is no terminal to ask on"), ("n\n", "")])
+@pytest.mark.parametrize(("typed", "why"), [("", "Mulligan cannot ask without a terminal"), ("n\n", "")])
 def test_an_installation_that_cannot_be_asked_about_says_what_to_do(
     mulligan: Run, place: Path, monkeypatch: pytest.MonkeyPatch, typed: str, why: str
 ) -> None:

@@ -292,7 +292,7 @@ def test_agents_are_walled_off_from_each_other(mulligan: Run) -> None:
 def test_an_export_is_imported_again(mulligan: Run, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:
     id = added(mulligan, "--agent-id", "mine", *FIRST)
     mulligan("memory", "retire", id, "--agent-id", "mine", "--why", "for a while")
-    assert mulligan("memory", "export", "--all-agents", "-o", "bank.json") == (0, "", "bank.json written\n")
+    assert mulligan("memory", "export", "--all-agents", "-o", "bank.json") == (0, "", "Wrote bank.json\n")
     assert mulligan("memory", "export", "--agent-id", "mine", "--format", "md").out.startswith(
         "# Lessons of mine\n\n## Whole history"
     )

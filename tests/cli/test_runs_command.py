@@ -29,7 +29,7 @@ def test_a_run_is_listed_shown_exported_and_replayed(mulligan: Run, here: Path, 
     parts = ["Try 1: failed", "    wrong", "Feedback of judge", "Lesson", "    Say right.", "Try 2: passed"]
     assert sorted(parts, key=shown.index) == parts
 
-    assert mulligan("runs", "export", row["run"], "-o", "run.json") == (0, "", "run.json written\n")
+    assert mulligan("runs", "export", row["run"], "-o", "run.json") == (0, "", "Wrote run.json\n")
     assert mulligan("runs", "export", row["run"], "--format", "md").out.startswith("# say it\n")
     replayed = mulligan(*second, "--model", "replay:run.json", "-q")
     assert (replayed.status, replayed.out) == (0, "right\n")
@@ -187,7 +187,7 @@ def test_a_run_is_one_page_to_send(mulligan: Run, here: Path) -> None:
     mulligan("solve", hostile, "--evaluator", "./judge.py", "--model", "scripted:hostile.txt", "--trials", "1")
     (run,) = json.loads(mulligan("runs", "list", "--json").out)
     ended = mulligan("runs", "show", run["run"], "--html", "run.html")
-    assert (ended.status, ended.out, ended.err) == (0, "", "run.html written\n")
+    assert (ended.status, ended.out, ended.err) == (0, "", "Wrote run.html\n")
     page = (here / "run.html").read_text(encoding="utf-8")
     assert f"<title>Run {run['run']}</title>" in page
     assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page

@@ -181,7 +181,7 @@ async def test_arguments_are_checked_before_anything_is_done(tree: Path) -> None
         ]
         for arguments, why in wrong:
             said = await box.call("read_file", "read_file", arguments)
-            assert said == ToolResult(f"the arguments of read_file do not fit: {why}", failed=True)
+            assert said == ToolResult(f"the arguments of read_file do not match its schema: {why}", failed=True)
 
 
 def test_a_misfit_is_short_and_a_broken_schema_is_the_tools_business() -> None:

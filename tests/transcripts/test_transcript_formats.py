@@ -408,7 +408,7 @@ def test_the_first_that_the_user_says_is_the_task_and_the_rest_its_steps() -> No
     ("text", "says"),
     [
         ("Assistant: x", "chat: no user message gives the task"),
-        ("User: x", "the assistant says and does nothing"),
+        ("User: x", "the assistant has no text and no tool call"),
         ("System: x", "no user message gives the task"),
     ],
 )

@@ -160,7 +160,7 @@ class EpisodeToolbox:
             if known is None:
                 raise ToolError(f"{source} no longer offers a tool {tool!r}")
             if wrong := await asyncio.to_thread(misfit, arguments, known.parameters):
-                raise ToolError(f"the arguments of {tool} do not fit: {wrong}")
+                raise ToolError(f"the arguments of {tool} do not match its schema: {wrong}")
         except ToolError as error:
             return ToolResult(_kept(str(error)), failed=True)
         works = needs_workspace(source)

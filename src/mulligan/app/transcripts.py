@@ -83,7 +83,9 @@ class Transcript:
                 raise InvalidInput(f"{self.name}: no user message gives the task. Give it with task=.")
             task = turns.pop(asked).text
         if not any(turn.role == "assistant" for turn in turns):
-            raise InvalidInput(f"{self.name}: the assistant says and does nothing, so there is nothing to learn.")
+            raise InvalidInput(
+                f"{self.name}: the assistant has no text and no tool call, so there is nothing to learn."
+            )
         steps: list[Json] = [
             {"step": n, "role": turn.role, "content": turn.text, "metadata": {"tool_name": turn.tool or None}}
             for n, turn in enumerate(turns, 1)

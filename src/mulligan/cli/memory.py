@@ -630,10 +630,10 @@ def verify(ctx: click.Context, mend: bool, vectors: bool) -> None:
     found = with_bank(None, work)
     for one in found:
         about = f"{one.id}: " if one.id else ""
-        emit(clean(f"{'mended' if one.mended else 'wrong'}  {about}{one.what}"))
+        emit(clean(f"{'repaired' if one.mended else 'wrong'}  {about}{one.what}"))
     wrong = sum(not one.mended for one in found)
     if wrong and not mend:
-        say("To repair what can be repaired: mulligan memory verify --mend")
+        say("To repair as much as possible: mulligan memory verify --mend")
     elif not found:
         say("No problems were found.")
     ctx.exit(1 if wrong else 0)

@@ -309,4 +309,4 @@ def put(text: str, output: str | None) -> None:
         Path(output).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"{output} cannot be written: {error.strerror}.") from error
-    say(f"{output} written")
+    say(f"Wrote {output}")

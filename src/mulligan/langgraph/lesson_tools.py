@@ -49,7 +49,7 @@ class Learning(BaseModel):
     task: str = Field(description="What the task was.")
     steps: list[Did] = Field(description="What was done, in order.")
     success: bool | SkipJsonSchema[None] = Field(
-        default=None, description="Whether the task succeeded; leave it out if nobody knows."
+        default=None, description="Whether the task succeeded; leave it out if unknown."
     )
     recall_id: str | SkipJsonSchema[None] = Field(default=None, description=f"The id that {RECALL} gave for this task.")
     lessons: list[Drawn] | SkipJsonSchema[None] = Field(

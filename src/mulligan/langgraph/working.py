@@ -528,7 +528,7 @@ def unrecorded(error: Exception) -> None:
     that it is no failure of the store."""
     if isinstance(error, LeaseLost) or not isinstance(error, StoreError):
         raise error
-    warn_once(type(error).__name__, "a run of a graph is not recorded, and goes on", str(error))
+    warn_once(type(error).__name__, "a run of a graph is not recorded, and continues", str(error))
 
 
 class _AtWork:

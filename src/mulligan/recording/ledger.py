@@ -325,7 +325,7 @@ def inform(observer: Callable[..., None], *what: Any) -> None:
     try:
         observer(*what)
     except Exception:
-        log.exception("an observer failed; the episode goes on")
+        log.exception("an observer failed; the episode continues")
 
 
 def _weight(value: object) -> int:

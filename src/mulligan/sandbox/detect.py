@@ -69,8 +69,8 @@ def choose(wanted: str) -> Level:
         if not problem(level):
             return level
     raise SandboxError(
-        f"No sandbox level from {lowest.name!r} up works here: {problem(lowest)} "
-        "See `mulligan doctor` for what would raise the level."
+        f"No sandbox level of {lowest.name!r} or stronger works here: {problem(lowest)} "
+        "`mulligan doctor` says how to get a stronger level."
     )
 
 

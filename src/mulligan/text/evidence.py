@@ -107,7 +107,7 @@ ERROR_TYPES: Mapping[str, str] = {
     "wrong_element": "the action met something else than it had to",
     "wrong_value": "the right place, but the wrong text or value",
     "no_effect": "the action was done, but nothing changed",
-    "refused": "the action was not allowed, such as for want of a right",
+    "refused": "the action was not allowed, such as a missing permission",
     "bad_action": "the action could not be read, or does not exist here",
     "wrong_state": "all was done, and the end is not the one that was asked for",
     "gave_up": "the agent ended before the task was done",

@@ -108,7 +108,7 @@ class Groups:
         Raises `InvalidInput` where the task is empty, or too many groups are open.
         """
         if not task.prompt.strip():
-            raise InvalidInput("The task is empty: describe what the trajectories try to do.")
+            raise InvalidInput("The task is empty: describe what the trajectories should achieve.")
         if len(task.prompt) > CHARACTERS:
             raise InvalidInput(f"The task has {len(task.prompt):,} characters; at most {CHARACTERS:,} are accepted.")
         writes, there = self._ports.writes, 0

@@ -128,7 +128,7 @@ class Notekeeper:
             reason = text_of(fields, "reason", DESCRIPTION, where, needed=operation != "add")
             at = cited_places(fields, step_positions(episodes), where)
             if entry is not None and (entry.id in removed or any(entry.id in one.origin.parents for one in lessons)):
-                raise BadAnswer(f"{where} is the second for entry {entry.id[:8]}: one is enough.")
+                raise BadAnswer(f"{where} is the second operation on entry {entry.id[:8]}: one is enough.")
             if operation == "remove" and entry is not None:
                 removed[entry.id] = reason
                 continue

@@ -10,7 +10,7 @@ from mulligan.cli.commands import with_examples
 from mulligan.cli.groups import Group
 
 COMMANDS = {
-    "exam": "Compare memories by gain and harm, with controls, on streams and on your own sessions.",
+    "exam": "Compare how much memories help and harm, on streams of tasks and on your own sessions.",
     "export": "Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try.",
     "fetch": "Download the data of the benchmark NAME.",
     "learn": "Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE, or from "

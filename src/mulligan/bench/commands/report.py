@@ -57,7 +57,7 @@ def command(
     targets = [targets_of(one.run) for one in recorded] if show_targets else []
     picture = write(by_tries(report), Path(plot), Path(output or ".").parent) if plot else None
     if plot is not None:
-        say(f"{plot} written")
+        say(f"Wrote {plot}")
     brief = form == "table" and not full and output is None
     put(
         drawn(plain(summary(report)).splitlines(), STYLES) if brief else _rendered(report, form, picture, output),

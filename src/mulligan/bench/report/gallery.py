@@ -112,7 +112,7 @@ def write_gallery(
             form = FORMS[target.suffix]
             pages = [block for _, _, blocks in shown for block in blocks]
             target.write_text(rendered([*index, *pages], "Gallery", form), encoding="utf-8")
-            return f"{path} written: {count}"
+            return f"Wrote {count} to {path}"
         target.mkdir(parents=True, exist_ok=True)
         rows = [[r.run.id, one.case, one.status, file_name(r, one, form)] for r, one, _ in shown]
         index.append(Table(["run", "case", "status", "file"], rows, left=4, links=True))
@@ -122,7 +122,7 @@ def write_gallery(
             (target / file_name(recorded, result, form)).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"The gallery cannot be written to {path}: {error.strerror or error}.") from error
-    return f"{path} written: {count}, a file for each"
+    return f"Wrote {count} to {path}, one file each"
 
 
 def file_name(recorded: Recorded, result: CaseResult, form: Form) -> str:

@@ -22,7 +22,8 @@ def command(agents: tuple[str, ...]) -> None:
     """Test the installed hooks (default: of all agents), and say what prevents them from running.
 
     Sends each hook a recorded payload of its agent, with a bank of one lesson, and prints what the model would
-    read, and how many milliseconds it took. Your own bank is not touched. The exit status is 1 if something is wrong.
+    read and how many milliseconds the hook took. Your own bank is not touched. The exit status is 1 if something is
+    wrong.
     """
     folder, wrong = Path.cwd(), 0
     found = [

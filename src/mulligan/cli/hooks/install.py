@@ -100,7 +100,7 @@ def _agrees(changes: Sequence[install.Change], agents: tuple[str, ...]) -> bool:
             raise
         again = " ".join(["mulligan hooks install", *agents, "--yes"])
         raise InvalidInput(
-            f"Nothing was written: there is no terminal to ask on. To write without asking: {again}"
+            f"Nothing was written, because Mulligan cannot ask without a terminal. To write without asking: {again}"
         ) from None
 
 

@@ -169,7 +169,7 @@ def _parse(arguments: Mapping[str, Json]) -> _Arguments:
     for name, kind, words in (
         ("task_id", str, "the text that extract_memory returned"),
         ("retrieval_id", str, "the text that retrieve_memory returned"),
-        ("success_signal", bool, "true, false, or left out where nobody knows"),
+        ("success_signal", bool, "true, false, or left out if unknown"),
         ("async_mode", bool, "true or false"),
     ):
         value = arguments.get(name)

@@ -180,7 +180,7 @@ def _qualifications(episode: Episode) -> list[str]:
     if episode.stop and episode.stop.reason != "solved":
         notes.append(f"Not solved: {episode.stop.detail}.")
     if episode.stop and episode.stop.reason == "over_budget":
-        notes.append(f"With a higher limit it goes on: mulligan runs resume {episode.run}")
+        notes.append(f"To continue with a higher limit: mulligan runs resume {episode.run}")
     return notes
 
 

@@ -57,7 +57,7 @@ class SqliteBenches:
                 raise NotFound(f"No benchmark run begins with {prefix!r}. To list them: mulligan bench runs")
             if len(found) > 1:
                 ids = ", ".join(id for id, _, _ in found[:5])
-                raise NotFound(f"{prefix!r} matches several benchmark runs: {ids}. Give more of the id.")
+                raise NotFound(f"{prefix!r} matches several benchmark runs: {ids}. Give more characters of the id.")
             return _run(found[0])
 
         return await self._db.read(work)

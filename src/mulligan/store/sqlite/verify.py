@@ -226,7 +226,7 @@ def verify(db: sqlite3.Connection, mend: bool) -> Sequence[Fault]:
     if any(not finding.mended for finding in found):
         raise Damaged([replace(finding, mended=False) for finding in found])
     if newer := _newer(db):
-        found.append(Fault(f"{newer} records were written by a newer Mulligan. Upgrade it to check and mend them."))
+        found.append(Fault(f"{newer} records were written by a newer Mulligan. Upgrade it to check and repair them."))
         mend = False
     found += _schema(db, mend)
     bad: set[int] = set()

@@ -92,7 +92,7 @@ async def _one(request: Request) -> Episode:
     """The only episode that the address names."""
     found = await _find(studio_of(request), str(request.path_params["id"]))
     if found is None:
-        raise NotFound(f"{request.path_params['id']} matches several episodes. Give more of the id.")
+        raise NotFound(f"{request.path_params['id']} matches several episodes. Give more characters of the id.")
     return found
 
 

@@ -361,7 +361,9 @@ def resolve(db: Connection, agent: int | None, prefix: str) -> str:
     if prefix in ids or len(ids) == 1:
         return ids[0]
     more = ", ..." if len(ids) > 5 else ""
-    raise AmbiguousId(f"{prefix!r} matches several lessons: {', '.join(ids[:5])}{more}. Give more of the id.")
+    raise AmbiguousId(
+        f"{prefix!r} matches several lessons: {', '.join(ids[:5])}{more}. Give more characters of the id."
+    )
 
 
 _PLAIN = re.compile(r"[ !#-\[\]-~]+")
