@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import pairwise
-from typing import TypeAlias
 
 from mulligan.core.late_pattern import LatePattern
 
-Patterns: TypeAlias = Sequence[tuple[str, LatePattern]]
+Patterns = Sequence[tuple[str, LatePattern]]
 
 LOOK_ALIKES = str.maketrans(
     "аеорсхуіѕјһԁɡкмтοαειρτυχν’‘“”ɪɢɴᴏʀᴇᴀʟᴘᴠᴜꜱᴛᴄᴅᴍʏʙʜᴋ", "aeopcxyisjhdgkmtoaeiptuxv''\"\"ignorealpvustcdmybhk"
@@ -35,10 +32,25 @@ def folded(text: str) -> str:
 @cache
 def patterns(table: str, without: Sequence[str] = ()) -> Patterns:
     """The lines of a table of safeguards.toml, each with its flag; those with a flag of `without` left out."""
-    with open(f"{os.path.splitext(__file__)[0]}.toml", "rb") as file:
-        tables = tomllib.load(file)
+    with open(f"{os.path.splitext(__file__)[0]}.toml", encoding="utf-8") as file:
+        tables = tables_in(file.read())
     lines = {flag: text for flag, text in tables[table].items() if flag not in without}
     return compiled(lines, tables["words"], look_alikes=True)
+
+
+_LINE = re.compile(r"""^\[(\w+)\]$|^(?:([\w-]+)|"(.+?)") = (?:'''\n(.*?)'''|'(.*?)')$""", re.MULTILINE | re.DOTALL)
+
+
+def tables_in(text: str) -> Mapping[str, Mapping[str, str]]:
+    """The tables of a TOML file of literal strings alone. `tomllib` takes longer to import than that to read."""
+    tables: dict[str, dict[str, str]] = {}
+    table: dict[str, str] = {}
+    for name, bare, quoted, lines, line in _LINE.findall(text):
+        if name:
+            table = tables[name] = {}
+        else:
+            table[bare or quoted] = lines or line
+    return tables
 
 
 def compiled(
@@ -54,13 +66,13 @@ def compiled(
     for flag, text in lines.items():
         for line in filter(None, written(text).split("\n")):
             for _ in range(2):  # a list may name another
-                for name, listed in lists.items():
-                    line = line.replace(name, listed)
+                line = _LISTED.sub(lambda found: lists.get(found[0], found[0]), line)
             found.append((flag, LatePattern(line, () if flags else beginnings(line), flags)))
     return found
 
 
-_MARK = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]")
+_LISTED = re.compile(r"<\w+>")
+_MARK = re.compile(r"(?:[^\\\[()|]|\\.|\[\^?\]?(?:\\.|[^\]\\])*+\])*+([()|]|\Z)", re.DOTALL)
 _ASIDE = re.compile(r"(?:\\b|\^|\(\?<[!=](?:\\.|[^()\\])*\))*")
 _LITERALS = re.compile(r"(?:[\w \-/@:;=<>!,\"'#%&~`]|\\[^\w\s])*")
 _OPTIONAL = ("?", "*", "{")
@@ -72,18 +84,20 @@ def beginnings(pattern: str) -> Sequence[str]:
     pattern: without flags.
     """
     found: list[str] = []
-    for branch in _branches(pattern):
-        at = _end(_ASIDE, branch, 0)
-        if branch.startswith("(?:", at):
-            end = _group_end(branch, at)
-            begun = () if branch[end : end + 1] in _OPTIONAL else beginnings(branch[at + 3 : end - 1])
+    branch: int | None = 0
+    while branch is not None:
+        at = _end(_ASIDE, pattern, branch)
+        if pattern.startswith("(?:", at):
+            end = _group_end(pattern, at)
+            begun = () if pattern[end : end + 1] in _OPTIONAL else beginnings(pattern[at + 3 : end - 1])
         else:
-            end = _end(_LITERALS, branch, at)
-            literal = re.sub(r"\\(.)", r"\1", branch[at:end])
-            begun = [literal[:-1] if branch[end : end + 1] in _OPTIONAL else literal]
+            end = _end(_LITERALS, pattern, at)
+            literal = re.sub(r"\\(.)", r"\1", pattern[at:end])
+            begun = [literal[:-1] if pattern[end : end + 1] in _OPTIONAL else literal]
         if not all(begun) or not begun:
             return ()
         found += begun
+        branch = _next_branch(pattern, branch)
     return tuple(dict.fromkeys(found))
 
 
@@ -92,21 +106,21 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _branches(pattern: str) -> Sequence[str]:
-    """The alternatives of a pattern; those in groups stay together."""
-    depth, cuts = 0, [-1]
-    for mark in _MARK.finditer(pattern):
-        depth += (mark[0] == "(") - (mark[0] == ")")
-        if mark[0] == "|" and not depth:
-            cuts.append(mark.start())
-    return [pattern[left + 1 : right] for left, right in pairwise([*cuts, len(pattern)])]
+def _next_branch(pattern: str, branch: int) -> int | None:
+    """Where the alternative behind the one begins that begins here; those in groups stay together."""
+    depth = 0
+    for mark in _MARK.finditer(pattern, branch):
+        depth += (mark[1] == "(") - (mark[1] == ")")
+        if mark[1] == "|" and not depth:
+            return mark.end()
+    return None
 
 
-def _group_end(branch: str, at: int) -> int:
+def _group_end(pattern: str, at: int) -> int:
     """Where the group ends that begins here."""
     depth = 0
-    for mark in _MARK.finditer(branch, at):
-        depth += (mark[0] == "(") - (mark[0] == ")")
+    for mark in _MARK.finditer(pattern, at):
+        depth += (mark[1] == "(") - (mark[1] == ")")
         if not depth:
             return mark.end()
-    return len(branch)
+    return len(pattern)
