@@ -71,7 +71,7 @@ def compiled(
     return found
 
 
-_LISTED = re.compile(r"<\w+>")
+_LISTED = re.compile(r"<[\w -]+>")
 _MARK = re.compile(r"(?:[^\\\[()|]|\\.|\[\^?\]?(?:\\.|[^\]\\])*+\])*+([()|]|\Z)", re.DOTALL)
 _ASIDE = re.compile(r"(?:\\b|\^|\(\?<[!=](?:\\.|[^()\\])*\))*")
 _LITERALS = re.compile(r"(?:[\w \-/@:;=<>!,\"'#%&~`]|\\[^\w\s])*")
