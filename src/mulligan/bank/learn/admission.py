@@ -20,7 +20,7 @@ from mulligan.bank.recall.prompt_text import formatted_prompt
 from mulligan.core.codec import digest
 from mulligan.core.errors import NotFound
 from mulligan.core.lesson import REFUSED
-from mulligan.core.lessons import Claim, Queued, Selection
+from mulligan.core.lessons import Change, Claim, Queued, Selection
 from mulligan.core.operations import detail_of
 from mulligan.core.records import Episode, Json, Lesson, Recall, Usage, same_kind
 from mulligan.text.formatting import task_text
@@ -31,6 +31,8 @@ REPLAY = "replay"
 WAITS = "waits for a replay"
 """The flag of a lesson that is to be tried."""
 UNPAID = "lessons to be tried; learn_share does not cover that yet (to try them now: mulligan memory work)"
+"""What a replay waits for."""
+FLAGGED = "its text was flagged"
 NOTE = "admission"
 """Under which the context of a lesson says what came of that."""
 PAIRS = 3
@@ -177,13 +179,17 @@ class Admission:
         lessons = await self._writer.present(work.agent_id, payload["lessons"], ())
         episode, why = await self._runnable(payload["episode"])
         admitted: Sequence[Lesson] = lessons
-        notes: Mapping[str, str] = {one.id: f"not tried: {why}" for one in lessons}
+        notes: Mapping[str, str] = {one.id: f"not tried: {why or FLAGGED}" for one in lessons}
         if episode is not None:
-            admitted, notes = await self._tried(draws, episode, lessons)
-        ids: dict[str, list[Json]] = {"released": [], "retired": []}
+            harmless = [one for one in lessons if not _without_flag(one).flags]
+            admitted, found = await self._tried(draws, episode, harmless)
+            notes = {**notes, **found}
+        ids: dict[str, list[Json]] = {"released": [], "retired": [], "edited": []}
         for lesson in filter(is_waiting, lessons):
             note, is_admitted = notes[lesson.id], lesson in admitted
-            change = "released" if is_admitted else "retired"
+            change: Change = "released" if is_admitted else "retired"
+            if _without_flag(lesson).flags:
+                change = "edited"
             settle = partial(_settled, note=note, is_admitted=is_admitted)
             await self._writer.change(work.agent_id, lesson.id, change, settle, detail=detail_of(note))
             ids[change].append(lesson.id)
@@ -276,10 +282,10 @@ def _without_flag(lesson: Lesson) -> Lesson:
 
 
 def _settled(lesson: Lesson, *, note: str, is_admitted: bool) -> Lesson:
-    """The lesson after its replay. One that is flagged for its text, too, stays quarantined until it is released."""
+    """The lesson after its replay. One that is flagged for its text, too, stays quarantined."""
     if not is_waiting(lesson):
         return lesson
     after = _without_flag(_noted(lesson, note))
-    if not is_admitted:
-        return replace(after, state="retired", flags=(*after.flags, REFUSED))
-    return after if after.flags else replace(after, state="active")
+    if after.flags:
+        return after
+    return replace(after, state="active") if is_admitted else replace(after, state="retired", flags=(REFUSED,))

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
 
-from mulligan.bank.learn.admission import Admission
+from mulligan.bank.learn.admission import REPLAY, Admission
 from mulligan.bank.learn.costs import ANSWERS, TASK, cost_of, task_cost
 from mulligan.bank.learn.extraction import EpisodeJudge, EpisodeVerdict, Extracted, Extractor
 from mulligan.bank.learn.facts import (
@@ -487,7 +487,8 @@ class Learning:
     async def try_waiting(self, *, by_hand: bool = False) -> None:
         """Queues the replays of lessons that wait, as far as the budget goes. by_hand: a person asks, so there is
         none."""
-        await self._admission.due(self._budget if self._has_budget and not by_hand else None)
+        if by_hand or self._ports.settings.admission == REPLAY:
+            await self._admission.due(self._budget if self._has_budget and not by_hand else None)
 
     def _episodes_for_judge(self, work: Queued) -> list[Episode]:
         """The episodes with the secrets that stand in the task; masked, if another process accepted the work."""
