@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from studio_kit import studio_client
 
 import mulligan
 from mulligan.app.config import load
@@ -220,6 +221,10 @@ async def test_it_waits_for_its_share_of_the_tokens_and_a_replay_that_was_cut_of
         ):
             await asyncio.to_thread(printed, *words)
             assert said in capsys.readouterr().out
+        async with studio_client() as client:
+            page = (await client.get("/queue")).text
+        assert "learn_share does not cover that yet" in page
+        assert 'href="/queue/' not in page
         model.asked, model.hold_at = 0, 4
         cut_off = asyncio.create_task(bank.work(ask=True))
         await asyncio.wait_for(model.held.wait(), 30)
