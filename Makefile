@@ -5,7 +5,7 @@ check:  ## format, lint, names, strict types, house rules
 	ruff check .
 	python tools/names.py
 	pyright
-	pytest tests/test_house.py
+	pytest -m "" tests/test_house.py
 
 test:  ## the tests that take seconds, on all cores; make test FILE=tests/core/test_loops.py runs one file
 	pytest $(or $(FILE),-n auto)

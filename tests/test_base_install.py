@@ -46,6 +46,7 @@ def test_all_brings_what_the_base_once_did_and_the_tests_have_it() -> None:
     assert any(line.startswith("mulligan[all,") for line in extras["test"])
 
 
+@pytest.mark.slow
 def test_the_examples_of_functions_run(bare: BareEnvironment, tmp_path: Path) -> None:
     ran = bare.run(str(SUPPORT / "doc_pages.py"), "functions.md", cwd=tmp_path)
     assert ran.stderr == ""
@@ -92,7 +93,7 @@ def test_a_coding_agent_works_until_a_command_is_satisfied(bare: BareEnvironment
     assert "solved on try 2 of 3" in ran.stderr
 
 
-@pytest.mark.light_cases(2)
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("command", "extra", "tool"),
     [
@@ -125,6 +126,7 @@ def test_what_is_missing_is_said_with_the_command_that_installs_it(
     assert len(ran.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_misspelt_provider_is_named_as_with_the_extra(bare: BareEnvironment, tmp_path: Path) -> None:
     ran = bare.mulligan("lint", cwd=lay(tmp_path, {"mulligan.toml": '[models.thinker]\nname = "opnai:gpt-6-luna"\n'}))
     assert ran.returncode == 2

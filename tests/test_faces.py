@@ -109,7 +109,7 @@ def comparable(episode: Episode) -> dict[str, Any]:
     return record
 
 
-@pytest.mark.light_cases(2)
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("end", ENDS)
 def test_every_face_leaves_the_same_record(tmp_path: Path, end: str) -> None:
     script = tmp_path / "answers.json"
@@ -139,7 +139,7 @@ def course(episode: Episode) -> dict[str, Any]:
     return {"task": episode.task, "plan": episode.plan, "trials": trials, "stop": stop}
 
 
-@pytest.mark.light_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 def test_an_agent_kept_as_files_takes_the_same_course(tmp_path: Path, end: str) -> None:
     script = tmp_path / "answers.json"
@@ -152,7 +152,7 @@ def test_an_agent_kept_as_files_takes_the_same_course(tmp_path: Path, end: str) 
     assert to_json(agent).keys() == to_json(plain).keys()
 
 
-@pytest.mark.light_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["solved", "exhausted"])
 def test_a_client_over_mcp_takes_the_same_course(tmp_path: Path, end: str) -> None:
     """But for who judged, and for the reflection on the last trial, which the loop does not ask for."""

@@ -1,4 +1,7 @@
-"""The rules of the house, as tests: reasons for long files and functions, arrows that point one way, quiet imports."""
+"""The rules of the house, as tests: reasons for long files and functions, arrows that point one way, quiet imports.
+
+`make check` runs all of them; those that read the whole source are slow.
+"""
 
 import ast
 import re
@@ -6,6 +9,8 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+
+import pytest
 
 from measures import in_circles
 from rooms import (
@@ -42,6 +47,7 @@ def test_a_long_file_has_a_reason() -> None:
     assert long == set(LONG_FILES)
 
 
+@pytest.mark.slow
 def test_a_long_function_has_a_reason() -> None:
     long: set[str] = set()
     for file in sources():
@@ -54,15 +60,18 @@ def test_a_long_function_has_a_reason() -> None:
     assert long == set(LONG_FUNCTIONS)
 
 
+@pytest.mark.slow
 def test_imports_point_one_way() -> None:
     assert len(crossings()) > 500
     assert wrong_crossings() == []
 
 
+@pytest.mark.slow
 def test_side_houses_take_no_more_names_from_the_middle() -> None:
     assert 50 < len(imports_from_the_middle()) <= MOST_NAMES
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_in_a_circle() -> None:
     assert in_circles(SRC) == []
 

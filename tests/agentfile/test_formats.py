@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from agent_folders import SOUND, agent_with, sound
+from each_row import each_row
 from inline_snapshot import snapshot
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
@@ -39,7 +40,7 @@ def fits(values: Any) -> bool:
     return validator.is_valid(values)
 
 
-@pytest.mark.parametrize(("front", "said"), KEYS)
+@each_row(("front", "said"), KEYS)
 def test_the_schema_refuses_what_the_reader_refuses(front: str, said: list[str]) -> None:
     values: Any = yaml.safe_load(agent_with(front).split("---")[1])
     refused = not fits(values)
@@ -48,7 +49,7 @@ def test_the_schema_refuses_what_the_reader_refuses(front: str, said: list[str])
     assert refused is ("warning: " not in said[0])
 
 
-@pytest.mark.parametrize(("old", "new", "said"), HEADS)
+@each_row(("old", "new", "said"), HEADS)
 def test_the_schema_refuses_what_every_agent_may_not_have(old: str, new: str, said: list[str]) -> None:
     text = str(SOUND["AGENT.md"])
     assert fits(yaml.safe_load(text.split("---")[1]))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from each_row import each_row
 
 from mulligan.agentfile.agent import ModelChoice
 from mulligan.app.config import load
@@ -215,7 +216,7 @@ def test_a_name_that_may_be_a_model_needs_no_key_to_be_checked(name: str) -> Non
     check_model_name(name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "says"),
     [
         ("gpt", "No model is called 'gpt'"),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 
 import mulligan
 from mulligan import Limits
@@ -25,7 +26,7 @@ def test_signature_help_and_command_have_every_option() -> None:
     assert all(it.help and f"{name}: " in described for name, it in known.items() if not it.same_as)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "name", "value"),
     [
         ({"trials": 3}, "tries", 3),

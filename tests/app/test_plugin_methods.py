@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 
 import mulligan
 from mulligan.app.plugins import ROLES, build, find, fitted
@@ -114,7 +115,7 @@ def test_an_async_method_where_a_plain_one_is_called_is_refused_at_load(role: st
         build(role, Spec(str(file)), {})
 
 
-@pytest.mark.parametrize("role", ROLES)
+@each_row("role", ROLES)
 def test_what_ships_is_taken_as_it_is(role: str) -> None:
     for name in ("unit_tests", "complete", "verbal", "reflexion", "read_file", "cosine", "none", "wiki", "humaneval"):
         try:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 
 from mulligan.app.plugins import ROLES, build, find, names, parse_spec, settings_of
 from mulligan.core.errors import InvalidInput, UnknownName
@@ -31,7 +32,7 @@ def test_the_plugins_of_the_design_are_there() -> None:
     }
 
 
-@pytest.mark.parametrize(("role", "name"), SHIPPED)
+@each_row(("role", "name"), SHIPPED)
 def test_every_plugin_is_one_documented_class_of_its_file(role: str, name: str) -> None:
     cls = find(role, name)
     module = inspect.getmodule(cls)
@@ -103,7 +104,7 @@ def test_settings_are_checked_before_anything_runs() -> None:
         build("reflectors", Spec("verbal"), {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("role", "name", "settings", "said"),
     [
         (

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
+from each_row import each_row
 from mcp import Client
 from serving import over, served
 
@@ -149,9 +150,7 @@ async def test_it_is_no_work_that_a_bank_shows() -> None:
         assert await bank.work() == 0
 
 
-@pytest.mark.parametrize(
-    "text", ["calls", "calls=", "calls=many", "calls=0", "calls=-1", "cost=inf", "cost=nan", "days=3"]
-)
+@each_row("text", ["calls", "calls=", "calls=many", "calls=0", "calls=-1", "cost=inf", "cost=nan", "days=3"])
 def test_a_quota_that_cannot_be(text: str) -> None:
     with pytest.raises(InvalidInput):
         Quota.parse([text])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from each_row import each_row
 
 import mulligan
 from mulligan.app.config import load
@@ -259,9 +260,7 @@ async def test_an_agent_names_its_scale_and_the_caller_another(tmp_path: Path, s
     assert model.acted == ([1, 2, 3] if scale is None else [1, 2])
 
 
-@pytest.mark.parametrize(
-    "name", sorted({*shipped_arms()} - {"langmem", "mem0"})
-)  # need packages: bench/test_memories.py
+@each_row("name", sorted({*shipped_arms()} - {"langmem", "mem0"}))  # need packages: bench/test_memories.py
 def test_each_shipped_arm_can_be_read(name: str) -> None:
     if name in ("langmem", "mem0") and find_spec(name) is None:
         with pytest.raises(InvalidInput, match="pip install"):

@@ -286,6 +286,7 @@ def test_an_exporter_that_is_not_installed_is_named() -> None:
     assert "pip install opentelemetry-exporter-otlp" in ended.stderr
 
 
+@pytest.mark.slow
 def test_without_the_variable_nothing_of_opentelemetry_is_imported() -> None:
     code = (
         "import sys; from mulligan.cli.main import cli\n"

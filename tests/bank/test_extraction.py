@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -243,7 +244,7 @@ def test_nothing_to_learn_is_an_answer_when_it_says_why() -> None:
         extractor().take([EPISODE], answer())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "said"),
     [
         (None, "The answer must be a JSON object, but is missing"),

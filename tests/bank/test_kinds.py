@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from banks import a_bank
+from each_row import each_row
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ from mulligan.text.evidence import evidence_of
 RULES = Config(values={"kinds": {"invoice|billing": "billing", r"\bsort": "sorting", "round": "rounding"}})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("task", "given_kind", "kind"),
     [
         (Task("Sort and round these."), None, "sorting"),  # the first rule that fits

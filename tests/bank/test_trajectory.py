@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -167,7 +168,7 @@ def step(**changed: Any) -> dict[str, Any]:
     return {"step": 1, "role": "tool", "content": "c", **changed}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("trajectory", "query", "signal", "said"),
     [
         ([], "q", None, "at least one step"),

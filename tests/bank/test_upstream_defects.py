@@ -133,7 +133,7 @@ async def test_10_agents_are_walls(tmp_path: Path) -> None:
         assert {lesson.id for lesson in found.lessons} == {hers.id, own.id}
 
 
-@pytest.mark.light_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy", ["hybrid", *(pytest.param(s, marks=pytest.mark.slow) for s in ("fused", "cosine"))]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,7 +57,7 @@ def test_thoughts(action: str, thought: bool) -> None:
     assert alfworld.is_thought(action) is thought
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "fine"),
     [
         ("r.name", True),

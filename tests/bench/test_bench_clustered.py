@@ -9,6 +9,7 @@ from statistics import fmean
 
 import pytest
 from bench_reports import case, recorded
+from each_row import each_row
 
 from mulligan.bench.report.figures import as_json, make_report
 from mulligan.bench.report.page import page
@@ -16,7 +17,7 @@ from mulligan.bench.report.statistics import Design, clustered, groups, holm, t_
 from mulligan.text.pages import plain
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("share", "df", "value"),
     [
         *((0.975, 1, 12.706), (0.975, 2, 4.303), (0.975, 4, 2.776), (0.975, 9, 2.262), (0.975, 30, 2.042)),

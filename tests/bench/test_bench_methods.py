@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 from toy_bench import HERE, Obliging, cases
 
 import mulligan
@@ -39,7 +40,7 @@ class Twice:
 '''
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("of", "method", "strategy", "played", "shown", "notice"),
     [
         ("humaneval", None, None, "simple", "none", ""),
@@ -84,9 +85,7 @@ def test_what_a_method_and_a_strategy_mean(
     assert "\n" not in chosen.notice
 
 
-@pytest.mark.parametrize(
-    "of", ["humaneval", "mbpp", "mbppplus", "leetcode", "hotpotqa", "alfworld", "webshop", "tasks"]
-)
+@each_row("of", ["humaneval", "mbpp", "mbppplus", "leetcode", "hotpotqa", "alfworld", "webshop", "tasks"])
 def test_each_benchmark_takes_each_strategy_of_solve(of: str) -> None:
     name, benchmark, _ = open_benchmark(of, {}, LocalSandbox())
     several = next(name for name, method in benchmark.methods().items() if method.trials > 1)

@@ -4,6 +4,7 @@ import math
 from itertools import combinations
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,7 +46,7 @@ def test_a_rate_of_nothing_is_unknown() -> None:
         rate(3, 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("only_a", "only_b", "p"),
     [
         (59, 6, 4.964650327128616e-12),  # scipy.stats.binomtest(min, sum).pvalue

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 
 from mulligan.app.plugins import check_setting, find, names
 from mulligan.bench.harness.data import find_data
@@ -25,7 +26,7 @@ def opened(text: str) -> Benchmark:
     return made
 
 
-@pytest.mark.parametrize("text", ALL)
+@each_row("text", ALL)
 def test_it_says_what_it_is_and_where_its_data_comes_from(text: str) -> None:
     made = opened(text)
     assert made.title.strip()
@@ -49,7 +50,7 @@ def _check_source(source: Source) -> None:
     assert source.licence.strip()
 
 
-@pytest.mark.parametrize("text", ALL)
+@each_row("text", ALL)
 def test_its_methods_name_what_is_there_with_settings_that_exist(text: str) -> None:
     methods = opened(text).methods()
     assert methods
@@ -75,6 +76,7 @@ def test_data_that_is_none_is_refused_by_name(tmp_path: Path, text: str, broken:
         made.load([file])
 
 
+@pytest.mark.light_cases(12)
 @pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data")
 @pytest.mark.parametrize("text", ALL)
 def test_its_cases_have_ids_of_their_own_and_no_target_is_played(text: str) -> None:

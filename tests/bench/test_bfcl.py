@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from bfcl_wheel import FUNCTIONS, NAME, QUESTIONS, READERS, TRUTH, answer, write_wheel
+from each_row import each_row
 
 from mulligan.bench.bfcl._calls import calls_of
 from mulligan.bench.bfcl._wheel import dialogues, run_services
@@ -115,7 +116,7 @@ async def test_services_that_cannot_run_are_an_error_and_not_a_failure(wheel: Pa
     assert "mulligan bench fetch bfcl" in finished.results[0].text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("action", "calls"),
     [
         ("f(x='a', y=[1, -2.5, {'b': None}])", ("f(x='a', y=[1, -2.5, {'b': None}])",)),

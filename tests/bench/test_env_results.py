@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +37,7 @@ def test_published_files_have_no_skip() -> None:
     assert env_results.read(text, "here") == [EnvResult("env_0", (" Try the desk.",))]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("{}", "list of environments"),

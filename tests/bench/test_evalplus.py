@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from each_row import each_row
 
 from mulligan import ScriptedModel
 from mulligan.bench.commands import bench
@@ -159,7 +160,7 @@ async def test_arguments_have_the_types_that_json_lacks(
     assert (score.text, score.value) == ("All 1 calls returned what they should.", 1.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "given", "out", "expected", "tolerance", "right"),
     [
         ("", [], [1, 2], [1, 2], 0, True),

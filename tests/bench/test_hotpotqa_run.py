@@ -102,6 +102,7 @@ async def test_all_questions_go_through_fail_reflect_and_solve(mode: str, judge:
     await store.close()
 
 
+@pytest.mark.light_cases(5)
 @pytest.mark.parametrize("method", ["simple", "resample", "last_attempt", "reflexion", "last_attempt_and_reflexion"])
 @pytest.mark.parametrize("mode", ["react", "cot", "cot-context"])
 async def test_an_oracles_answer_is_in_no_prompt_and_in_no_trial(mode: str, method: str, tmp_path: Path) -> None:

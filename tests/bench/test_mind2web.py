@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from each_row import each_row
 
 from mulligan.bench.commands import bench
 from mulligan.bench.harness.running import resume_benchmark, run_benchmark
@@ -107,7 +108,7 @@ def walked(task: WebTask, *wanted: tuple[str | None, str], top_k: int = 50) -> t
     return walk, answers
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "wanted", "f1"),
     [
         ("CLICK", "CLICK", 1.0),
@@ -124,7 +125,7 @@ def test_action_f1_counts_words_as_sets(said: str, wanted: str, f1: float) -> No
     assert token_f1(said, wanted) == pytest.approx(f1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "read"),
     [
         ("Answer: C.\nAction: TYPE\nValue: Marlow Town ", (1, "TYPE Marlow Town")),

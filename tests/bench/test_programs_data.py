@@ -129,6 +129,7 @@ async def test_what_the_loop_has_judged_is_judged_and_not_what_could_be_made_of_
     assert judge.seen == [said, "def f(x):\n    return 2"]
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.skipif(not DATA.exists(), reason="needs ../shared/data")
 @pytest.mark.parametrize(
     ("text", "cases", "solutions"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from each_row import each_row
 
 from mulligan.bench.harness.replay import (
     LogModel,
@@ -174,7 +175,7 @@ async def test_the_log_fails_loudly_when_it_is_asked_for_more() -> None:
         await model.ask(question)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("theirs", "ours", "said"),
     [
         ("a # output: <A at 0x7f>", "a # output: <A at 0x8e>", "address"),

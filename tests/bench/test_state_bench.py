@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
+from each_row import each_row
 from state_bench_checkout import write_checkout
 
 from mulligan import Bank, learn
@@ -223,7 +224,7 @@ ACTIONS: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@each_row("action", ACTIONS)
 def test_an_action_is_calls_or_words(action: str) -> None:
     calls = calls_of(action)
     assert ACTIONS[action] == (None if calls is None else [*calls])

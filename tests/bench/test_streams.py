@@ -104,6 +104,7 @@ def loaded(family: str, **settings: Json) -> Sequence[Case]:
     return made.load([])
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("family", QUICK)
 async def test_without_memory_a_task_is_solvable_for_fewer_points(family: str) -> None:
     finished = await ran(family)
@@ -122,7 +123,7 @@ async def test_whoever_is_shown_all_facts_gets_all_points(family: str, changed: 
     assert part(finished, "reward") == [6.0 if family == "game" else 10.0] * 8
 
 
-@pytest.mark.light_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("family", QUICK)
 async def test_stale_facts_cost_and_the_newer_ones_above_them_count(family: str) -> None:
     old, new = entries(stated(family, False)), entries(stated(family, True))
@@ -142,6 +143,7 @@ async def test_marked_facts_are_not_believed_where_asking_shows_them() -> None:
     assert values(await ran("database", marked, drift=1)) == values(await ran("database", drift=1))
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("family", ["game", "service", QUICK[-1]])
 async def test_marked_facts_are_tried_where_a_guess_costs_no_less(family: str) -> None:
     marked = entries(stated(family, False), ", to be checked before it is used: a change")
@@ -218,6 +220,7 @@ async def test_no_prompt_shows_what_nothing_observed(family: str) -> None:
     assert sum("from this task on" in text for text in firsts) == 1
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     "family", ["game", "service", *(pytest.param(f, marks=pytest.mark.slow) for f in ("database", "code"))]
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+from each_row import each_row
 
 from mulligan.bench import commands as bench
 from mulligan.cli.errors import exit_status
@@ -42,7 +43,7 @@ def commands(command: click.Command, name: str = "mulligan") -> Iterator[tuple[s
 ALL = dict(commands(cli))
 
 
-@pytest.mark.parametrize("name", ALL)
+@each_row("name", ALL)
 def test_each_option_has_help_and_stands_in_the_docs(name: str) -> None:
     docs, command = DOCS, ALL[name]
     assert command.help
@@ -78,7 +79,7 @@ def episode(reason: StopReason | None, passed: bool | None = False, *, judge: st
     return Episode("r.1", Task("t"), run="r", head=head, trials=(trial,), stop=reason and Stop(reason, "so it is"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("end", "status"),
     [
         (episode("solved", True), 0),

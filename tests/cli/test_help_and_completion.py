@@ -77,7 +77,7 @@ def test_help_of_what_has_no_commands_is_refused(mulligan: Run) -> None:
     assert (ended.status, ended.err.splitlines()[-1]) == (2, "Error: mulligan solve has no commands of its own.")
 
 
-@pytest.mark.light_cases(3)
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [("mulligan so", "solve"), ("mulligan runs sh", "show"), ("mulligan solve --wor", "--workspace")],

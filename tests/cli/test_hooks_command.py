@@ -56,6 +56,7 @@ def status(mulligan: Run, *options: str) -> Any:
     return json.loads(mulligan("hooks", "status", "--json", *options).out)
 
 
+@pytest.mark.slow
 def test_status_says_what_was_seen_learned_and_shown_and_whether_the_error_came_again(
     mulligan: Run, place: Path
 ) -> None:
@@ -105,6 +106,7 @@ def test_what_was_learned_and_is_kept_already_is_listed_elsewhere(mulligan: Run,
     assert f"1 lesson kept: mulligan memory --bank {project_id(str(place))} list" in said
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("arguments", [("pause",), ("set", "needed", "3"), ("forget", "s1"), ("doctor", "claude")])
 def test_a_home_that_cannot_be_used_is_named(
     mulligan: Run, place: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
@@ -126,6 +128,7 @@ def test_status_names_what_keeps_hooks_from_their_work(mulligan: Run, place: Pat
     assert (ended.status, "nothing is shown or learned" in ended.out) == (0, True)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("written", ["relative", "absolute"])
 def test_a_pause_holds_in_its_folder_and_below_until_it_is_taken_back(mulligan: Run, place: Path, written: str) -> None:
     learned(mulligan, "s1", place)
@@ -269,6 +272,7 @@ def test_a_session_is_forgotten_by_the_beginning_of_its_id(mulligan: Run, proces
     assert mulligan("learn", "--since", "30d").err.startswith("0 sessions read"), "it is never learned from again"
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("agent", FORMATS)
 def test_a_forgotten_session_is_learned_from_only_when_that_is_asked_for(
     mulligan: Run, place: Path, agent: str

@@ -56,6 +56,7 @@ def second_with(here: Path, lesson: str) -> list[str]:
     return [sys.executable, "-m", "mulligan", "solve", "say it", *named]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "columns", [80, pytest.param(24, marks=pytest.mark.slow), pytest.param(200, marks=pytest.mark.slow)]
 )

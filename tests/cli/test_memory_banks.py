@@ -71,7 +71,7 @@ def test_what_hooks_have_learned_is_found_with_its_bank(mulligan: Mulligan, here
     assert len(read["recalls"]) == 2
 
 
-@pytest.mark.light_cases(1)
+@pytest.mark.slow
 def test_an_id_is_found_by_every_command(mulligan: Mulligan, ids: dict[str, str]) -> None:
     for id in ids.values():
         assert id in mulligan("memory", "show", id[:8]).out

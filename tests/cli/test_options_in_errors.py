@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from each_row import each_row
 
 from mulligan.cli import errors
 from mulligan.cli.errors import message_of
@@ -21,7 +21,7 @@ SHOWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "shown"), SHOWN)
+@each_row(("said", "shown"), SHOWN)
 def test_arguments_are_shown_as_options(said: str, shown: str) -> None:
     assert message_of(InvalidInput(said)) == shown
 

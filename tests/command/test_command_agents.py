@@ -164,7 +164,7 @@ SPOILS = {
 }
 
 
-@pytest.mark.light_cases(2)
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("spoils", SPOILS.values(), ids=SPOILS.keys())
 async def test_what_it_does_to_its_repository_does_no_harm(tmp_path: Path, spoils: str) -> None:
     folder = project(tmp_path / "user")

@@ -98,7 +98,7 @@ def filtered(folder: Path, name: str, program: str) -> Path:
     return folder
 
 
-@pytest.mark.light_cases(2)
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("mode", ["worktree", "copy", "in_place"])
 @pytest.mark.parametrize(("name", "program"), [("lfs", "no-git-lfs"), ("git-crypt", "/no/such/git-crypt")])
 async def test_files_of_a_filter_that_is_missing_stay_as_they_are_stored(

@@ -246,6 +246,7 @@ async def test_states_hold_any_change_and_can_be_gone_back_to(tmp_path: Path) ->
     await workspace.close(EPISODE)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("mode", ["worktree", "copy"])
 async def test_mulligans_own_data_in_the_users_tree_is_left_out(tmp_path: Path, mode: Mode) -> None:
     folder = project(tmp_path / "user")

@@ -77,6 +77,7 @@ async def test_the_folder_has_submodules_as_the_user_has_them(user: Path, tmp_pa
     assert leftovers([str(tmp_path / "data")], [str(user / ".git")]) == {}
 
 
+@pytest.mark.slow
 async def test_changes_in_submodules_are_seen_kept_and_put_back(user: Path, tmp_path: Path) -> None:
     workspace = workspace_of(user, tmp_path)
     place = await workspace.open(EPISODE)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from command_project import PYTEST, git, project, write
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -141,7 +142,7 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("runner", OUTPUTS)
+@each_row("runner", OUTPUTS)
 def test_summaries_of_runners(runner: str) -> None:
     failing, passing = map(reports_of, OUTPUTS[runner])
     assert [(one.runner, one.failing) for one in (*failing, *passing)] == [(runner, True), (runner, False)]
@@ -151,7 +152,7 @@ def test_summaries_of_runners(runner: str) -> None:
     assert "reports failures" in objection(failing, failing, ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("runner", "before", "now"),
     [
         (
@@ -178,7 +179,7 @@ def test_summaries_in_other_forms(runner: str, before: str, now: str) -> None:
     assert "no summary" in objection(failing, (), ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "output",
     [
         "3 deselected in 0.01s",
@@ -222,7 +223,7 @@ def test_text_of_any_kind_is_read(text: str) -> None:
     reports_of(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("argv", "runner"),
     [
         (["pytest", "-q"], "pytest"),
@@ -255,7 +256,7 @@ async def test_a_text_that_ends_its_test_run_is_not_passed(tmp_path: Path, monke
     assert (await told.evaluate(Episode("e", Task("t"), trials=(attempt,)))).passed is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "check"),
     [
         ("scripts/judge.sh", ["sh", "scripts/judge.sh"]),

@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,7 +96,7 @@ def test_it_never_raises_and_makes_nothing_up(text: str, name: str | None) -> No
     assert all(line.strip() in text for line in code.split("\n"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("completion", "code"),
     [
         pytest.param("```python3\n" + ADD + "\n```", ADD, id="another tag"),
@@ -112,7 +113,7 @@ def test_what_breaks_the_reference(completion: str, code: str) -> None:
     assert extract_code(completion) == code
 
 
-@pytest.mark.parametrize(
+@each_row(
     "completion",
     [
         pytest.param(f"```python\n{ADD}", id="never closed"),

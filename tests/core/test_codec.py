@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
+from each_row import each_row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -117,7 +118,7 @@ def lives(draw: st.DrawFn) -> tuple[Episode, list[Event]]:
 WHOLE = [Episode, Question, Answer, Sampling, Past, Case]
 
 
-@pytest.mark.parametrize("cls", WHOLE)
+@each_row("cls", WHOLE)
 def test_a_record_survives_writing_and_reading(cls: type) -> None:
     @settings(suppress_health_check=SLOW)
     @given(values(cls))
@@ -135,6 +136,7 @@ def test_an_event_survives_writing_and_reading(event: Event) -> None:
     assert event_from_json(written) == event
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=SLOW)
 @given(lives())
 def test_an_episode_survives_a_real_store_and_is_the_fold_of_its_events(life: tuple[Episode, list[Event]]) -> None:
@@ -215,7 +217,7 @@ def test_a_lone_surrogate_and_a_nul_survive() -> None:
     assert from_json(Reflection, json.loads(text)) == reflection
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("record", "said"),
     [
         (Outcome(float("nan")), r"Outcome\.reward: nan is not a JSON number; use None for an unknown value"),
@@ -237,7 +239,7 @@ def test_what_has_no_place_in_a_record_is_refused_where_it_stands(record: Any, s
         to_json(record)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "said"),
     [
         ({"event": "acted", "trial": 1}, r"Event\.attempt: is missing"),

@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -324,7 +325,7 @@ def test_the_stop_says_which_limit() -> None:
     assert due(two, Limits(tokens=21, cost=0.51, seconds=1.6)) == Move("act", 3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         {"trials": 0},
@@ -340,7 +341,6 @@ def test_the_stop_says_which_limit() -> None:
         {"seconds": 0.0},
         {"identical": 1},
     ],
-    ids=str,
 )
 def test_limits_that_can_never_work_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidInput, match=f"The limit '{next(iter(wrong))}' must be"):

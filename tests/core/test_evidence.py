@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -123,7 +123,7 @@ def test_the_end_of_a_long_output_is_kept() -> None:
     assert "tokens cut" in shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "expected"),
     [
         ("assert f(1) == 'a'", "'a'"),

@@ -1,6 +1,7 @@
 """Actions and thoughts read out of what a model wrote: what is forgiven, what is not, and that nothing raises."""
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ PIECES = st.sampled_from(
 LIKE_TURNS = st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=12).map("".join)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [
         ("Search[Basel]", Action("search", "Basel")),
@@ -56,7 +57,7 @@ def test_no_text_makes_the_readers_raise_and_no_observation_gets_through(text: s
     assert "\n" not in first_line(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         (" I need it.\nAction 1: Search[Basel]", Turn("I need it.", "Search[Basel]")),

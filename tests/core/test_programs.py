@@ -3,6 +3,7 @@
 import ast
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ def same(left: str, right: str) -> bool:
     return ast.dump(ast.parse(left)) == ast.dump(ast.parse(right))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "said",
     [
         BODY,
@@ -110,7 +111,7 @@ RUST = f"{RUST_TASK}{RUST_BODY}}}"
 FUNCTION = RUST[RUST.index("/// Counts") :]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "said",
     [
         RUST_BODY,
@@ -138,7 +139,7 @@ def test_rust_keeps_its_own_main() -> None:
     assert program(f"```rust\n{code}\n```", RUST_TASK, "rs") == code
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "whole"),
     [
         ("use std::collections::{HashMap, HashSet};\n", "use std::collections::{HashMap, HashSet};\n"),
@@ -174,9 +175,7 @@ def test_rust_keeps_helpers_attributes_and_strings_with_braces_in() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "said", ["", "I cannot.", "fn count(", "```rust\n```", "{" * 50, "'" * 50, '"' * 50, "r#" * 50]
-)
+@each_row("said", ["", "I cannot.", "fn count(", "```rust\n```", "{" * 50, "'" * 50, '"' * 50, "r#" * 50])
 def test_what_is_not_rust_is_survived(said: str) -> None:
     assert isinstance(program(said, RUST_TASK, "rs"), str)
 
@@ -197,7 +196,7 @@ def test_hostile_rust_takes_no_minutes(hostile: str) -> None:
 CHECK = "METADATA = {'author': 'x'}\n\ndef check(candidate):\n    assert candidate(1) == 2\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tests", "called"),
     [
         (CHECK, True),

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from secret_forms import TERMINAL, bare, url
@@ -21,7 +22,7 @@ LINE = "MIIEowIBAAKCAQEA" * 4
 PEM = f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{LINE}\n{LINE}\n-----END RSA {'PRIVATE'} KEY-----"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "secret",
     [
         "sk" + "-proj-abcdefgh1234567890ABCDEFGH",
@@ -59,7 +60,7 @@ def test_what_stands_around_a_secret_is_kept() -> None:
     assert mask(f"a\n{PEM}\nb") == f"a\n{MASK}\nb"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "risk-assessment-2-of-the-new-method",
@@ -110,6 +111,7 @@ def test_a_key_is_known_by_its_look_anywhere(lot: int) -> None:
     assert not shown
 
 
+@pytest.mark.slow
 @given(LOTS)
 @FEW
 def test_a_secret_is_known_by_the_words_beside_it(lot: int) -> None:
@@ -228,7 +230,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", [one.replace("mot_de_passe", "mot de passe") for one in NAMES])
+@each_row("name", [one.replace("mot_de_passe", "mot de passe") for one in NAMES])
 def test_each_name_of_a_secret_is_known_in_any_case_and_as_json_escapes_it(name: str) -> None:
     for form in (
         name,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +73,7 @@ def test_the_formula_by_hand() -> None:
     assert reward(goal, SHOP.by_id["MUG01"], dear, {"color": "oat"}).value == 0.4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "same"),
     [
         ("slate blue", "blue slate", True),
@@ -144,7 +145,7 @@ def test_a_shop_of_the_user_needs_little() -> None:
     assert shop.goals[0].price == 5.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "says"),
     [
         ({"own.json": own(product={"price": "4"})}, r"own.json, products\[0\], 'price' must be a number"),

@@ -1,6 +1,7 @@
 """What a model thinks is no part of its answer, and code about the tags of thoughts is."""
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ FINAL = "def double(n):\n    return 2 * n"
 DRAFT = "def double(n):\n    return n + 2"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "<think>Is it 7? Rather 9.</think>9",
@@ -66,7 +67,7 @@ def test_the_answer_is_what_follows_the_thoughts(text: str) -> None:
     assert answer_of(text).strip() == "9"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "<think>Seven? Or nine",
@@ -88,7 +89,7 @@ def test_thoughts_that_do_not_end_are_no_answer(text: str) -> None:
     assert spoken(text) == ("", False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "```python\nreturn text.split('</think>')[-1]\n```",
@@ -160,7 +161,7 @@ def test_an_answer_has_no_more_thoughts(text: str) -> None:
         assert answer_of(f"<think>x</think>\n{answer}").strip() in answer
 
 
-@pytest.mark.light_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     ["<", "`", "` ", "\\", '"', '"\\', "'", " ", "\n", "</think>", "<think>", "<think ", "</s>", "```\n", "{", "<|"],

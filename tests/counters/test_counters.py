@@ -84,7 +84,12 @@ def within(found: dict[str, float], most: dict[str, float]) -> None:
         ("hook_failure", "", {"hook_event_name": "PostToolUseFailure", **CALL, "error": FAILED}),
         ("hook_stop", "", {"hook_event_name": "Stop"}),
         ("goal_worker", "import mulligan.goals.worker", None),
-        ("provider", "from mulligan.models.catalog import open_model; open_model('openai:gpt-4o').load()", None),
+        pytest.param(
+            "provider",
+            "from mulligan.models.catalog import open_model; open_model('openai:gpt-4o').load()",
+            None,
+            marks=pytest.mark.slow,
+        ),
         (
             "solve",
             "from mulligan.cli.main import main\n"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from doc_pages import DOCS, blocks, compiled, expected, file_name, lines_in_order
+from each_row import each_row
 
 from mulligan.app.plugins import build
 from mulligan.core.protocols import Evaluator
@@ -77,7 +78,7 @@ def test_the_examples_run_and_print_what_the_page_says(
         assert lines_in_order(expected(block), iter(printed)) == [], f"{page}:\n{block}\nprinted {printed}"
 
 
-@pytest.mark.parametrize("page", READ)
+@each_row("page", READ)
 def test_the_examples_compile(page: str) -> None:
     found = blocks(page)
     assert found

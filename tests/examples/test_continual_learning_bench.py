@@ -214,6 +214,7 @@ class House:
         return self.outcomes(system, list(range(self.instances))), alone
 
 
+@pytest.mark.slow
 def test_gain_and_reward_stand_beside_the_fixed_baseline_and_a_baseline_before_the_drift_is_named() -> None:
     report = runpy.run_path(str(FILE.with_name("figures.py")))["report"]
     run, baseline = House(follows=True).run(made(forms="lessons"))

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from each_row import each_row
 
 import mulligan
 from mulligan import Feedback, Notes, NotSolved, ScriptedModel
@@ -104,7 +105,7 @@ JUDGES: list[tuple[str, Callable[[Any], Any], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("judge", "passes"), [case[1:] for case in JUDGES], ids=[case[0] for case in JUDGES])
+@each_row(("judge", "passes"), [case[1:] for case in JUDGES])
 def test_what_a_judge_may_return(judge: Callable[[Any], Any], passes: bool) -> None:
     @mulligan.retry(judge=judge, threshold=0.8, tries=1)
     def act(notes: Notes) -> str:
@@ -460,9 +461,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"), WRONG, ids=[" ".join(case[0]) + str(n) for n, case in enumerate(WRONG)]
-)
+@each_row(("options", "message"), WRONG)
 def test_options_that_cannot_work_are_refused_at_decoration(options: dict[str, Any], message: str) -> None:
     with pytest.raises(mulligan.MulliganError, match=message):
         mulligan.retry(**{"judge": in_euros, "notes": None, **options})(lambda task: task)  # pyright: ignore

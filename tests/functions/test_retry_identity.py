@@ -24,6 +24,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, PrivateAttr, create_model
@@ -189,7 +190,7 @@ DIFFERENT: list[tuple[Any, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pair", DIFFERENT, ids=range(len(DIFFERENT)))
+@each_row("pair", DIFFERENT)
 def test_arguments_that_differ_are_different_calls(pair: tuple[Any, Any]) -> None:
     one, other = (digest_or_none(value) for value in pair)
     assert one is None or other is None or one != other
@@ -232,7 +233,7 @@ SAME: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("pair", SAME, ids=range(len(SAME)))
+@each_row("pair", SAME)
 def test_equal_arguments_are_the_same_call(pair: tuple[Any, Any]) -> None:
     assert key(pair[0]) == key(pair[1])
 

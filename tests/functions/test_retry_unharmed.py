@@ -80,6 +80,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.light_cases(5)
 @pytest.mark.parametrize("breaks", BROKEN, ids=lambda breaks: breaks.__name__)
 @pytest.mark.parametrize("bank", [None, "billing"])
 def test_a_store_that_cannot_be_used_is_a_warning_once_and_the_calls_go_on(

@@ -16,6 +16,7 @@ from urllib.error import HTTPError
 
 import httpx
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,7 +86,7 @@ ASKED: list[tuple[str, Exception, float | None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("error", "seconds"), [case[1:] for case in ASKED], ids=[case[0] for case in ASKED])
+@each_row(("error", "seconds"), [case[1:] for case in ASKED])
 def test_what_a_server_asks_to_wait_is_read_of_its_exception(error: Exception, seconds: float | None) -> None:
     assert retry_after(error) == seconds
 
@@ -125,7 +126,7 @@ WAITS: list[tuple[str, Any, Exception, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("wait", "error", "seconds"), [case[1:] for case in WAITS], ids=[case[0] for case in WAITS])
+@each_row(("wait", "error", "seconds"), [case[1:] for case in WAITS])
 def test_how_long_the_second_failure_waits(wait: Any, error: Exception, seconds: float) -> None:
     assert seconds_to_wait(wait, 2, error, lambda: 0.0) == seconds
 
@@ -218,7 +219,7 @@ TRANSIENT: list[tuple[Exception, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("error", "transient"), TRANSIENT, ids=range(len(TRANSIENT)))
+@each_row(("error", "transient"), TRANSIENT)
 def test_which_exceptions_say_nothing_about_the_answer(error: Exception, transient: bool) -> None:
     assert is_transient(error) is transient
 
@@ -302,7 +303,7 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize("error", TOLD, ids=range(len(TOLD)))
+@each_row("error", TOLD)
 def test_what_an_exception_carries_reaches_the_next_try(error: Exception) -> None:
     read = list[str]()
 
@@ -466,7 +467,7 @@ RESULTS: list[tuple[str, Callable[[], Any], Callable[[Any], list[Any]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "read"), [case[1:] for case in RESULTS], ids=[case[0] for case in RESULTS])
+@each_row(("make", "read"), [case[1:] for case in RESULTS])
 def test_a_result_that_the_judge_reads_reaches_the_caller_whole(
     make: Callable[[], Any], read: Callable[[Any], list[Any]]
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -210,7 +211,7 @@ def test_pydantic_ai_is_not_run_without_the_judge(name: str) -> None:
     assert not asked
 
 
-@pytest.mark.parametrize("name", ["stream", "astream", "batch", "with_config", "bind_tools", "with_structured_output"])
+@each_row("name", ["stream", "astream", "batch", "with_config", "bind_tools", "with_structured_output"])
 def test_a_runnable_is_not_run_without_the_judge(name: str) -> None:
     wrapped: Any = mulligan.wrap(Chat(seen=[]), judge=in_euros)
     with pytest.raises(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from each_row import each_row
 from goal_kit import Folder
 
 from mulligan.cli.main import cli
@@ -53,7 +54,7 @@ def test_a_goal_is_set_shown_paused_and_cleared(home: Path, place: Folder, monke
     assert isinstance(run.invoke(cli, ["goal", "clear"]).exception, InvalidInput)
 
 
-@pytest.mark.parametrize("mark", MARKS)
+@each_row("mark", MARKS)
 def test_an_agents_session_is_known_by_its_environment(mark: str) -> None:
     assert mark in agent_above({mark: "1"})
 

@@ -49,6 +49,7 @@ def marked(kind: str, n: int, script: str) -> object:
     return pytest.param(kind, script, marks=slow, id=f"{kind} {n + 1}")
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize(("kind", "script"), [marked(*way) for way in WAYS])
 def test_a_forged_claim_does_not_end_as_passed(wrong: Folder, kind: str, script: str) -> None:
     seconds = 3.0 if kind == "hangs" else 600.0

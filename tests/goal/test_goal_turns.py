@@ -121,6 +121,7 @@ def test_all_tries_end_it_with_one_message(place: Folder) -> None:
     assert "try 1 of 3" in place.stop()
 
 
+@pytest.mark.slow
 def test_the_turn_in_which_the_user_sets_the_goal_is_not_held_up(
     place: Folder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -368,6 +369,7 @@ def test_a_file_of_tests_judges_from_a_copy(place: Folder) -> None:
     assert place.now().state == "passed"
 
 
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize(
     ("check", "more", "says"),
     [

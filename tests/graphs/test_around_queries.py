@@ -4,6 +4,7 @@ import html
 import json
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from mulligan.graphs.bare_query import LONGEST, bare_query
 QUERY = "MATCH (b:Book {title: 'Emma'})<-[:WROTE]-(a:Author)\nWHERE a.name <> ''\nRETURN a.name AS name"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         f"```cypher\n{QUERY}\n```",
@@ -140,7 +141,7 @@ def test_a_text_without_a_query_is_itself(text: str) -> None:
     assert bare_query(text) == text
 
 
-@pytest.mark.light_cases(3)
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     "unit", ["'\\", "`", "```x ", "&gt;", "MATCH ", "MATCH;", '"', "a ", "/*", "{", "cypher:", "\n\n", "\u2018"]
 )

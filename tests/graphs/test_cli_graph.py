@@ -69,6 +69,7 @@ def test_the_schema_is_written_as_patterns(mulligan: Mulligan, kg: Path) -> None
     assert {"label": "CellType", "properties": {"name": "STRING"}} in found["nodes"]
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

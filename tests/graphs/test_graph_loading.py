@@ -121,6 +121,7 @@ def test_what_biocypher_wrote_is_a_graph(tmp_path: Path) -> None:
     assert perturbed.ends == (("Protein", "Efo_Disease"), ("Protein", "Protein"))
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(("between", "call"), [("\t", '--delimiter="\\t"'), (",", '--delimiter=","'), ("\t", None)])
 def test_other_delimiters_are_read_from_the_import_call_or_the_header(
     tmp_path: Path, between: str, call: str | None

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_graphs import hostile
@@ -37,7 +38,7 @@ def refused_with_a_place(query: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "message"),
     [
         (

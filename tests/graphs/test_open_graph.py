@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from bolt_server import DATABASE, PASSWORD, USER, BoltServer
+from each_row import each_row
 from sample_graphs import GOOD, opened
 
 from mulligan.app.trusting import trust
@@ -16,7 +17,7 @@ from mulligan.graphs.ladybug import LadybugGraph
 from mulligan.graphs.opening import open_graph
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("where", "name"),
     [
         ("bolt://localhost", "bolt://localhost:7687"),
@@ -37,6 +38,7 @@ def test_servers_are_named_without_what_is_secret(where: Any, name: str) -> None
     asyncio.run(graph.close())
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("as_dict", [False, True])
 def test_a_path_is_a_ladybug_file(kg: Path, as_dict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(kg.parent)
@@ -68,7 +70,7 @@ def test_procedures_that_only_read_are_named_in_mulligan_toml(
             open_graph(str(kg))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("where", "message"),
     [
         ("nowhere", r"There is no graph at nowhere"),

@@ -5,6 +5,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from each_row import each_row
 from graph_questions import QUESTIONS, opened
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,7 +85,7 @@ def query_of(question: str, *links: Link, unread: tuple[str, ...] = ()) -> str:
     return sketch.query if sketch else ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "links", "query"),
     [
         ("Who coaches Ada?", [ADA], 'MATCH (x:Person)-[:COACHES]->(:Person {name: "Ada"}) RETURN DISTINCT x.name'),
@@ -127,7 +128,7 @@ def test_a_question_is_composed_from_what_its_words_say(question: str, links: li
     assert query_of(question, *links) == query
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "links"),
     [
         ("Who is older than 30?", []),
@@ -247,6 +248,7 @@ WORDS = [
 ]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(WORDS), max_size=12),
     st.sets(st.sampled_from((ADA, BO, P7, ACE, UNION, DUTCH, GOLD, SILVER))),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from each_row import each_row
 
 from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind
 from mulligan.graphs.question_checks import Asked
@@ -34,7 +34,7 @@ def asked(question: str, *links: Link, unknown: tuple[str, ...] = ()) -> Asked:
     return Asked(question, SCHEMA, Links(links, (), unknown))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "query", "rows", "links"),
     [
         ("Which persons advise Ada?", ADVISED, [{"a.name": "Bo"}], [ADA]),
@@ -57,7 +57,7 @@ def test_nothing_speaks_against_a_right_query(question: str, query: str, rows: A
     assert asked(question, *links).objections(query, rows) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "query", "rows", "links", "said"),
     [
         ("Which persons advise Ada?", ADVISES, [{"n": "Bo"}], [ADA], "The arrow points the wrong way"),
@@ -89,7 +89,7 @@ def test_a_name_that_is_no_value_is_missed() -> None:
     assert any('"Xyz7"' in said for said in about.objections(OF_ULM.replace(" {name: 'Ulm'}", ""), [{"n": "Bo"}]))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "names"),
     [
         ("In which city does the person ada live?", ("ada",)),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ SCHEMA = GraphSchema(
 QUESTIONS = Path(__file__).parents[2] / "studies" / "graph_questions"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "MATCH (g:Gene {name: 'EOMES'})-[:REGULATES]->(t) RETURN t.name AS gene",
@@ -54,7 +55,7 @@ def test_what_fits_is_left_as_it_is(query: str) -> None:
     assert (checked.query, checked.changes, checked.faults) == (query, (), ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "corrected", "change"),
     [
         ("MATCH (g:gene) RETURN g.NAME", "MATCH (g:Gene) RETURN g.name", "label gene was written Gene"),
@@ -89,7 +90,7 @@ def test_spellings_and_arrows_are_corrected_and_said(query: str, corrected: str,
     assert check_query(corrected, SCHEMA).changes == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "fault"),
     [
         ("MATCH (g:Genes) RETURN g", "There is no label Genes (line 1, column 10). Nearest: Gene."),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 from graph_questions import opened
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,7 +200,7 @@ async def test_a_look_up_ends_in_its_time_whatever_the_database_does() -> None:
     assert await asyncio.wait_for(probe_values(graph, schema, query, seconds=0.2), 60) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "plain"),
     [
         ("before 1 July 1990, or not", "before 1990-07-01, or not"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 
 from mulligan.sessions.agents import NAMES, agent
 from mulligan.sessions.events import Notice
@@ -54,7 +55,7 @@ def test_an_event_that_is_not_known_means_nothing(name: str, payload: dict[str, 
     assert read(name, payload) is None
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_fields_of_an_odd_kind_break_nothing(name: str) -> None:
     for hook in agent(name).hooks:
         odd: dict[str, Any] = {
@@ -131,7 +132,7 @@ ALLOWS = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_what_hooks_may_do_with_an_agent(name: str) -> None:
     one = agent(name)
     assert (one.holds, one.says_held, one.asks, one.holds_in_row) == ALLOWS[name]

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 from session_turns import call
 
 from mulligan.core.turns import Turn
@@ -58,7 +59,7 @@ def test_what_hooks_ask_is_no_correction() -> None:
     assert correction_in(QUESTION) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sentence", "holds"),
     [
         ("No, we never use npm here.", True),
@@ -78,7 +79,7 @@ def test_what_holds_beyond_the_task_is_told_from_what_holds_now(sentence: str, h
     assert lasts(sentence) is holds
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sentence",
     [
         "I asked you not to touch the lock file",
@@ -154,7 +155,7 @@ def learned_from(*messages: str) -> int:
     return len(find(State("claude", "s"), [made, *said])[1])
 
 
-@pytest.mark.parametrize("message", TAKEN_BACK)
+@each_row("message", TAKEN_BACK)
 def test_what_the_next_message_takes_back_teaches_nothing(message: str) -> None:
     assert learned_from("No, use pnpm in this repository.", message) == 0
 

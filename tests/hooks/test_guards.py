@@ -2,7 +2,7 @@
 
 import shlex
 
-import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,12 +89,12 @@ PASSED = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "command"), STOPPED)
+@each_row(("pattern", "command"), STOPPED)
 def test_a_guard_stops_the_command_that_it_names_however_it_is_wrapped(pattern: str, command: str) -> None:
     assert stops(pattern, command)
 
 
-@pytest.mark.parametrize(("pattern", "command"), PASSED)
+@each_row(("pattern", "command"), PASSED)
 def test_a_guard_lets_other_commands_pass(pattern: str, command: str) -> None:
     assert not stops(pattern, command)
 
@@ -143,7 +143,7 @@ def correction(after: str, said: str) -> str:
     return proposal(f"The user: {said}", f'after: {after}\nthe user said: "{said}"')
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("after", "said", "pattern"),
     [
         ("git stash push", "do not stash anything, read the files you need", "git stash"),

@@ -292,6 +292,7 @@ def test_what_an_earlier_version_marked_still_counts(place: Place) -> None:
     assert place.run(place.payload("PreToolUse", "s2", **told)).stdout != b""
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize(
     "close",
     [

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from agent_transcripts import FORMATS, in_format
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from session_turns import call
@@ -132,7 +133,7 @@ def test_a_test_is_overcome_by_a_run_that_holds_it() -> None:
     assert found(fails, remedy, sh("pytest tests/test_c.py", "2 passed")) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "events",
     [
         (sh("pytest", MISSING, True), sh("pytest", "1 passed")),  # flaky
@@ -149,7 +150,7 @@ def test_what_teaches_nothing(events: tuple[Turn, ...]) -> None:
     assert found(*events) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "steps",
     [
         ["git commit --no-verify -m a"],
@@ -181,7 +182,7 @@ def test_what_destroys_or_goes_around_a_safeguard_is_no_remedy(steps: list[str])
     assert contents(sh("make all", MISSING, True), *map(sh, steps), sh("make all", "ok")) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "step",
     [
         "rm -rf node_modules && npm ci",
@@ -333,7 +334,7 @@ STORY: tuple[tuple[Any, ...], ...] = (
 )
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@each_row("format", FORMATS)
 def test_every_agent_teaches_the_same(format: str) -> None:
     read = read_transcript(in_format(format, STORY, session="s"), "s.jsonl", format)
     whole = read.found()

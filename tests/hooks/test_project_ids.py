@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,7 +62,7 @@ def test_no_password_is_kept(host: str, name: str, user: str, secret: str) -> No
     assert f"{secret}zz" not in found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "wanted"),
     [
         ("git@GitHub.com:Acme/Shop.git", "github.com/acme/shop"),

@@ -208,7 +208,7 @@ def test_what_has_ended_is_not_run_again_after_a_kill(here: Path) -> None:
     assert not any((here / "into" / "work").iterdir())
 
 
-@pytest.mark.light_cases(2)
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from session_turns import call
@@ -31,6 +32,7 @@ def lessons(case: dict[str, Any]) -> list[str]:
     return [one.content for one in find(State("claude", "s"), calls)[1]]
 
 
+@pytest.mark.slow
 def test_a_remedy_is_what_the_error_is_about() -> None:
     learned = [(case, lessons(case)) for case in CASES]
     assert [(case, contents) for case, contents in learned if not is_as_it_says(case, contents)] == []
@@ -64,7 +66,7 @@ def test_a_search_for_several_words_only_looks() -> None:
     assert not only_looks("echo x > file")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "worked"),
     [
         ("cd web && npm run lint 2>&1 && npm test", ["npm run lint", "npm test"]),
@@ -120,7 +122,7 @@ def test_else_a_check_of_style_that_names_nothing_teaches_nothing(then: tuple[tu
     assert list(find(State("claude", "s"), calls)[1]) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "between", "fixer"),
     [
         ("npm run lint", ["npm run lint:fix", "sed -i s/a/b/ x.ts"], ""),

@@ -103,6 +103,7 @@ async def test_what_rules_miss_is_learned_from_the_judge(project: Path) -> None:
     assert [one.context["judged"]["by"] for one in (renewed, handbook)] == [by, by]
 
 
+@pytest.mark.light_cases(8)
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "fact",
@@ -336,6 +337,7 @@ def test_of_any_answer_only_what_stands_in_the_session_is_believed(answer: Any) 
         assert one.errors
 
 
+@pytest.mark.slow
 def test_a_long_session_is_told_within_bounds() -> None:
     events = [Turn("user", "Go. " * 200)]
     for n in range(400):

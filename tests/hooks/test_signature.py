@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 from hypothesis import example, given
 from hypothesis import strategies as st
 from signature_corpus import alike, corpus, parts, unlike
@@ -72,12 +73,12 @@ def test_what_the_error_is_about_stays(shape: str, one: str, other: str) -> None
     assert (key(one) == key(other)) is (one == other)
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS["meet"])
+@each_row(("one", "other"), PAIRS["meet"])
 def test_the_same_cause_meets_in_another_run(one: str, other: str) -> None:
     assert set(keys(one)) & set(keys(other))
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS["apart"])
+@each_row(("one", "other"), PAIRS["apart"])
 def test_different_causes_share_no_key(one: str, other: str) -> None:
     assert not set(keys(one)) & set(keys(other))
 
@@ -125,7 +126,7 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize("line", LONG, ids=lambda line: repr(line[:9]))
+@each_row("line", LONG)
 def test_of_a_long_line_only_the_beginning_is_read(line: str) -> None:
     """A pattern keeps all threads waiting, that of the deadline too. Unbounded, some of these take hours."""
     code = (

@@ -2,7 +2,7 @@
 
 import time
 
-import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,7 +60,7 @@ def test_asserts_are_found_wherever_they_stand() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "# assert f(1) == 1",
@@ -136,7 +136,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@each_row("text", HOSTILE)
 def test_a_hostile_text_costs_seconds_at_most(text: str) -> None:
     began = time.monotonic()
     python_tests(text, "f")

@@ -6,13 +6,14 @@ import subprocess
 import sys
 
 import pytest
+from each_row import each_row
 
 import mulligan.langgraph as face
 from mulligan.core.errors import InvalidInput
 from mulligan.core.extras import install_command
 
 
-@pytest.mark.parametrize("name", face.__all__)
+@each_row("name", face.__all__)
 def test_every_name_resolves_to_something_documented(name: str) -> None:
     thing = getattr(face, name)
     if inspect.isclass(thing) or inspect.isfunction(thing):

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import yaml
+from each_row import each_row
 
 from mulligan.langgraph.prompt_engine import BioCypherPromptEngine
 from mulligan.models.scripted import ScriptedModel
@@ -124,7 +125,7 @@ def test_a_node_that_joins_two_kinds_stays_a_relationship() -> None:
     assert ends(schema, "GeneToGeneAssociation") == [("Gene", "Gene")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "label"),
     [
         ("regulatory_region", "RegulatoryRegion"),
@@ -198,7 +199,7 @@ def test_a_label_is_the_one_that_biocypher_writes() -> None:
     assert labels == ["PERTURBED_IN", "Has_experiment", "IsMutatedIn", "Is_Related_To"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "pattern"),
     [
         ({"undirected": True}, "(:Protein)-[:BINDS]-(:Gene)"),

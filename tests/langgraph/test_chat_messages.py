@@ -4,6 +4,7 @@ import base64
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import (
@@ -89,7 +90,7 @@ def test_a_call_that_could_not_be_read_is_told_with_what_it_was() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("messages", "text"),
     [
         ([], "no message"),

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.langgraph import GptConversation
@@ -21,7 +22,7 @@ def scripted(folder: Path, *answers: str) -> GptConversation:
     return GptConversation(f"scripted:{file}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "name"),
     [
         ("gpt-3.5-turbo", "openai:gpt-3.5-turbo"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 from graph_agents import Chat, Conversation, golden, never_good, revision, talking
 from graph_agents import draft as drafted
 
@@ -80,7 +81,7 @@ def test_scores_that_end_it(rule: Any, graph: Graph) -> None:
     assert result.stop == ("solved" if rule["ends"] else "exhausted")
 
 
-@pytest.mark.parametrize("rule", RULES["rows"], ids=lambda rule: str(rule["rows"]))
+@each_row("rule", RULES["rows"])
 def test_rows_that_are_empty(rule: Any) -> None:
     assert has_values(rule["rows"]) is not rule["empty"]
 
@@ -101,7 +102,7 @@ def test_every_name_of_the_seed_is_there() -> None:
         assert isinstance(inspect.getattr_static(ReflexionAgent, name), staticmethod)
 
 
-@pytest.mark.parametrize("name", [*NAMES["seed_methods"], *NAMES["seed_may_override"]])
+@each_row("name", [*NAMES["seed_methods"], *NAMES["seed_may_override"]])
 def test_the_seeds_methods_take_what_it_says(name: str) -> None:
     wanted = {**NAMES["seed_methods"], **NAMES["seed_may_override"]}[name]
     assert list(inspect.signature(getattr(ReflexionAgent, name)).parameters) == wanted

@@ -49,6 +49,7 @@ def kept(graph: Any, given: Any, file: Path) -> tuple[Any, int]:
     return state, checkpoints + writes
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("store", [False, None], ids=["not recorded", "recorded"])
 def test_a_thread_takes_little_more_than_its_messages_do(store: Any, tmp_path: Path) -> None:
     model = ScriptedChat(by_messages(*[3] * STEPS))

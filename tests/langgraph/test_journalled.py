@@ -95,6 +95,7 @@ DRAFTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize("way", BOTH)
 @pytest.mark.parametrize("call", DRAFTS)
 def test_however_a_model_is_called_it_is_called_once(way: str, call: str, tmp_path: Path) -> None:

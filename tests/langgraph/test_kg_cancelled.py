@@ -29,6 +29,7 @@ class Watched:
         return await self._graph.run(query, parameters, **given)
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("way", ["aexecute", "ainvoke"])
 async def test_a_question_that_is_cancelled_takes_its_query_with_it(way: str, kg: Path) -> None:
     graph = Watched(open_graph(kg))

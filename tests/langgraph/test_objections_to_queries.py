@@ -66,7 +66,7 @@ async def test_nothing_speaks_against_a_right_query(asked_graph: tuple[str, Grap
     assert {question for question, said in found.items() if said} == OBJECTED & set(found), found
 
 
-@pytest.mark.light_cases(4)
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize(("question", "query"), WRONG)
 async def test_something_speaks_against_a_wrong_query(movies: Graph, question: str, query: str) -> None:
     assert await objections(movies, question, query) != []

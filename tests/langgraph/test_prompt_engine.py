@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from each_row import each_row
 
 from mulligan.core.errors import BadAnswer, InvalidInput
 from mulligan.graphs.protocol import EdgeKind, GraphSchema, NodeKind
@@ -50,7 +51,7 @@ def of_selection(found: EntitySelection) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("name", "label"), golden("names")["names"])
+@each_row(("name", "label"), golden("names")["names"])
 def test_names_become_labels(name: str, label: str) -> None:
     assert pascal_case(name) == label
 
@@ -72,7 +73,7 @@ def test_a_schema_is_read(case: Any, source: str, tmp_path: Path) -> None:
     assert found == case["relationships"]
 
 
-@pytest.mark.parametrize("case", SCHEMAS["refused"], ids=lambda case: case["name"])
+@each_row("case", SCHEMAS["refused"])
 def test_a_schema_that_cannot_be_is_refused(case: Any) -> None:
     with pytest.raises(InvalidInput) as caught:
         BioCypherPromptEngine(**case["sources"])

@@ -193,6 +193,7 @@ def answering(question: Question, sampling: Sampling) -> Any:
     return answers[name]
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
 async def test_inside_a_node_each_call_is_in_the_journal(kg: Path, tmp_path: Path, asynchronous: bool) -> None:
     model, store = ScriptedModel(answering), SqliteStore(tmp_path / "runs.db")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from each_row import each_row
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
@@ -144,7 +145,7 @@ def test_prompts_of_the_user_take_the_place_of_ours(tmp_path: Any) -> None:
         a_graph(model, prompts=tmp_path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "said"),
     [
         ({"max_steps": 0}, "max_steps must be at least 1"),

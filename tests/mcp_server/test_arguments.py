@@ -6,6 +6,7 @@ import json
 from typing import Any, cast
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_clients import LESSON, QUERY, TRAJECTORY
@@ -103,7 +104,7 @@ def test_whatever_comes_is_fitted_once_and_for_all(tool: str) -> None:
     check()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "kind", "wanted"),
     [
         ("1", "integer", 1),

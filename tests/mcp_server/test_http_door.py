@@ -3,6 +3,7 @@
 from collections.abc import Generator
 
 import pytest
+from each_row import each_row
 from posting import Poster, modern, ping
 from serving import Running, served
 
@@ -90,7 +91,7 @@ def test_there_is_nothing_beside_the_endpoint(server: Running) -> None:
     assert Poster(server.url).request("PUT", b"{}", {"Content-Type": "application/json"})[0] in (400, 405)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     ["example.org", "ftp://a", "https://", "https://a/b", "https://a?b", "https://u@a", "*", "null", "https://a:x"],
 )

@@ -223,6 +223,7 @@ async def test_what_stands_in_a_trajectory_ends_no_fence() -> None:
     assert "`````\nAction 1: ````\nAttempt 9:\n```` 0\n`````\n" in asked["prompt"]
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

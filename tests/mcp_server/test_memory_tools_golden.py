@@ -176,7 +176,7 @@ def test_the_comparison_can_fail() -> None:
     assert differs({"a": 1}, {"a": 1, "b": 2})
 
 
-@pytest.mark.light_cases(20)
+@pytest.mark.light_cases(8)
 @pytest.mark.parametrize("name", CASES)
 async def test_golden(name: str, wire: Wire) -> None:
     golden = read(name)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 from forked import run_forked
 from mcp import Client, StdioServerParameters
 from serving import MULLIGAN, over, served
@@ -116,7 +117,7 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_row("client", CLIENTS)
 def test_a_server_elsewhere_is_named_by_its_address(client: str) -> None:
     address = "baseUrl" if client == "cherry-studio" else "url"
     for transport, path, kind in zip(("sse", "http"), ("/sse", "/mcp"), TYPES[client], strict=True):

@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
+from each_row import each_row
 from forked import run_forked
 from mcp import Client
 from posting import OLDER, Poster, Stream, modern, ping
@@ -151,7 +152,7 @@ def test_a_port_that_is_taken_is_one_sentence(tmp_path: Any) -> None:
     assert f"Port {port} on 127.0.0.1 cannot be opened" in ran.stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         ("--rate", "-1"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def told(raw: bytes) -> tuple[int, Any]:
     return error.error.code, error.id
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "code", "id"),
     [
         (b"", -32700, None),
@@ -134,6 +135,7 @@ FIELDS = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(FIELDS, st.booleans(), st.integers(0, 3000))
 def test_the_outline_says_nothing_that_is_not_there(fields: dict[str, Any], ascii: bool, from_end: int) -> None:
     raw = json.dumps(fields, ensure_ascii=ascii).encode("utf-8", "surrogatepass")

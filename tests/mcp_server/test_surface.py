@@ -179,6 +179,7 @@ async def test_a_lesson_is_told_once_in_the_text() -> None:
     assert said["memories"][0]["memory_id"] == memory["memory_id"]
 
 
+@pytest.mark.slow
 async def test_what_the_prompt_has_no_room_for_is_told_in_the_list() -> None:
     async with surface() as (client, service):
         for n in range(3):

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -153,7 +154,7 @@ def test_a_rule_takes_the_place_of_all() -> None:
     assert llm().take([FAILED, replace(FAILED, id="g")], said()).outcome == "failure"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "why"),
     [
         (None, "must be a JSON object"),
@@ -190,7 +191,7 @@ def test_the_best_is_voted_for_and_keeps_its_text() -> None:
     assert mixed.take([even, B], None).tags == ("mixed", "sorting")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "make",
     [
         lambda: Voting(min_similar_count=1),

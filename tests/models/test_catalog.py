@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 from pydantic_ai.models import create_async_httpx2_client
 
 from mulligan.core.errors import InvalidInput, UnknownName
@@ -25,7 +26,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[report
             monkeypatch.delenv(variable, raising=False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "says"),
     [
         (
@@ -92,7 +93,7 @@ def importable(package: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@each_row("name", PROVIDERS)
 def test_the_table_says_what_pydantic_ai_wants(name: str) -> None:
     from pydantic_ai.providers import infer_provider_class
 
@@ -161,7 +162,7 @@ def test_settings_come_from_a_table() -> None:
         CallSettings.parse({"time_out": 60})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("table", "says"),
     [
         ({"timeout": 0}, "'timeout' must be more than 0"),
@@ -234,7 +235,7 @@ def test_a_socks_proxy_says_which_package_it_needs(monkeypatch: pytest.MonkeyPat
     open_model("openai:gpt-4o")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "meant"),
     [
         ("gpt-4o", "openai:gpt-4o"),

@@ -96,7 +96,7 @@ def opened(name: str, naps: Naps) -> Any:
     return open_model(name, settings=CallSettings(attempts=1), sleep=naps.sleep)
 
 
-@pytest.mark.light_cases(12)
+@pytest.mark.light_cases(6)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("form", FORMS)
 async def test_an_answer_that_holds_the_key(wire: Wire, naps: Naps, name: str, form: str) -> None:

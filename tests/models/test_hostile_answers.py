@@ -18,6 +18,7 @@ TOOLS = (FINISH, READ)
 DEEP = '{"path":' * 500 + "1" + "}" * 500
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize("name", ["openai:gpt-4o", "openai-responses:gpt-5.6-luna", "anthropic:claude-haiku-4-5"])
 @pytest.mark.parametrize("bad", ['{"path": "\\ud800 \\ud83d"}', '{"path": NaN}', '{"path": [1e999]}', DEEP])
 async def test_arguments_that_no_record_or_request_can_hold(wire: Wire, name: str, bad: str) -> None:

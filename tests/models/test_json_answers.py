@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def test_any_text_gives_json_or_a_value_error(text: str) -> None:
     assert parse(json.dumps(value, allow_nan=False)) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "schema", "value"),
     [
         ('I use sets like {x} and then {"a": 1}', OBJECT, {"a": 1}),
@@ -62,7 +63,7 @@ def test_what_is_taken(text: str, schema: Any, value: Any) -> None:
     assert parse(text, schema) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "schema", "why"),
     [
         ("  ", OBJECT, "the answer is empty"),

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -41,7 +42,7 @@ def test_a_python_dict_is_read_as_python_reads_it(value: dict[str, Any]) -> None
     assert parse(repr(value), OBJECT) == json.loads(json.dumps(value))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value", "repairs"),
     [
         ('{"passed": true,}', {"passed": True}, [near_json.COMMA]),
@@ -71,7 +72,7 @@ def test_what_has_one_reading_is_read_and_said(text: str, value: Any, repairs: l
     assert list(found.repairs) == repairs
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         '{"a": 1,, "b": 2}',
@@ -99,7 +100,7 @@ def test_what_has_several_readings_is_refused(text: str) -> None:
 DRAFT = '{"passed": true, "why": "It is long, and all seems to be in order here."}'
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         f'{DRAFT}\n</think>\n{{"passed": false, "why": "no"}}',

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -143,7 +144,7 @@ def test_the_schema_lets_nothing_pass_but_a_call_and_is_small() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "call"),
     [
         ('{"tool": "x", "arguments": {"a": 1}}', ToolCall("x", {"a": 1})),
@@ -159,7 +160,7 @@ def test_json_is_read_as_a_call(text: str, call: ToolCall) -> None:
     assert call_of(text) == call
 
 
-@pytest.mark.parametrize("text", ["I am done.", "{}", "[]", '{"tool": 1}', '{"name": "x"}', '"finish"'])
+@each_row("text", ["I am done.", "{}", "[]", '{"tool": 1}', '{"name": "x"}', '"finish"'])
 def test_what_names_no_tool_is_none(text: str) -> None:
     with pytest.raises(ValueError, match="the answer"):
         call_of(text)

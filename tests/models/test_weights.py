@@ -293,6 +293,7 @@ def test_what_is_kept_is_always_the_longest_run_of_right_parts(parts: list[bytes
     assert good == len(parts) or not found.startswith(kept + parts[good])
 
 
+@pytest.mark.light_cases(2)
 @pytest.mark.parametrize("hub", ["right", "wrong", "missing", "down"])
 def test_a_hub_is_asked_first_only_when_one_is_named(
     hub: str, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -83,7 +84,7 @@ def test_any_texts_get_a_score_and_what_is_a_fault_scores_nothing(
         assert quality.score == 0
 
 
-@pytest.mark.parametrize("much", ["_", "x", "1,", "'", "a_", "3. ", "词", ": a", "and add "])
+@each_row("much", ["_", "x", "1,", "'", "a_", "3. ", "词", ": a", "and add "])
 def test_a_huge_trial_is_scored_in_time_that_grows_with_its_length(much: str) -> None:
     huge = much * 20_000
     for lesson in ("Look twice.", huge[:4_000]):
@@ -236,7 +237,7 @@ def test_an_empty_reflection_has_no_quality_and_a_given_one_stays() -> None:
     assert rated(given, EPISODE, 1).quality == given.quality
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "told"),
     [
         (Feedback(False, score=0.2), Feedback(True), "passed"),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,7 +85,7 @@ def test_a_lesson_that_goes_on_from_an_earlier_one_is_no_repetition() -> None:
     assert fault(then, trial=TRIAL, earlier=[first]) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     "lesson",
     [
         "The program is wrong. The next attempt must handle all edge cases and return the correct value.",

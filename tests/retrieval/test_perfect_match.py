@@ -55,7 +55,7 @@ def test_the_text_of_a_lesson_finds_it(embedder: Any, lessons: list[tuple[str, s
     assert asyncio.run(missing()) == []
 
 
-@pytest.mark.light_cases(2)
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("strategy", names("retrieval"))
 @pytest.mark.parametrize("threshold", [0.9, 1.0, "strict"])
 async def test_each_ranking_gives_it_at_any_threshold(strategy: str, threshold: float | str) -> None:

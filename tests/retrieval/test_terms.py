@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ CHINESE = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min
 WORDS = st.lists(st.text(st.characters(categories=["Ll"]), min_size=1, max_size=12), max_size=20)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("Orders ORDER orders' class", ["ord", "ord", "ord", "class"]),
@@ -110,7 +111,7 @@ def test_a_text_is_found_by_all_that_it_holds(text: str) -> None:
     assert len(weighed(text)[0]) or not any(c.isalnum() for c in text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "language"),
     [
         ("the tests of the importer hang", "en"),

@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -79,7 +80,7 @@ def test_statements_alone_and_a_list() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tests", "why"),
     [
         ("", "at least one"),

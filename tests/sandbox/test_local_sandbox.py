@@ -309,7 +309,7 @@ def test_one_sandbox_over_several_event_loops() -> None:
     assert asyncio.run(three()) == asyncio.run(three()) == [0, 0, 0]
 
 
-@pytest.mark.light_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("confined", [True, False])
 def test_the_time_that_jobs_take_counts_as_that_of_children(confined: bool) -> None:
     """As `time` and getrusage show it: that of the job, and of a process that it started and waited for."""

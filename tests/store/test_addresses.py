@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 
 from mulligan import ScriptedModel, solve
 from mulligan.app.config import load
@@ -31,7 +32,7 @@ async def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert set(os.listdir(tmp_path)) >= {"one.db", "two.db"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "said"),
     [
         (

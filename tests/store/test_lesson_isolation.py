@@ -167,6 +167,7 @@ def test_whatever_agents_do_many_times(open: Callable[[Path], Memory], done: lis
     in_a_store(open, lambda memory: live(memory, done))
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("open", OPENERS)
 @quick
 @given(before=steps, parents=st.sets(st.integers(0, 5), min_size=1, max_size=4))

@@ -77,6 +77,7 @@ async def source(tmp_path: Path) -> AsyncIterator[Store]:
         yield store
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_there_and_back_it_is_the_same(source: Store, tmp_path: Path, kind: str) -> None:
     before = await told(source)
@@ -96,6 +97,7 @@ async def test_there_and_back_it_is_the_same(source: Store, tmp_path: Path, kind
         assert len(await there.memory.lessons.list("a", ALL)) == 7
 
 
+@pytest.mark.light_cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_copy_that_was_cut_off_goes_on(
     source: Store, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -336,7 +336,7 @@ print(same("done"))
 """
 
 
-@pytest.mark.light_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["shut", "home"])
 def test_a_home_or_a_working_folder_that_may_not_be_searched_does_not_stop_a_function(
     open_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str

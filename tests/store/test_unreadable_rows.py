@@ -158,6 +158,7 @@ ELSEWHERE = {
 }
 
 
+@pytest.mark.light_cases(5)
 @pytest.mark.parametrize("damage", ELSEWHERE)
 async def test_whatever_is_damaged_the_lessons_stay(tmp_path: Path, memory: Memory, damage: str) -> None:
     sql(tmp_path / "m.db", ELSEWHERE[damage])
@@ -182,7 +183,7 @@ OF_THE_BANK = (
 )
 
 
-@pytest.mark.light_cases(8)
+@pytest.mark.light_cases(3)
 @pytest.mark.parametrize("table", [name for name, one in expected().items() if one.kind == "table"])
 async def test_a_table_that_is_gone(tmp_path: Path, memory: Memory, table: str) -> None:
     sql(tmp_path / "m.db", f"DROP TABLE {table}")
@@ -201,6 +202,7 @@ async def test_a_table_that_is_gone(tmp_path: Path, memory: Memory, table: str) 
     assert await memory.lessons.verify() == []
 
 
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize("table", OF_THE_BANK)
 async def test_a_purge_does_without_a_table(tmp_path: Path, memory: Memory, table: str) -> None:
     sql(tmp_path / "m.db", f"DROP TABLE {table}")

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 
 import mulligan
 from mulligan import ScriptedModel
@@ -128,7 +129,7 @@ EPISODES = [
 ]
 
 
-@pytest.mark.parametrize("name", [*names("strategies"), str(EXAMPLE)])
+@each_row("name", [*names("strategies"), str(EXAMPLE)])
 def test_every_strategy_keeps_the_contract(name: str) -> None:
     strategy = build("strategies", Spec(name), {})
     assert isinstance(strategy, Strategy)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,7 +55,7 @@ def arm_of(strategy: Any, episode: Episode) -> str:
     return choice.arm
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attempt", "feedback", "signal"),
     [
         (Attempt("x"), CHECKED, "checks"),

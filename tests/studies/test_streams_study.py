@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from types import ModuleType
 
-import pytest
+from each_row import each_row
 
 FOLDER = Path(__file__).parents[2] / "studies" / "streams"
 
@@ -19,7 +19,7 @@ def fix() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "tasks"),
     [("database", 36), ("code", 36), ("wide", 48), *((f"base-{seed}", 36) for seed in (59, 61, 67, 71))],
 )

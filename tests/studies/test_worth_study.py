@@ -58,7 +58,7 @@ def test_of_two_that_say_the_same_each_is_worth_what_it_adds_where_the_other_is_
     assert [study.truth(world, entry, 0.1) for entry in (0, 1, 2)] == pytest.approx([0.02, 0.02, 0.2])
 
 
-@pytest.mark.light_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mixed", "kept back"])
 def test_all_runs_at_once_count_as_the_bank_does(study: ModuleType, name: str) -> None:
     world, runs = study.WORLDS[name], 3

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 import pytest
+from each_row import each_row
 
 from mulligan.core.errors import InvalidInput, ToolError
 from mulligan.tools.http_get import HttpGet
@@ -210,9 +211,7 @@ async def test_where_it_would_go(host: str, url: str, monkeypatch: pytest.Monkey
         await HttpGet(hosts=[host]).call("http_get", {"url": url})
 
 
-@pytest.mark.parametrize(
-    "host", ["", "*", "*.", "https://allowed.org", "allowed.org/path", "a@b.org", "a:b", "a b:99999"]
-)
+@each_row("host", ["", "*", "*.", "https://allowed.org", "allowed.org/path", "a@b.org", "a:b", "a b:99999"])
 def test_hosts_that_are_none(host: str) -> None:
     with pytest.raises(InvalidInput, match=r"^\[tools\] http_hosts in mulligan\.toml takes hosts such as"):
         HttpGet(hosts=[host])

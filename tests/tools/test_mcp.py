@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 from mcp_example_server import LONG
 
 from mulligan.core.errors import InvalidInput, ToolError
@@ -196,7 +197,7 @@ async def test_closing_takes_a_bounded_time_while_it_still_connects() -> None:
         await connecting
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("table", "why"),
     [
         ({}, "needs either a command"),

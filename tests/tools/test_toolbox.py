@@ -15,6 +15,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from each_row import each_row
 
 from mulligan.app.toolbox import KEPT, ConfiguredTools, check_tools, misfit, needs_workspace
 from mulligan.core.errors import InvalidInput, ToolError, UnknownName
@@ -271,7 +272,7 @@ async def test_a_tool_of_the_users_that_does_wrong(tmp_path: Path, caplog: pytes
     assert "could not be closed" in caplog.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "tools", "servers", "why"),
     [
         ("raed_file", {}, {}, "No tool is called 'raed_file'. Did you mean 'read_file'"),

@@ -91,7 +91,7 @@ async def lessons_of(agent_id: str) -> list[Lesson]:
         return list(await memory.bank.list(Selection(("active", "quarantined"), limit=None)))
 
 
-@pytest.mark.light_cases(2)
+@pytest.mark.light_cases(1)
 @pytest.mark.filterwarnings("ignore:.*format versions 2, 3, and 4 are deprecated")
 @pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
 async def test_a_run_that_was_exported_teaches_what_its_messages_teach(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import TracerProvider
@@ -246,7 +247,7 @@ def runs(text: str) -> list[Run]:
         return list(spans.runs())
 
 
-@pytest.mark.parametrize("dialect", FULL, ids=lambda one: one.__name__)
+@each_row("dialect", FULL)
 def test_a_run_reads_the_same_in_every_dialect(dialect: Callable[[], list[Any]]) -> None:
     (run,) = runs(lines(request(*dialect())))
     assert not run.error

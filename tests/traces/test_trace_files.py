@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 from traced import agent, call, chat, evaluation, event, lines, logs, record, request, result, said, span
 
 import mulligan
@@ -144,7 +145,7 @@ def tools_alone() -> list[Any]:
     return [first, span(3, used, at=1), last]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "spans",
     [messages_of_today(), structured(), events_in_spans(), numbered_attributes(), openinference(), tools_alone()],
     ids=["today", "structured", "events", "numbered", "openinference", "tools"],
@@ -275,7 +276,7 @@ def test_what_an_evaluator_asks_a_model_is_no_run() -> None:
 # --- verdicts --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "rule", "success", "source"),
     [
         ({"events": [evaluation("pass", "fine")]}, None, True, "evaluation correctness"),

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import pytest
+from each_row import each_row
 from traced import evaluation, event, lines, request, span
 
 import mulligan
@@ -137,7 +138,7 @@ def runs(text: str) -> list[Run]:
         return list(spans.runs())
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_row("form", FORMS)
 def test_each_form_is_one_run_with_its_turns(form: str) -> None:
     spans, turns = FORMS[form]
     (run,) = runs(lines(request(*spans)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from agent_transcripts import AT, FORMATS, INJECTED, in_format
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ def turns(text: str, format: str) -> tuple[Turn, ...]:
     return read_transcript(text, "it", format).turns
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@each_row("format", FORMATS)
 def test_a_call_and_its_result_have_one_id_and_the_result_says_whether_it_failed(format: str) -> None:
     read = turns(in_format(format, STORY, folder="/work"), format)
     done = [(turn.id, turn.failed) for turn in read if turn.role == "tool"]
@@ -42,7 +43,7 @@ def test_a_call_and_its_result_have_one_id_and_the_result_says_whether_it_failed
     assert len(set(said)) == len(said) or format == "codex"  # whose messages need no ids
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@each_row("format", FORMATS)
 def test_what_a_hook_put_in_is_cut_out(format: str) -> None:
     text = in_format(format, STORY)
     assert INJECTED in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
+from each_row import each_row
 
 from mulligan import Bank
 from mulligan.app.leave_one_out import leave_one_out
@@ -41,7 +41,7 @@ def overcome(order: str, speed: str = "express") -> Transcript:
 REFUSED = [call("ship", {"status": "rejected", "reason": "The shop is closed"}, order_id="O-1", day=n) for n in (1, 2)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "taught"),
     [
         ([call("ship", UNPAID, speed="express"), call("pay", {"ok": 1})], []),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from agent_transcripts import FORMATS, in_format
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 from session_formats import MORE
@@ -207,7 +208,7 @@ def test_every_format_has_a_sample() -> None:
     assert sorted({*SAMPLES, *MORE}) == names("transcripts")
 
 
-@pytest.mark.parametrize(("name", "text"), EACH)
+@each_row(("name", "text"), EACH)
 def test_a_sample_is_recognised_by_its_format_alone_and_read_as_the_same_turns(name: str, text: str) -> None:
     assert [one for one in SAMPLES if reader(one).recognises(text)] == [name]
     calls = name != "plain"  # plain text has no calls of tools
@@ -298,7 +299,7 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int) -> None:
     assert read == (Turn("assistant", "[" * depth + "]" * depth, "sh"),) or (depth > 500 and not read)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "format", "says"),
     [
         ('[{"role": "user", "content": "x"},\n {"role": ]', None, r"chat:2: this is not JSON: .*column 11"),
@@ -378,7 +379,7 @@ def test_a_line_within_a_fenced_block_begins_no_turn() -> None:
     ]
 
 
-@pytest.mark.parametrize("line", ["Users: x", "the user: x", "  User: x", "User story: x", "User (x) : y", "Tools: x"])
+@each_row("line", ["Users: x", "the user: x", "  User: x", "User story: x", "User (x) : y", "Tools: x"])
 def test_prose_begins_no_turn(line: str) -> None:
     assert turns(f"User: a\n{line}\nAssistant: b") == (Turn("user", f"a\n{line}".strip()), Turn("assistant", "b"))
 

@@ -498,7 +498,7 @@ def python_faces(folder: Path) -> str:
     return "\n".join(said)
 
 
-@pytest.mark.light_cases(12)
+@pytest.mark.light_cases(4)
 @pytest.mark.parametrize("name", REPOSITORIES)
 def test_nothing_runs_is_reached_or_read_before_trust(
     name: str, at: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

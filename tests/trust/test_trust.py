@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from each_row import each_row
 from seed_agents import lay
 from terminals import on_terminal
 
@@ -365,7 +366,7 @@ def test_each_provider_s_variables_may_stand_in_a_dotenv() -> None:
     assert trust.allowed(names, {}) == names
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "taken"),
     [
         *(("DATABASE", True), ("GITHUB_NAME", True), ("UNASKED", False), ("LD_PRELOAD", False), ("PATH", False)),

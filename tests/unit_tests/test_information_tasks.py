@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each_row import each_row
 
 from mulligan.core.records import Feedback
 
@@ -64,7 +65,7 @@ def test_each_set_has_twelve_families_of_three_and_each_name_is_used_once() -> N
     assert [folder.name.partition("_")[2] for folder in FOLDERS] == names
 
 
-@pytest.mark.parametrize("family", sorted((STUDY / "forms").iterdir()), ids=lambda family: family.name)
+@each_row("family", sorted((STUDY / "forms").iterdir()))
 def test_in_forms_the_first_tasks_checks_hold_all_that_the_others_ask_for(family: Path) -> None:
     """What stands around the values is the same text in all expected values of a family."""
     around: set[str] = set()

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
+from each_row import each_row
 
 from mulligan.core.records import Attempt, Episode, Feedback, Task, Trial
 from mulligan.evaluators.given_tests import GivenTests
@@ -90,7 +91,7 @@ async def test_an_attempt_that_defines_a_builtin_changes_no_verdict(judge: Judge
         assert (await judge(shadow + "def f(n): return [0]\n", first + USES)).passed is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tests", "wanted"),
     [
         ("assert sorted([2, 1]) == list(range(1, 3))", ("sorted",)),

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
+from each_row import each_row
 
 from mulligan.core.errors import InvalidInput, SandboxError
 from mulligan.core.protocols import Channel, Job, Ran
@@ -16,7 +17,7 @@ from mulligan.oracle.python.plan import read
 Judge = Callable[..., Awaitable[Feedback]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tests", "said"),
     [
         ("assert f(1) ==\n", "mine.py, line 1: invalid syntax: assert f(1) =="),
@@ -110,7 +111,7 @@ async def test_trouble_with_the_sandbox_is_no_verdict() -> None:
         await UnitTests("assert f()", sandbox=NoSandbox()).evaluate(episode)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tests", "texts"),
     [
         ("assert f(1)\nassert f(2)  # two\n", ["assert f(1)", "assert f(2)"]),
@@ -154,7 +155,7 @@ def test_what_is_a_test(tests: str, texts: list[str]) -> None:
     assert [test.text for test in read(tests).tests if not test.quiet] == texts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tests", "why"),
     [
         ("assert f(1) == 2", None),

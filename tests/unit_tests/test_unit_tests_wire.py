@@ -8,6 +8,7 @@ import math
 from typing import Any, NamedTuple
 
 import pytest
+from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,7 +80,7 @@ class Point(NamedTuple):
     y: int
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "arrives"),
     [
         (type("I", (int,), {"__eq__": always, "__hash__": int.__hash__})(3), 3),
@@ -144,9 +145,7 @@ def test_garbage_is_refused_or_is_a_plain_value_and_nothing_else_happens(line: s
         assert same(decode(encode(value)), value)
 
 
-@pytest.mark.parametrize(
-    "line", ["", "l1 " * 100_000 + "N", "l9999999999 N", "N N", "vos.system s", "n s1 l0 l0", "iz"]
-)
+@each_row("line", ["", "l1 " * 100_000 + "N", "l9999999999 N", "N N", "vos.system s", "n s1 l0 l0", "iz"])
 def test_hostile_lines_are_refused(line: str) -> None:
     with pytest.raises(NotPlain):
         decode(line)

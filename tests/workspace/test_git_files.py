@@ -455,7 +455,7 @@ def answers(folder: Path, environ: Mapping[str, str]) -> tuple[str, str, str] | 
     return os.path.realpath(common), "" if url == "origin" else url, ask("rev-parse", "-q", "HEAD^0") or ""
 
 
-@pytest.mark.light_cases(20)
+@pytest.mark.light_cases(8)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_git_answers_the_same(name: str, tmp_path: Path) -> None:
     made = LAYOUTS[name](tmp_path / "at")
