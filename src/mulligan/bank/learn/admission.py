@@ -43,8 +43,6 @@ OTHERS = 2
 """Episodes that had passed and are tried, too, at most."""
 ANNOUNCED = "announced: "
 """How the mark of a fact begins that an announced change may have made wrong."""
-NEAREST = 10
-"""Similar episodes among which these are looked for."""
 ACCOUNTS = 100
 """Accounts among which similar episodes are looked for, the newest."""
 
@@ -215,18 +213,13 @@ class Admission:
     ) -> tuple[Sequence[Lesson], Mapping[str, str]]:
         """The lessons that are admitted, and what is noted of each.
 
-        Where the first try of the episode that taught them was right, a similar one that failed takes its place; where
-        there is none, they only must not make it worse.
+        Where the first try of the episode that taught them was right, a similar one that failed takes its place.
         """
-        similar, since = await self._similar(episode), await self._announced_at()
-        failed = next((one for one in (episode, *similar) if not _is_best(one)), None)
-        recent = [one for one in similar if one.started >= since]
-        passed = [one for one in (episode, *recent) if one is not failed and value_of(one)[0]][:OTHERS]
+        failed, passed = await self._witnesses(episode)
         if failed is None:
-            helpful, well, ill = list(lessons), "no similar try had failed, and none was worse with it", ""
-        else:
-            helpful = await self._helpful(draws, failed, lessons)
-            well, ill = (f"the first try of {failed.id} was {word} with it" for word in ("better", "not better"))
+            return [], {one.id: "refused: no similar first try had failed, so none can be better" for one in lessons}
+        helpful = await self._helpful(draws, failed, lessons)
+        well, ill = (f"the first try of {failed.id} was {word} with it" for word in ("better", "not better"))
         notes = {one.id: f"refused: {ill}" for one in lessons}
         for other in passed if helpful else ():
             if broken := [one for one in helpful if await draws.breaks(other, [one])]:
@@ -250,14 +243,26 @@ class Admission:
                 left = without
         return [*helpful, *left]
 
-    async def _similar(self, episode: Episode) -> Sequence[Episode]:
-        """Other episodes of the same kind, or else whose words fit, the most similar first."""
+    async def _witnesses(self, episode: Episode) -> tuple[Episode | None, Sequence[Episode]]:
+        """The episode whose first try failed, this one or the most similar; and those that had passed since the last
+        change was announced. They are of the same kind, or else have similar words."""
         accounts = await self._ports.memory.lessons.accounts(self._ports.writes, self._ports.project, ACCOUNTS)
         every = [replace(one, success=True) for one in accounts if one.id != episode.id]
         task, least = episode.task, 0.0 if episode.task.kind else PRESETS["standard"]
-        near = self._indexes.solved_like(every, mask(task_text(task)), NEAREST, least)
-        found = [one for account in near if (one := (await self._runnable(account.id))[0])]
-        return [one for one in found if not task.kind or same_kind(one.task.kind, task.kind)]
+        near = self._indexes.solved_like(every, mask(task_text(task)), ACCOUNTS, least)
+        failed, passed = (None, [episode]) if _is_best(episode) else (episode, list[Episode]())
+        since = await self._announced_at()
+        for account in near:
+            if failed and len(passed) >= OTHERS:
+                break
+            other, _ = await self._runnable(account.id)
+            if other is None or (task.kind and not same_kind(other.task.kind, task.kind)):
+                continue
+            if failed is None and not _is_best(other):
+                failed = other
+            elif value_of(other)[0] and other.started >= since and len(passed) < OTHERS:
+                passed.append(other)
+        return failed, passed
 
     async def _announced_at(self) -> float:
         """When the change was announced for which facts of the project are still marked; 0.0 for none."""
