@@ -269,16 +269,14 @@ class Journal:
     def _session(self, *mine: str) -> Session:
         return _session(self._db.execute(f"SELECT {_SESSION} FROM sessions WHERE {_WHICH}", mine).fetchone())
 
-    def sessions(
-        self, *, project: str | None = None, due: bool | None = None, last: int | None = None
-    ) -> Sequence[Session]:
-        """The last ones that were seen, the newest at the end. Without forgotten ones."""
+    def sessions(self, *, project: str | None = None, due: bool | None = None) -> Sequence[Session]:
+        """Those that were seen, the newest at the end. Without forgotten ones."""
         found = self._db.execute(
             f"SELECT {_SESSION} FROM sessions WHERE NOT forgotten AND (?1 IS NULL OR project = ?1) "
-            "AND (?2 IS NULL OR due = ?2) ORDER BY seen DESC, rowid DESC LIMIT ?3",
-            (project, due, -1 if last is None else last),
+            "AND (?2 IS NULL OR due = ?2) ORDER BY seen, rowid",
+            (project, due),
         )
-        return [_session(row) for row in found][::-1]
+        return [_session(row) for row in found]
 
     def began(self, project: str, last: int) -> float:
         """When the first of the last sessions of a project began; 0 where there are not so many."""

@@ -23,6 +23,9 @@ ANSWERING = 5.0
 """Seconds within which the bank answers. What waits for a disk that hangs cannot be ended, only left."""
 
 
+NEWEST = 10
+"""Errors that a status lists."""
+
 WEEK, STALE = 7 * 86400.0, 90 * 86400.0
 """Seconds in which lessons count as new, and after which one that is not seen again may go."""
 USELESS = 3
@@ -98,11 +101,11 @@ class Status:
         return sum(known), len(known)
 
 
-def status_of(folder: str, *, errors: int = 10) -> Status:
+def status_of(folder: str) -> Status:
     """The state of hooks for this folder. Raises nothing: what is wrong is in `trouble`."""
     here = project_of(os.path.abspath(folder))
     project = PREFIX + here.id
-    status = Status(project, project, store_file(), notice=here.notice, errors=tuple(fallback_errors()[:errors]))
+    status = Status(project, project, store_file(), notice=here.notice, errors=tuple(fallback_errors()[:NEWEST]))
     try:
         with Journal(wait=1.0) as journal:
             journal.set("checked", "1")  # whether it can be written
@@ -110,7 +113,7 @@ def status_of(folder: str, *, errors: int = 10) -> Status:
             own = journal.banks_of_subagents(bank)
             banks = (bank, *own)
             frequent = sorted((one for each in banks for one in journal.frequent(each, 5)), key=lambda one: -one[2])
-            newest: list[Swallowed] = sorted(chain(journal.errors(errors), status.errors), reverse=True)[:errors]
+            newest: list[Swallowed] = sorted(chain(journal.errors(NEWEST), status.errors), reverse=True)[:NEWEST]
             status = Status(
                 project,
                 bank,

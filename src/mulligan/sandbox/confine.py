@@ -11,7 +11,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from mulligan.sandbox import kernel, landlock, mounts, seatbelt, seccomp
 
@@ -147,9 +147,9 @@ def _tasks_of(uid: int) -> int:
     return tasks
 
 
-def default_signals(numbers: Iterable[int] = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT)) -> None:
+def default_signals() -> None:
     """Python ignores some signals, and what is ignored stays so in the program that is started."""
-    for number in numbers:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
 
 

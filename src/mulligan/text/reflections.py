@@ -107,14 +107,14 @@ def scored(parts: Mapping[str, float]) -> Quality:
     return Quality(round(worth * held, 3), parts, missing)
 
 
-def quality_in(episode: Episode, number: int, text: str, *, examples: Iterable[str] = ()) -> Quality:
-    """Scores a reflection on this trial of the episode. examples: those that its writer was shown."""
+def quality_in(episode: Episode, number: int, text: str) -> Quality:
+    """Scores a reflection on this trial of the episode."""
     seen = descent(episode, number, number)
     trial = episode.trials[number - 1]
     before = [
         each.text for each in seen.newest_reflections(MAX_EARLIER + 1) if each.text and each is not trial.reflection
     ]
-    return quality_of(text, trial=trial_texts(seen), earlier=before, examples=examples)
+    return quality_of(text, trial=trial_texts(seen), earlier=before)
 
 
 def rated(reflection: Reflection, episode: Episode, number: int) -> Reflection:

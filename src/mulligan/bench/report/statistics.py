@@ -33,13 +33,13 @@ class Mean:
     high: float | None
 
 
-def mean(values: Sequence[float], seed: int = 0) -> Mean | None:
-    """The mean of the values, None where there are none. seed: of the bootstrap."""
+def mean(values: Sequence[float]) -> Mean | None:
+    """The mean of the values, None where there are none."""
     if not values:
         return None
     if len(values) == 1:
         return Mean(values[0], 1, None, None)
-    drawn = random.Random(seed)
+    drawn = random.Random(0)
     means = sorted(fmean(drawn.choices(values, k=len(values))) for _ in range(RESAMPLES))
     cut = round(RESAMPLES * (1 - LEVEL) / 2)
     return Mean(fmean(values), len(values), means[cut], means[-cut - 1])
