@@ -175,7 +175,7 @@ async def test_a_strategy_without_lessons_is_refused_before_anything_is_called()
         return Choice("taken")
 
     model = script()
-    with pytest.raises(InvalidInput, match="draws no lessons"):
+    with pytest.raises(InvalidInput, match="writes no lessons"):
         await mulligan.solve("x", evaluator="contains:y", model=model, edit_reflections=decide, strategy="evidence")
     assert model.questions == []
 
