@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mulligan.app.config import Config, load
+from mulligan.app.memory import Bank
 from mulligan.app.memory_config import KEYS, OF_BANK, STRATEGIES, MemorySettings
 from mulligan.app.plugins import find, names, settings_of
 from mulligan.app.project_file import check_project
@@ -141,3 +142,12 @@ def test_a_setting_that_was_removed_says_what_to_do(tmp_path: Path) -> None:
         MemorySettings.of(load(tmp_path))
     with pytest.raises(InvalidInput, match="remove the line"):
         of(kinds_by_cluster=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("agent_id", 3), ("store", "mine.db"), ("embedder", 3), ("settings", 3), ("config", {}), ("project", 3)],
+)
+def test_a_bank_names_the_argument_of_a_wrong_type(name: str, value: object) -> None:
+    with pytest.raises(InvalidInput, match=rf"^{name} must be an? .*, not "):
+        Bank.open(**{name: value})  # pyright: ignore[reportArgumentType]

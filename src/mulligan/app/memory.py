@@ -89,6 +89,16 @@ def open_bank(
         project: the id of the project whose facts are recalled. None is that of the working folder.
         wrap: given the bank's model, returns what the bank calls instead.
     """
+    for name, value, right, wanted in (
+        ("agent_id", agent_id, isinstance(agent_id, str), "a string"),
+        ("store", store, hasattr(store, "lessons"), "an open store, as open_store(ADDRESS) returns"),
+        ("embedder", embedder, isinstance(embedder, str) or hasattr(embedder, "embed"), "a name or an embedder"),
+        ("settings", settings, isinstance(settings, Mapping), "a mapping"),
+        ("config", config, isinstance(config, Config), "a Config"),
+        ("project", project, isinstance(project, str), "a string"),
+    ):
+        if value is not None and not right:
+            raise InvalidInput(f"{name} must be {wanted}, not {value!r}.")
     config = config or load()
     memory = MemorySettings.of(config, settings or {}, preset)
     models = models or Models(config)
