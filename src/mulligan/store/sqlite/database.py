@@ -18,7 +18,6 @@ import os
 import queue
 import shutil
 import sqlite3
-import stat
 import tempfile
 import threading
 import time
@@ -101,13 +100,6 @@ def disk_problem(path: Path) -> str:
     return "full" if disk.f_bavail * disk.f_frsize < LEAST else ""
 
 
-def _refuse_device(path: Path) -> None:
-    """Raises `StoreError` for what may have no end, or waits for another program: a device, a pipe or a socket."""
-    with suppress(OSError):
-        if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
-            raise StoreError(f"{path} is a device, a pipe or a socket. Name a file for the store.")
-
-
 class Snapshots:
     """Connections that read a file and write nothing beside it. Close it in the end."""
 
@@ -119,8 +111,7 @@ class Snapshots:
         self._warned = False
 
     def connect(self) -> sqlite3.Connection:
-        """A new connection; a missing file reads as empty. Raises `sqlite3.Error`, and `StoreError` for a device."""
-        _refuse_device(self._path)
+        """A new connection; a missing file reads as empty. Raises `sqlite3.Error`."""
         if not os.path.exists(self._path):
             self._warn("it does not exist, and cannot be created here")
             return _ready(":memory:", lambda db: migrate(db, self._path))
@@ -155,7 +146,7 @@ class Snapshots:
         return _ready(str(Path(folder, self._path.name)), lambda db: migrate(db, self._path))
 
     def _files(self) -> list[Path]:
-        return [file for file in (self._path, self._log) if os.path.exists(file)]
+        return [file for file in (self._path, self._log) if os.path.isfile(file)]  # a device may have no end
 
     def _copied_to(self) -> TemporaryDirectory[str]:
         if self._copied:
@@ -369,7 +360,6 @@ class Database:
     def connect(self, lock_wait: LockWait) -> sqlite3.Connection:
         """A connection to the file as it is now, brought up to date."""
         self._file.check()
-        _refuse_device(self.path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
