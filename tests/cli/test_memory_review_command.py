@@ -124,7 +124,7 @@ def test_a_person_lets_a_lesson_guard_its_command_and_takes_that_back(mulligan: 
     mulligan("learn", "home/.claude/projects/p/s1.jsonl")
     pair, said = candidates(mulligan)
     refused = mulligan("memory", "review", "--deny", said)
-    assert (refused.status, "into backticks" in refused.err) == (2, True)
+    assert (refused.status, "in backticks" in refused.err) == (2, True)
     assert "a guard would stop: make" in mulligan("memory", "review").out
     marked = mulligan("memory", "review", "--guard", pair)
     assert (marked.status, "guards make: calls are refused" in marked.err) == (0, True)

@@ -454,7 +454,7 @@ def test_a_person_sets_over_mcp_the_guard_that_an_agent_proposes(project: Path) 
         journal.set("why", "ask")
         pair, said = reviewed()["candidates"]
         assert (pair["guard"], "guard" in said) == ("pytest tests", False)
-        with pytest.raises(MulliganError, match="into backticks"):
+        with pytest.raises(MulliganError, match="in backticks"):
             reviewed(verdicts=[{"id": said["id"], "verdict": "guard"}])
         alone = reviewed(verdicts=[{"id": pair["id"], "verdict": "guard"}])["decided"][0]["result"]
         assert f"memory review --guard {pair['id']}" in alone

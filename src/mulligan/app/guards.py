@@ -113,11 +113,11 @@ async def guardable(bank: Bank, id: str) -> tuple[Lesson, str]:
         )
     lesson = await confirmable(bank, id)
     if not (pattern := pattern_of(lesson)):
-        raise InvalidInput(f"Lesson {lesson.id} does not name a command: edit it, and put the command into backticks.")
+        raise InvalidInput(f"Lesson {lesson.id} does not name a command: edit it, and put the command in backticks.")
     if one_line(mask(pattern), MAX_PATTERN) != pattern:
         raise InvalidInput(
             f"The command that lesson {lesson.id} names cannot be displayed unchanged, so it cannot become a guard: "
-            f"edit the lesson, and put a plain command of at most {MAX_PATTERN} characters into backticks."
+            f"edit the lesson, and put a plain command of at most {MAX_PATTERN} characters in backticks."
         )
     return lesson, pattern
 

@@ -300,7 +300,7 @@ def _locked(path: Path, folder: Path) -> Generator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise InvalidInput(f"Another process is synchronising {folder}: wait for it.") from error
+            raise InvalidInput(f"Another process is synchronising {folder}: wait until it has finished.") from error
         yield
     finally:
         os.close(lock)

@@ -319,8 +319,8 @@ class Budget(Options):
         max_cost: Stop before more than this many US dollars.
         max_seconds: Stop after S seconds of work.
         identical: Stop after N identical attempts in a row; 0: never.
-        model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE; for an agent kept as files, the model of
-            every step. If you name several, each is used when the one before it fails.
+        model: local (default), PROVIDER:NAME, scripted:FILE or replay:FILE; for an agent defined by files, the model
+            for every step. If you name several, each is used when the one before it fails.
     """
 
     limits: Limits | Mapping[str, float | None] | None = None
@@ -391,7 +391,7 @@ class Cast(Options):
         evaluator: The same as judge.
         actor: What makes the attempts: complete (default), "command:claude -p", ./mine.py.
         reflector: What reflects on a failed try: verbal (a model, default), self, …
-        vision_model: The model that describes images to models that cannot see.
+        vision_model: The model that describes images to models that cannot read them.
         prompts: A folder with your own prompts; the built-in ones are used for the rest.
     """
 
@@ -412,8 +412,8 @@ class Beginning(Options):
         workspace: The folder to work on, in a separate copy unless the mode is in_place.
         mode: How the workspace is separated from your files: worktree (default), copy or in_place.
         edit_reflections: Ask at the terminal about each lesson before the next try sees it.
-        bank: The agent whose bank is used (default on the command line: the unnamed agent); in Python also a bank,
-            which then does not learn.
+        bank: The agent whose bank is used (default on the command line: the unnamed agent); in Python you can also
+            pass a bank, to which no lessons are added.
         forms: Which parts of the bank the prompt shows: lessons (default), notebook, history, or several.
     """
 
@@ -435,11 +435,11 @@ class SolveOptions(Watched, Beginning, Course, Roles, Cast, Budget):
             can forge the verdict.
         check: A command that judges: exit status 0 passes. {attempt} is the attempt's file.
         environment: The environment to act in, with the actor interact: ./screens.py, …
-        restarts: Maximum number of independent episodes; stops at the first solved one.
+        restarts: Maximum number of independent episodes; no more are run once one is solved.
         protect: Files or a folder of the workspace that the check sees as they were before the first try. Repeatable.
         fresh: Each try starts from your files, not from those of the last try.
         window: How many lessons the next try sees (default: 1; with reflexion: 3).
-        lesson_tokens: Maximum tokens of all lessons that the next try sees.
+        lesson_tokens: Maximum number of tokens in all lessons that the next try sees.
         overflow: If there are too many lessons: show the newest (default), the most useful, or a condensed one.
         temperatures: The temperature of each try; the last one applies to all later tries.
         examples: Worked examples for the actor, instead of the built-in ones.

@@ -132,7 +132,7 @@ class Bank:
             counted: False leaves the bank as it is: counts no use, keeps no receipt, starts no queued work.
             all_projects: Whether facts of other projects are recalled, too.
             forms: `notebook`, `lessons`, `history`, or several; None: those of the settings.
-            kind: Only lessons of this kind of task.
+            kind: Only lessons for this kind of task.
         """
         task = task if isinstance(task, Task) else Task(task)
         if not (query := mask(task_text(task))):

@@ -47,7 +47,7 @@ class Settings:
         "The relevance, 0 to 1, below which a lesson is not recalled; or `strict`, `standard` or `lenient`. It is "
         "calibrated for each embedder, so that it means the same for all.",
     ] = None
-    tokens: Annotated[int, "Maximum tokens of the recalled lessons in a prompt."] = 1200
+    tokens: Annotated[int, "Maximum number of tokens for the recalled lessons in a prompt."] = 1200
     forms: Annotated[
         tuple[Form, ...],
         "Which parts of the past the prompt shows: one or several of `notebook` (the facts of this project, as many "
@@ -55,16 +55,16 @@ class Settings:
         "(summaries of the newest episodes of this project). By default, `solve`, `run` and `bench` show `notebook` "
         "and `lessons` to a `large` reader.",
     ] = ("lessons",)
-    notebook_tokens: Annotated[int, "Maximum tokens of the notebook in a prompt."] = 1500
+    notebook_tokens: Annotated[int, "Maximum number of tokens for the notebook in a prompt."] = 1500
     history: Annotated[
         Literal["newest", "nearest"],
         "Which episodes `history` shows: the `newest`, or the solved episodes `nearest` to the task, at most `top_k`.",
     ] = "newest"
-    history_tokens: Annotated[int, "Maximum tokens of the history in a prompt."] = 6000
-    account_tokens: Annotated[int, "Maximum tokens of an episode that are kept for the history."] = 600
+    history_tokens: Annotated[int, "Maximum number of tokens for the history in a prompt."] = 6000
+    account_tokens: Annotated[int, "Maximum number of tokens of an episode that are kept for the history."] = 600
     trajectory_tokens: Annotated[
         int,
-        "Maximum tokens of an episode in a question to a judge or an extractor.",
+        "Maximum number of tokens of an episode in a question to a judge or an extractor.",
     ] = 8000
     extraction: Annotated[
         Literal["lessons", "workflows"],
@@ -108,7 +108,7 @@ class Settings:
     ] = True
     withhold: Annotated[
         float,
-        "The probability with which a recall withholds each lesson, to measure what lessons are worth (`mulligan "
+        "The probability that a recall withholds any given lesson, to measure what lessons are worth (`mulligan "
         "memory stats`); 0 to 0.5. Pinned lessons are never withheld.",
     ] = 0.0
     paper: bool = False

@@ -61,7 +61,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "help": (
             "cli.main",
-            "Show the help of COMMAND, such as `mulligan help runs show`; without one, list the commands.",
+            "Show help for COMMAND, such as `mulligan help runs show`; without COMMAND, list all commands.",
         ),
         "schema": ("cli.schema", "Print the JSON Schema of a file format, for editors."),
     },

@@ -48,7 +48,7 @@ class GoalCommand(click.Command):
     show_default=True,
     help="Maximum number of tries in a session.",
 )
-@click.option("--max-seconds", type=float, metavar="N", help="Maximum seconds of work in a session.")
+@click.option("--max-seconds", type=float, metavar="N", help="Maximum number of seconds of work in a session.")
 @click.option(
     "--check-seconds", type=float, default=600.0, show_default=True, help="Time limit of the check in seconds."
 )
@@ -58,7 +58,7 @@ class GoalCommand(click.Command):
     metavar="PATH",
     help="Files or a folder that the check sees as they were when the goal was set. Repeatable.",
 )
-@click.option("--sandbox", metavar="LEVEL", default="auto", help="As for solve: auto (default) or none.")
+@click.option("--sandbox", metavar="LEVEL", default="auto", help="auto (default) or none, as for solve.")
 @click.option("--no-first-check", is_flag=True, help="Do not run the check now.")
 @click.option("--tests", metavar="FILE", help="Judge with a tests file instead of a command; a copy of it runs.")
 @click.option(

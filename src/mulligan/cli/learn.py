@@ -87,10 +87,10 @@ from mulligan.text.secrets import mask
 def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_git: bool, **given: Any) -> None:
     """Learn lessons from the transcript or the traces in FILE (-: standard input), and list them.
 
-    The transcript is a session of a coding agent, a list of chat messages of OpenAI's or Anthropic's API (JSON
-    or JSON Lines), or plain text in which each turn begins with User:, Assistant: or Tool:. If FILE is a folder, each
-    transcript in it is read, oldest first. Without a model, it learns from failures that were later fixed, and from
-    the user's corrections.
+    The transcript is a session of a coding agent, a list of chat messages in the format of the OpenAI or Anthropic
+    API (JSON or JSON Lines), or plain text in which each turn begins with User:, Assistant: or Tool:. If FILE is a
+    folder, each transcript in it is read, oldest first. Without a model, it learns from failures that were later
+    fixed, and from the user's corrections.
 
     Traces are files of OpenTelemetry (OTLP as JSON) with spans of agents; a file of logs with their events may be
     in the same folder. Each run of an agent is learned from once.

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 @memory.command("balance")
-@click.option("--days", type=click.FloatRange(min=0), default=DAYS, metavar="N", help="How far back (default: 30).")
+@click.option(
+    "--days", type=click.FloatRange(min=0), default=DAYS, metavar="N", help="How many days back to count (default: 30)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @for_bank(reading)
 async def show_balance(bank: Bank, days: float, as_json: bool) -> None:

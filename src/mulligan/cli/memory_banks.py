@@ -31,7 +31,7 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 EVERY = "*"
-_BANK = "The bank to use, by agent name (default: the default bank; commands that only read also use the project's)."
+_BANK = "The bank to use, by agent name (default: the default bank; read-only commands also use the project's bank)."
 _ALL = f"Read the banks of all agents; the same as --bank '{EVERY}'."
 
 

@@ -249,7 +249,7 @@ _YES = click.option("--yes", is_flag=True, help="Remove them. Without this optio
 def remove(ctx: click.Context, runs: tuple[str, ...], yes: bool) -> None:
     """Remove RUN, finished or not: its record, its working folders, and its snapshots in your repository.
 
-    Lessons and the branches with results stay. A run that is in progress is not removed.
+    Lessons are kept, and so are branches that hold results. A run that is in progress is not removed.
     """
     ctx.exit(_remove(runs, None, yes))
 

@@ -72,7 +72,7 @@ CLIENTS = ("claude", "cursor", "vscode", "qoder", "cherry-studio", "json")
     "scopes",
     multiple=True,
     metavar="ACTION=SCOPE",
-    help="Scope that a token of --issuer needs to read, write or administer. Repeatable.",
+    help="Scope that a token from --issuer must have before its caller may read, write or administer. Repeatable.",
 )
 @click.option(
     "--rate", type=float, default=200.0, metavar="N", help="Requests per second from each caller; 0: no limit."

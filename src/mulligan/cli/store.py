@@ -65,7 +65,9 @@ def _say_erased(lessons: int, episodes: int) -> None:
 
 @store.command()
 @click.argument("address")
-@click.option("--role", metavar="NAME", default="", help="Let this role serve. It is created if it does not exist.")
+@click.option(
+    "--role", metavar="NAME", default="", help="The role that the server will use; it is created if it does not exist."
+)
 @click.option(
     "--bank",
     "--agent-id",

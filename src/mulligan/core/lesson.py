@@ -214,7 +214,7 @@ class Selection:
     project: str | None = None
     keys: Sequence[str] | None = None
     layer: Annotated[Layer | None, InputField("Lessons about an action, a plan, or a habit.")] = None
-    kind: Annotated[str | None, InputField("Only lessons of this kind of task.")] = None
+    kind: Annotated[str | None, InputField("Only lessons for this kind of task.")] = None
     expired: bool | None = None
     order: Order = "newest"
 

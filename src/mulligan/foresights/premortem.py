@@ -61,13 +61,13 @@ class Premortem:
         ] = DECLARED,
         checks: Annotated[int, "Maximum number of checks in an episode."] = CHECKS,
         unclear: Annotated[
-            Literal["go_on", "refuse"], "What happens to an action if two answers of the model cannot be used."
+            Literal["go_on", "refuse"], "What to do with an action if the model twice gives an unusable answer."
         ] = "go_on",
         attended: Annotated[bool, "Whether a person may be asked, if there is a terminal."] = True,
         lessons: Annotated[int, "How many lessons from the bank are shown."] = 5,
         temperature: Annotated[float | None, "The sampling temperature."] = 0.0,
-        max_tokens: Annotated[int, "Maximum tokens of an answer."] = 500,
-        tokens: Annotated[int, "Maximum tokens of the trajectory in the prompt."] = TOKENS,
+        max_tokens: Annotated[int, "Maximum number of tokens in an answer."] = 500,
+        tokens: Annotated[int, "Maximum number of tokens of the trajectory in the prompt."] = TOKENS,
         model: Model,
         prompts: Prompts,
         bank: Bank | None = None,

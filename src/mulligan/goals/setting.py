@@ -29,8 +29,8 @@ from mulligan.workspace import states
 _STARTING = 30.0
 """Seconds beside the check's own that its first run may take."""
 WARNING = (
-    "The check runs code that the agent wrote, with your rights and outside the agent's sandbox, each time the agent "
-    "is about to end a turn. The current environment is kept for it in Mulligan's home until the goal ends."
+    "The check runs code that the agent wrote, with your permissions and outside the agent's sandbox, each time the "
+    "agent is about to end a turn. The current environment is kept for it in Mulligan's home until the goal ends."
 )
 MODEL_WARNING = (
     "At each stop, the model is sent the changes in this folder and the files that the rubric names, with secrets "

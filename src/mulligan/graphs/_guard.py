@@ -349,7 +349,7 @@ class _Check:
     def _statement(self) -> None:
         for n, token in enumerate(self._tokens[:-1]):
             if self._sign(n) == ";":
-                raise Refused("only one statement is allowed: there is more after this semicolon", token.at)
+                raise Refused("only one statement is allowed: there is text after this semicolon", token.at)
 
     def _words(self) -> None:
         expected: _Expected = "value"

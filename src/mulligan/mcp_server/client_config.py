@@ -185,7 +185,7 @@ def _claude(server: ServerCommand) -> list[str]:
         return [f"Or, in Claude Code: {shlex.join(['claude', 'mcp', 'add', NAME, *env, '--', *server.line])}"]
     command = f"claude mcp add --transport {server.transport} {NAME} {shlex.quote(server.url)}"
     header = f' --header "Authorization: Bearer ${TOKEN}"' if server.token else ""
-    desktop = "Claude Desktop starts servers by command alone: leave --transport out for it"
+    desktop = "Claude Desktop can only start servers by command: omit --transport for it"
     return [f"Or, in Claude Code: {command}{header}", desktop]
 
 

@@ -27,7 +27,7 @@ from mulligan.terminal import say
     "--agent-id",
     "agent_id",
     metavar="NAME",
-    help="Show only this agent (default: all runs, default bank).",
+    help="Show only this agent's runs and bank (default: the runs of all agents, and the default bank).",
 )
 @click.option("--write", is_flag=True, help="Allow changes to lessons. Without this option the studio is read-only.")
 @click.option(

@@ -74,7 +74,7 @@ class HttpGet(OneTool):
         *,
         hosts: Annotated[Sequence[str], "The hosts that the tool may ask, instead of `tools.http_hosts`."] = (),
         seconds: Annotated[float, "The time limit of one call with all its redirects, in seconds."] = 20,
-        size: Annotated[int, "Maximum bytes read from an answer."] = 500_000,
+        size: Annotated[int, "Maximum number of bytes read from an answer."] = 500_000,
     ) -> None:
         if not hosts:
             raise InvalidInput(f"http_get has no allowed hosts: name them under {WHERE}.")

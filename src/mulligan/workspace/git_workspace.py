@@ -264,7 +264,7 @@ class GitWorkspace:
         except OSError as error:
             os.close(lock)
             raise InvalidInput(
-                f"Another process is working on {episode.id} in {own}: wait for it or end it."
+                f"Another process is working on {episode.id} in {own}: wait until it has finished, or end it."
             ) from error
         self._locks[episode.id] = lock
 

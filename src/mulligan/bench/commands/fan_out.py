@@ -51,7 +51,7 @@ def fan_out(
 ) -> None:
     """Solve each task in the file TASKS, several at a time, on this machine or on many.
 
-    TASKS has a task on each line, as JSON (tasks.jsonl), or is a file of tasks for `bench run` (tasks.toml). Each
+    TASKS has one task per line, as JSON (tasks.jsonl), or is a file of tasks for `bench run` (tasks.toml). Each
     result goes to stdout as a line of JSON, as soon as its task ends; progress goes to stderr.
     """
     if (tasks is None) == (resume is None):

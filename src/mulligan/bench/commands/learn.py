@@ -109,7 +109,7 @@ def _read(
         files = {one: benchmark.trajectories(at, one) for one in ([domain] if domain else benchmark.domains)}
         return {name: _in_files(paths) for name, paths in files.items()}
     if domain or (data and BFCL not in sources):
-        raise click.UsageError("--domain goes with state-bench, and --data with state-bench or bfcl.")
+        raise click.UsageError("--domain is only for state-bench, and --data only for state-bench and bfcl.")
     if BFCL in sources and not replay:
         raise InvalidInput("bfcl has no training trajectories, only its right calls: add --replay.")
     paths = [Path(path) for source in sources if Path(source).exists() for path in transcripts_in(source)]

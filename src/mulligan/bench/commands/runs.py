@@ -19,10 +19,18 @@ from mulligan.text.figures import when
 
 @click.command("runs")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number, newest first."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Maximum number of runs to list, newest first.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", help="For a terminal, or for programs."
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    help="A table to read, or JSON for programs.",
 )
 def command(limit: int, form: str) -> None:
     """List the benchmark runs, newest first."""

@@ -44,14 +44,14 @@ class CaseOptions(Course, Roles, Budget):
     """Which cases of a benchmark are worked on, and how.
 
     Attributes:
-        method: One of the benchmark's sets of roles; `mulligan bench list` lists them.
+        method: One of the benchmark's methods, each a set of roles; `mulligan bench list` lists them.
         strategy: What the next try sees, overriding the method: as in solve, or ./mine.py.
         model: PROVIDER:NAME, local:NAME, scripted:FILE or replay:FILE.
         reflect_model: The model that reflects (default: --model).
         judge_model: The model that judges or writes tests (default: --model).
-        agent: An agent kept as files that acts instead of the method's actor.
+        agent: The agent, defined by files, that acts in place of the method's actor.
         data: The data: a file, or the folder that contains it.
-        restarts: Maximum number of episodes of a case; stops at the first solved one.
+        restarts: Maximum number of episodes of each case; no more are run once one is solved.
         samples: Run N episodes of each case, for pass@k and pass^k.
         limit: Only the first N cases.
         cases: Only these cases. Repeatable.

@@ -254,7 +254,8 @@ class _Reader:
         if loop is None and hidden is None:
             raise InvalidInput(
                 f"{table.where()}: the task {id!r} has no judge: give it an answer, {', '.join(WAYS)}. "
-                "The evaluator model_judge lets the model judge itself; `fan-out --evaluator` judges all such tasks."
+                "To have the model judge itself, use the evaluator model_judge. "
+                "`fan-out --judge` sets one judge for all such tasks."
             )
         output = self._output(loop, hidden)
         told = {key: table.text(key).strip() for key in table.has("change", "family")}

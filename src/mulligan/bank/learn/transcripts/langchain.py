@@ -35,7 +35,7 @@ def _turns(message: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
         return
     role = _ROLES.get(body.text("role") if kind == "chat" else kind) or (kind == "chat" and "user") or None
     if role is None:
-        raise InvalidInput(f"{message.at}: a message of type {kind!r:.60} is not known.")
+        raise InvalidInput(f"{message.at}: unknown message type {kind!r:.60}.")
     if text.strip():
         yield Turn(role, text)
     for call in body.entries("tool_calls", "call"):

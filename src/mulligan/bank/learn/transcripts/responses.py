@@ -42,7 +42,7 @@ def _turns(item: JsonEntry, called: dict[str, str]) -> Iterator[Turn]:
     elif kind.endswith("_call"):  # of a tool that the provider runs
         yield Turn("assistant", item.text("status"), kind.removesuffix("_call"), item.text("id"))
     elif kind != "reasoning":
-        raise InvalidInput(f"{item.at}: an item of type {kind!r:.60} is not known.")
+        raise InvalidInput(f"{item.at}: unknown item type {kind!r:.60}.")
 
 
 def _said(block: JsonEntry) -> str:

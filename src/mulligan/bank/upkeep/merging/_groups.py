@@ -15,7 +15,7 @@ def checked(name: str, least: int, threshold: float, size: int = 2) -> None:
     """Raises `InvalidInput` for settings that can never work."""
     for setting, value in (("min_similar_count", least), ("min_group_size", size)):
         if value < 2:
-            raise InvalidInput(f"{name}: {setting} must be at least 2, not {value}: one lesson alone is not merged.")
+            raise InvalidInput(f"{name}: {setting} must be at least 2, not {value}: a single lesson cannot be merged.")
     if not 0 <= threshold <= 1:
         raise InvalidInput(f"{name}: similarity_threshold must be from 0 to 1, not {threshold}.")
 
