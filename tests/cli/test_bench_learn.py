@@ -75,4 +75,4 @@ def test_a_run_of_bfcl_is_replayed_with_the_right_calls_of_its_tasks(mulligan: R
     assert (shares["hits"], shares["remedies"], shares["disturbances"]) == ((4, 4), (4, 4), (0, 8))
     assert "lend" in figures["titles"][0]
     refused = mulligan("bench", "learn", "bfcl", "--data", wheel)
-    assert "only its right calls: add --replay" in refused.err
+    assert "only its correct calls: add --replay" in refused.err

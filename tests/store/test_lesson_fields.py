@@ -16,7 +16,13 @@ from mulligan.store import open_store
 
 OLD = Path(__file__).parent / "old"
 COMMIT = "3ce9306"
-REWORDED = {"notes to weigh, not": "these are notes, not", "Quarantined, as its": "Quarantined, because its"}
+REWORDED = {
+    "notes to weigh, not": "these are notes, not",
+    "Quarantined, as its": "Quarantined, because its",
+    "When it is of use.": "When it is useful.",
+    "Of a fact: where": "For a fact: where",
+    "Of a fact: whether an attempt has passed by it": "For a fact: whether a passing attempt confirmed it",
+}
 
 
 def of_then(name: str) -> Any:

@@ -174,8 +174,8 @@ class LessonDetails(TypedDict, total=False):
         Literal["fact", "strategy"],
         InputField("fact: true of this project only; strategy (default): for a kind of task."),
     ]
-    project: Annotated[str, InputField("Of a fact: the project in which it is true.", option=False)]
-    confirmed: Annotated[bool, InputField("Of a fact: whether a passing attempt confirmed it.", option=False)]
+    project: Annotated[str, InputField("For a fact: the project in which it is true.", option=False)]
+    confirmed: Annotated[bool, InputField("For a fact: whether a passing attempt confirmed it.", option=False)]
     layer: Annotated[Literal["", Layer], InputField("metacognitive: it is recalled for any task.")]
     date: Annotated[Time, InputField("When it was true, such as 2026-01-31 (default: now).")]
     expires: Annotated[Time, InputField("When it expires: 30d, 2026-12-31, never.")]

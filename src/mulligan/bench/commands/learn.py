@@ -111,7 +111,7 @@ def _read(
     if domain or (data and BFCL not in sources):
         raise click.UsageError("--domain is only for state-bench, and --data only for state-bench and bfcl.")
     if BFCL in sources and not replay:
-        raise InvalidInput("bfcl has no training trajectories, only its right calls: add --replay.")
+        raise InvalidInput("bfcl has no training trajectories, only its correct calls: add --replay.")
     paths = [Path(path) for source in sources if Path(source).exists() for path in transcripts_in(source)]
     attempts: dict[str, list[Episode]] = {}
     for source in sources:

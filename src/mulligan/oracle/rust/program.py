@@ -51,7 +51,7 @@ def read(tests: str | Sequence[str]) -> Program:
         texts = [str(text).strip() for text in tests]
         program = Program(tuple(Test(text, text, _wrong(text)) for text in texts))
     if not program.tests or not all(test.code.strip() for test in program.tests):
-        raise InvalidInput("rust_tests needs at least one test, such as `assert_eq!(f(1), 2);`, and no empty one.")
+        raise InvalidInput("rust_tests needs at least one test, such as `assert_eq!(f(1), 2);`, and none may be empty.")
     if len(program.tests) > MOST:
         raise InvalidInput(f"rust_tests takes {MOST} tests at most, not {len(program.tests)}.")
     return program
@@ -92,7 +92,7 @@ def _program(text: str) -> Program:
     head = _FUNCTION.search(mask)
     begin = _MAIN.match(mask, head.start()) if head else None
     if begin is None:
-        raise InvalidInput("A Rust test program needs a plain `fn main() { … }`, without a result.")
+        raise InvalidInput("A Rust test program needs a plain `fn main() { … }` that returns nothing.")
     others = [part for part in parts if part is not main]
     before = main.text[: begin.start()]
     helpers = frozenset(part.name for part in others if part.name and _ASSERT.search(masked(part.text)))
