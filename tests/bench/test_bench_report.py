@@ -214,7 +214,7 @@ def test_the_command_reports_in_each_form(
     for form, begins in (("table", "Run"), ("md", "# Benchmark report"), ("html", "<!doctype html>")):
         assert command(capsys, "report", one, "--format", form)[1].startswith(begins)
     file = tmp_path / "report.md"
-    assert command(capsys, "report", one, "--format", "md", "-o", str(file))[1:] == ("", f"{file} written\n")
+    assert command(capsys, "report", one, "--format", "md", "-o", str(file))[1:] == ("", f"Wrote {file}\n")
     assert "66.7%" in file.read_text(encoding="utf-8")
 
 

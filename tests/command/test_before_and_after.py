@@ -172,5 +172,5 @@ async def test_a_copy_gives_a_patch(tmp_path: Path) -> None:
 
 async def test_there_is_nothing_to_hand_over_without_a_trial(tmp_path: Path) -> None:
     bench = Bench(tmp_path, project(tmp_path / "user"))
-    with pytest.raises(InvalidInput, match="no trial"):
+    with pytest.raises(InvalidInput, match="no try"):
         await deliver(bench.workspace, bench.episode())

@@ -26,7 +26,7 @@ JUDGES = (
     "unit_tests",
 )
 """Evaluators that only ask a model, or run code in the sandbox."""
-NEVER: Mapping[str, str] = {
+UNREPEATABLE: Mapping[str, str] = {
     "agent": "it was the run of an agent file",
     "workspace": "it changed a workspace",
     "foresight": "a foresight watched over it",
@@ -49,7 +49,7 @@ class RecordedRuns:
         settings: Mapping[str, Any] = episode.head.settings
         if "actor" not in settings:
             return "no run of solve, run or bench taught it"
-        for part, why in NEVER.items():
+        for part, why in UNREPEATABLE.items():
             if settings.get(part) is not None:
                 return why
         recipe = Recipe.from_json(settings)

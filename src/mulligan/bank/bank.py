@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, Unpack
 
 from mulligan.bank import changes
 from mulligan.bank.exchange.audit import Decided, decided
-from mulligan.bank.learn.admission import ANNOUNCED, REPLAY, Admission
+from mulligan.bank.learn.admission import CHANGE_MARK, REPLAY, LessonAdmission
 from mulligan.bank.learn.facts import has_reason, mark_contradictions
 from mulligan.bank.learn.groups import Groups, question_work
 from mulligan.bank.learn.learning import ACCOUNTS, Learning, key_of
@@ -55,7 +55,7 @@ class Bank:
         self._lessons, self._queue = ports.memory.lessons, ports.memory.queue
         self._indexes = Indexes(self._lessons, ports.vectors.id, queries=ports.retrieval.queries)
         self._writer = LessonWriter(ports, self._indexes)
-        admission = Admission(ports, self._writer, self._indexes)
+        admission = LessonAdmission(ports, self._writer, self._indexes)
         self._learning = Learning(ports, self._writer, admission)
         self.pairs = QueryPairs(ports, self._indexes, self._writer)
         self.groups = Groups(ports, self.learn, self.resume)
@@ -445,7 +445,7 @@ class Bank:
 
         A fact that is seen to hold again loses the mark. A task that has an input "change" announces it by itself.
         """
-        why = f"{ANNOUNCED}{one_line(mask(change), 200)}"
+        why = f"{CHANGE_MARK}{one_line(mask(change), 200)}"
         which = Selection(nature="fact", project=self._ports.project, limit=None)
         facts = [fact for fact in await self._lessons.list(self._ports.writes, which) if fact.to_check != why]
         for fact in facts:

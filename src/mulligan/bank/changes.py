@@ -9,7 +9,7 @@ from typing import Any
 from mulligan.bank.learn.admission import WAITS
 from mulligan.bank.recall.query_pairs import GOOD
 from mulligan.core.errors import InvalidInput, LessonChanged
-from mulligan.core.lesson import REFUSED
+from mulligan.core.lesson import REFUSED_BY_REPLAY
 from mulligan.core.records import Lesson, Rating
 
 
@@ -26,7 +26,7 @@ def withdrawn(lesson: Lesson) -> Lesson:
 def restored(lesson: Lesson) -> Lesson:
     if lesson.state != "retired":
         raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not retired: {_instead(lesson)}")
-    return replace(lesson, state="active", flags=tuple(flag for flag in lesson.flags if flag != REFUSED))
+    return replace(lesson, state="active", flags=tuple(flag for flag in lesson.flags if flag != REFUSED_BY_REPLAY))
 
 
 def released(lesson: Lesson) -> Lesson:

@@ -23,7 +23,7 @@ Result: TypeAlias = Literal["success", "failure"]
 Time: TypeAlias = str | float | None
 """A time as people write it: see `text.times.time_of`. It is stored as seconds since the epoch."""
 
-REFUSED = "refused by a replay"
+REFUSED_BY_REPLAY = "refused by a replay"
 """The flag of a retired lesson that no later one folds into: taught again, it is tried again."""
 
 

@@ -19,7 +19,7 @@ from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.prompt_text import formatted_prompt
 from mulligan.core.codec import digest
 from mulligan.core.errors import NotFound
-from mulligan.core.lesson import REFUSED
+from mulligan.core.lesson import REFUSED_BY_REPLAY
 from mulligan.core.lessons import Change, Claim, Queued, Selection
 from mulligan.core.operations import detail_of
 from mulligan.core.records import Episode, Json, Lesson, Recall, Usage, same_kind
@@ -32,7 +32,7 @@ WAITS = "waits for a replay"
 """The flag of a lesson that is to be tried."""
 UNPAID = "lessons to be tried; learn_share does not cover that yet (to try them now: mulligan memory work)"
 """What a replay waits for."""
-FLAGGED = "its text was flagged"
+FLAGGED_TEXT = "its text was flagged"
 NOTE = "admission"
 """Under which the context of a lesson says what came of that."""
 PAIRS = 3
@@ -41,7 +41,7 @@ SURE = 2
 """Draws that have to be better, and none worse."""
 OTHERS = 2
 """Episodes that had passed and are tried, too, at most."""
-ANNOUNCED = "announced: "
+CHANGE_MARK = "announced: "
 """How the mark of a fact begins that an announced change may have made wrong."""
 ACCOUNTS = 100
 """Accounts among which similar episodes are looked for, the newest."""
@@ -66,29 +66,29 @@ def _is_best(episode: Episode) -> bool:
 class Draws:
     """The draws of one job, by episode, lessons and number. Each is kept as it ends, so that none is drawn twice.
 
-    done: what was drawn before, as `keep` was given it.
+    results: what was drawn before, as `keep` was given it.
     """
 
     ports: Ports
     keep: Callable[[Json], Awaitable[None]]
-    done: dict[str, Any] = field(default_factory=dict[str, Any])
+    results: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def usage(self) -> Usage:
-        return sum((Usage(**one["usage"]) for one in self.done.values()), Usage())
+        return sum((Usage(**one["usage"]) for one in self.results.values()), Usage())
 
     async def value(self, episode: Episode, lessons: Sequence[Lesson], number: int) -> Value:
         """The value of a first try that is shown these lessons before those that were recalled then."""
         key = digest([episode.id, sorted(one.id for one in lessons), number])[:16]
-        if key not in self.done:
+        if key not in self.results:
             assert self.ports.replays is not None
             shown = (*map(_without_flag, lessons), *(episode.recall.lessons if episode.recall else ()))
             settings = self.ports.settings
             text = formatted_prompt(shown, settings.tokens + settings.notebook_tokens, self.ports.project)
             again = await self.ports.replays.draw(episode, Recall("", shown, formatted_prompt=text), number)
-            self.done[key] = {"value": [*value_of(again)], "usage": asdict(again.usage)}
-            await self.keep(self.done)
-        passed, score = self.done[key]["value"]
+            self.results[key] = {"value": [*value_of(again)], "usage": asdict(again.usage)}
+            await self.keep(self.results)
+        passed, score = self.results[key]["value"]
         return passed, score
 
     async def better(self, episode: Episode, ours: Sequence[Lesson], theirs: Sequence[Lesson]) -> bool:
@@ -115,7 +115,7 @@ class Draws:
         return worse >= SURE
 
 
-class Admission:
+class LessonAdmission:
     """Tries lessons before they are recalled.
 
     Args:
@@ -170,14 +170,14 @@ class Admission:
         """Tries the lessons of this work, and settles it with those that still wait."""
         payload = cast(dict[str, Any], work.payload)
 
-        async def keep(done: Json) -> None:
-            await self._queue.keep(claim, {**payload, DRAWS: done})
+        async def keep(results: Json) -> None:
+            await self._queue.keep(claim, {**payload, DRAWS: results})
 
         draws = Draws(self._ports, keep, dict(payload.get(DRAWS, {})))
         lessons = await self._writer.present(work.agent_id, payload["lessons"], ())
         episode, why = await self._runnable(payload["episode"])
         admitted: Sequence[Lesson] = lessons
-        notes: Mapping[str, str] = {one.id: f"not tried: {why or FLAGGED}" for one in lessons}
+        notes: Mapping[str, str] = {one.id: f"not tried: {why or FLAGGED_TEXT}" for one in lessons}
         if episode is not None:
             harmless = [one for one in lessons if not _without_flag(one).flags]
             admitted, found = await self._tried(draws, episode, harmless)
@@ -192,7 +192,7 @@ class Admission:
             await self._writer.change(work.agent_id, lesson.id, change, settle, detail=detail_of(note))
             ids[change].append(lesson.id)
         await self._writer.queue_links(work.agent_id, [str(id) for id in ids["released"]])
-        await self._queue.finish(claim, {**ids, "draws": len(draws.done), "usage": asdict(draws.usage)})
+        await self._queue.finish(claim, {**ids, "draws": len(draws.results), "usage": asdict(draws.usage)})
 
     async def _runnable(self, id: str) -> tuple[Episode | None, str]:
         """The recorded episode that can be run again, or why there is none."""
@@ -268,7 +268,7 @@ class Admission:
         """When the change was announced for which facts of the project are still marked; 0.0 for none."""
         reader, writes = self._ports.memory.lessons, self._ports.writes
         facts = await reader.list(writes, Selection(nature="fact", project=self._ports.project, limit=None))
-        marked = next((one for one in facts if one.to_check.startswith(ANNOUNCED)), None)
+        marked = next((one for one in facts if one.to_check.startswith(CHANGE_MARK)), None)
         versions = await reader.history(writes, marked.id) if marked else ()
         return max((one.at for one in versions if one.change == "doubted"), default=0.0)
 
@@ -293,4 +293,6 @@ def _settled(lesson: Lesson, *, note: str, is_admitted: bool) -> Lesson:
     after = _without_flag(_noted(lesson, note))
     if after.flags:
         return after
-    return replace(after, state="active") if is_admitted else replace(after, state="retired", flags=(REFUSED,))
+    return (
+        replace(after, state="active") if is_admitted else replace(after, state="retired", flags=(REFUSED_BY_REPLAY,))
+    )

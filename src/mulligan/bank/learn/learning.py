@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, cast
 
-from mulligan.bank.learn.admission import REPLAY, Admission
+from mulligan.bank.learn.admission import REPLAY, LessonAdmission
 from mulligan.bank.learn.costs import ANSWERS, TASK, cost_of, task_cost
 from mulligan.bank.learn.extraction import EpisodeJudge, EpisodeVerdict, Extracted, Extractor
 from mulligan.bank.learn.facts import (
@@ -100,7 +100,7 @@ def _after_verdict(work: str) -> str:
 
 
 class Learning:
-    def __init__(self, ports: Ports, writer: LessonWriter, admission: Admission) -> None:
+    def __init__(self, ports: Ports, writer: LessonWriter, admission: LessonAdmission) -> None:
         self._ports, self._writer, self._admission = ports, writer, admission
         self._queue = ports.memory.queue
         # By work that waits for a verdict: the episodes with the secrets that stand in the task itself. Never stored.

@@ -83,15 +83,15 @@ class Unigram:
 
     Args:
         pieces, scores: each at its number, and its log-probability; `▁` begins a word.
-        folded: what is read instead of a character.
+        replacements: what is read instead of a character.
         marks: the numbers of the beginning, the end, what fills up, and a character without a piece.
     """
 
     def __init__(
-        self, pieces: Sequence[str], scores: Sequence[float], folded: Mapping[int, str], marks: Sequence[int]
+        self, pieces: Sequence[str], scores: Sequence[float], replacements: Mapping[int, str], marks: Sequence[int]
     ) -> None:
         self._number = {piece: number for number, piece in enumerate(pieces)}
-        self._scores, self._folded = scores, folded
+        self._scores, self._replacements = scores, replacements
         self._begin, self._end, _, self._unknown = marks
         self._longest, self._least = max(map(len, pieces)), min(scores) - 10
         self._of_word = lru_cache(REMEMBERED_WORDS)(self._split)
@@ -99,7 +99,7 @@ class Unigram:
     def numbers(self, text: str, most: int) -> list[int]:
         """At most `most` of them, the marks for beginning and end included; what is too long loses its end."""
         found = [self._begin]
-        for word in unicodedata.normalize("NFKC", text).translate(self._folded).split():
+        for word in unicodedata.normalize("NFKC", text).translate(self._replacements).split():
             found.extend(self._of_word(f"▁{word[:LONGEST_RUN]}"))
             if len(found) >= most:
                 break
@@ -128,8 +128,8 @@ class _Folded(dict[int, str]):
     """What each character becomes, worked out when it is first met: for `str.translate`."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = folded = _fold(chr(code))
-        return folded
+        self[code] = replacement = _fold(chr(code))
+        return replacement
 
 
 _FOLDED = _Folded()

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.errors import AmbiguousId, NotFound, StoreError
-from mulligan.core.lesson import REFUSED, Order, fields_with
+from mulligan.core.lesson import REFUSED_BY_REPLAY, Order, fields_with
 from mulligan.core.lessons import (
     Account,
     Addition,
@@ -118,7 +118,7 @@ def duplicate(db: Connection, alike: Iterable[tuple[int]], lesson: Lesson) -> in
     replay refused."""
     for n, there in readable(alike, lambda row: (row[0], read(db, row[0]))):
         same = lesson.nature == "strategy" or compared_text(there) == compared_text(lesson)
-        if same and REFUSED not in there.flags:
+        if same and REFUSED_BY_REPLAY not in there.flags:
             return n
     return None
 
