@@ -1,4 +1,4 @@
-"""Runs the acting step of an agent kept as files: one answer, or a ReAct step with tools."""
+"""Runs the acting step of an agent that is defined in files: one answer, or a ReAct step with tools."""
 
 from __future__ import annotations
 

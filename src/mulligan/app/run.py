@@ -1,4 +1,4 @@
-"""`run` runs an agent that is kept as files on one task, as `mulligan run` does."""
+"""`run` runs an agent that is defined in files on one task, as `mulligan run` does."""
 
 from __future__ import annotations
 

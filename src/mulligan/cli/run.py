@@ -1,4 +1,4 @@
-"""`mulligan run`: runs an agent that is kept as files on one task."""
+"""`mulligan run`: runs an agent that is defined in files on one task."""
 
 from __future__ import annotations
 

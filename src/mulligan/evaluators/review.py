@@ -1,4 +1,4 @@
-"""Lets the reflect.md of an agent kept as files judge: it passes the attempt, or its text is the feedback."""
+"""Lets the reflect.md of an agent defined in files judge: it passes the attempt, or its text is the feedback."""
 
 from __future__ import annotations
 

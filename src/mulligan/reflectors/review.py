@@ -1,4 +1,4 @@
-"""Runs the reflect.md of an agent kept as files, where tests or a command judge. Its text is the lesson."""
+"""Runs the reflect.md of an agent that is defined in files, where tests or a command judge. Its text is the lesson."""
 
 from __future__ import annotations
 
