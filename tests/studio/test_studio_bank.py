@@ -216,11 +216,11 @@ def test_the_balance_is_the_one_that_the_command_prints(capsys: pytest.CaptureFi
                 await bank.learn(Episode(f"e{n}", task, run=f"e{n}", recall=recall, trials=(trial,), stop=stop))
             return id, await bank.balance()
 
-    assert 'id="balance"' not in asyncio.run(pages("/bank"))[0]
     id, balance = asyncio.run(learned())
-    page, filtered = asyncio.run(pages("/bank?bank=", "/bank?bank=&q=pay"))
-    assert 'id="balance"' not in filtered
-    shown = page[page.index('<details id="balance">') : page.index("</details>")]
+    plain, page = asyncio.run(pages("/bank?bank=", "/bank?bank=&balance=1"))
+    assert 'href="/bank?balance=1#balance"' in plain
+    assert 'id="balance"' not in plain
+    shown = page[page.index('<details id="balance" open>') : page.index("</details>")]
     cells = re.findall(r'<tr><th scope="row">(.*)</th><td class="number">(.*)</td><td>(.*)</td></tr>', shown)
     assert cells == list(balance.rows)
     assert f"Balance of the last 30 days: {balance.verdict}</summary>" in shown

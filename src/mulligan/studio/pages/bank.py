@@ -91,7 +91,8 @@ async def bank(request: Request) -> Response:
         selected=set(query.getlist("id")),
         note=query.get("note", "") == "select",
         most=MAX_MERGED,
-        balance=None if any((*chosen.values(), whole, query.get("after"))) else await of.balance(),
+        balance=await of.balance() if query.get("balance") else None,  # it reads all recalls of 30 days
+        balanced=with_query(request, balance="1", id="", note=""),
         more=with_query(request, after=rows.next, id="", note="") if rows.next else "",
     )
 
