@@ -28,6 +28,8 @@ SERVER = str(Path(__file__).parent.parent / "support" / "mcp_plain_server.py")
 EXAMPLE: dict[str, Any] = {"ex": {"command": [sys.executable, SERVER]}}
 EPISODE = Episode("e1.1", Task("Mend it."))
 MINE = '''"""A tool of the user's that does wrong in every way."""
+from pathlib import Path
+
 from mulligan.core.errors import StoreError
 from mulligan.core.questions import Tool
 
@@ -169,6 +171,24 @@ async def test_what_cannot_be_kept_is_reported(tree: Path) -> None:
         assert "[note: big was not kept: it has 3 MB, more than 1]" in said.text
         (artifact,) = await box.artifacts(1)
         assert sorted(os.listdir(artifact.location)) == [".git", "a.txt", "small"]
+    await workspace.close(EPISODE)
+
+
+async def test_what_cannot_be_kept_is_reported_behind_a_long_answer(tree: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        MINE.replace(
+            "    async def offer",
+            "    def __init__(self, *, folder):\n        self.folder = folder\n\n    async def offer",
+        )
+        .replace('return "x" *', '(Path(self.folder) / "big").write_bytes(bytes(3_000_000)); return "x" *')
+        .replace('"Does wrong.", schema', '"Does wrong.", schema, changes=True')
+    )
+    workspace = GitWorkspace(folder=str(tree), max_file=1)
+    async with ConfiguredTools(LocalSandbox(), workspace).open(EPISODE) as box:
+        said = await call(box, "mine", str(mine), do="long")
+        cut = f"{'x' * KEPT}\n[cut: {1_000_000 - KEPT:,} more characters]"
+        assert said.text == f"{cut}\n[note: big was not kept: it has 3 MB, more than 1]"
     await workspace.close(EPISODE)
 
 

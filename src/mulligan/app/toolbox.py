@@ -225,11 +225,12 @@ class EpisodeToolbox:
         assert place is not None
         trial = len(self._episode.trials) + 1
         state, notes = await place.save(trial, self._newest or place.start)
+        text = _kept(text)
         if notes:  # the folder holds what the state does not
-            text = "\n".join([_kept(text), *(f"[note: {note}]" for note in notes[:10])])
+            text = "\n".join([text, *(f"[note: {note}]" for note in notes[:10])])
         else:
             self._here = state
-        return ToolResult(_kept(text), failed, state)
+        return ToolResult(text, failed, state)
 
     async def _place(self) -> Checkout | None:
         return await self._tools.workspace.open(self._episode) if self._tools.workspace else None

@@ -103,7 +103,7 @@ class Reader:
             if self.is_name(n):
                 names.append(Named(self._tokens[n].text, n))
                 n += 1
-            while not plain and self.sign(n) == ")" and self.sign(n + 1) in (")", "|", "&", "{"):
+            while not plain and self.sign(n) == ")" and self.sign(n + 1) in (")", "]", "|", "&", "{", "*"):
                 n += 1
         return n, tuple(names), plain
 

@@ -118,15 +118,22 @@ def address(url: str) -> str:
             authority, slash, path = rest.rpartition("@")[2].partition("/")
         if scheme == "file":
             return _trimmed(slash + path)
-        host, _, port = authority.rpartition("@")[2].partition(":") if "[" not in authority else (authority, "", "")
-        if "[" in authority:
-            host, _, port = authority.rpartition("@")[2].rpartition("]")
-            host, port = host + "]", port.lstrip(":")
+        host, port = _host_and_port(authority.rpartition("@")[2])
         kept = port and scheme in _PORTS and port != _PORTS[scheme]  # ssh: a port says how, not what
         return _joined(host, re.split(r"[?#\s]", path)[0], f":{port}" if kept else "")
     if found := re.fullmatch(_SCP, url):
-        return _joined(found[1].strip("[]").partition(":")[0], found[2])
+        host = found[1] if re.match(r"\[[^@]*:[^@]*:", found[1]) else found[1].strip("[]").rpartition("@")[2]
+        return _joined(_host_and_port(host)[0], found[2])
     return _trimmed(url)
+
+
+def _host_and_port(authority: str) -> tuple[str, str]:
+    """The host, an IPv6 address with its brackets, and the port; "" for none."""
+    if authority.startswith("["):
+        host, _, port = authority.rpartition("]")
+        return f"{host}]", port.removeprefix(":")
+    host, _, port = authority.partition(":")
+    return host, port
 
 
 def _is_host(authority: str) -> bool:

@@ -143,7 +143,7 @@ def _with_lessons(status: Status, own: Sequence[str]) -> Status:
         kept, candidates = _numbers(status.bank)
         subagents = tuple((each.removeprefix(f"{status.bank}#"), *_numbers(each)) for each in own)
         return replace(status, kept=kept, candidates=candidates, subagents=subagents, figures=_figures(status))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         return replace(status, trouble=f"The bank {status.store} cannot be read, so nothing is shown: {error}.")
 
 
