@@ -165,7 +165,7 @@ def test_runs_are_recorded_where_mulligan_runs_looks(tmp_path: Path, monkeypatch
     assert "driven by the graph reflexion (LangGraph), tool echo, at most 30 steps" in shown
     assert "ran answer 2" in shown
     told = mulligan(tmp_path, "runs", "export", result["run"], "--format", "md").stdout
-    assert "**Led by:** a LangGraph graph" in told
+    assert "**Graph:**" in told
 
 
 @pytest.mark.slow

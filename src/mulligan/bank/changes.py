@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mulligan.bank.learn.admission import WAITS
 from mulligan.bank.recall.query_pairs import GOOD
 from mulligan.core.errors import InvalidInput, LessonChanged
-from mulligan.core.lesson import REFUSED_BY_REPLAY
+from mulligan.core.lesson import REFUSED_BY_REPLAY, WAITS_FOR_REPLAY
 from mulligan.core.records import Lesson, Rating
 
 
@@ -32,7 +31,7 @@ def restored(lesson: Lesson) -> Lesson:
 def released(lesson: Lesson) -> Lesson:
     if lesson.state != "quarantined":
         raise InvalidInput(f"Lesson {lesson.id} is {lesson.state}, not quarantined.")
-    return replace(lesson, state="active", flags=tuple(flag for flag in lesson.flags if flag != WAITS))
+    return replace(lesson, state="active", flags=tuple(flag for flag in lesson.flags if flag != WAITS_FOR_REPLAY))
 
 
 def rated(lesson: Lesson, rating: Rating) -> Lesson:

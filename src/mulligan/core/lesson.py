@@ -23,6 +23,10 @@ Result: TypeAlias = Literal["success", "failure"]
 Time: TypeAlias = str | float | None
 """A time as people write it: see `text.times.time_of`. It is stored as seconds since the epoch."""
 
+ADMISSION_NOTE = "admission"
+"""Under which the context of a lesson says what came of its replay."""
+WAITS_FOR_REPLAY = "waits for a replay"
+"""The flag of a lesson that is to be tried by a replay."""
 REFUSED_BY_REPLAY = "refused by a replay"
 """The flag of a retired lesson that no later one folds into: taught again, it is tried again."""
 

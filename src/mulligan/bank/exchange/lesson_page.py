@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Protocol, cast
 
-from mulligan.bank.learn.admission import NOTE, is_waiting
 from mulligan.bank.recall.prompt_text import UNCONFIRMED, mark
 from mulligan.core.errors import NotFound, Unreadable
-from mulligan.core.lesson import fields_with
+from mulligan.core.lesson import ADMISSION_NOTE, WAITS_FOR_REPLAY, fields_with
 from mulligan.core.lessons import Archive, LessonReader, Link, Receipt, Version
 from mulligan.core.records import Lesson
 from mulligan.text.plain import count
@@ -99,7 +98,11 @@ def _page(lesson: Lesson, its: RelatedLessons) -> Iterator[str]:
     known = {name: text for name, text in facts(lesson, moment).items() if not held or name in _OURS}
     yield "\n".join(f"- **{name}:** {inline(text)}" for name, text in known.items())
     if held:
-        why = "it waits for a replay" if is_waiting(lesson) else "its text may be an instruction in disguise"
+        why = (
+            "it waits for a replay"
+            if WAITS_FOR_REPLAY in lesson.flags
+            else "its text may be an instruction in disguise"
+        )
         yield f"Quarantined, because {why}: mulligan memory show {inline(lesson.id)}"
         return
     for text in (lesson.title, lesson.description, lesson.content):
@@ -151,7 +154,7 @@ def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
     trial = f", trial {origin.trial}" if origin.trial is not None else ""
     gone = " (run removed)" if origin.removed else ""
     shown = replace(
-        lesson, context={name: value for name, value in lesson.context.items() if name not in (LEVEL, NOTE)}
+        lesson, context={name: value for name, value in lesson.context.items() if name not in (LEVEL, ADMISSION_NOTE)}
     )
     texts = {
         "id": lesson.id,
@@ -171,7 +174,7 @@ def facts(lesson: Lesson, when: Callable[[float], str]) -> dict[str, str]:
         else when(lesson.expires) + (" (expired)" if lesson.is_expired(time.time()) else ""),
         "recalled": f"{count(lesson.uses, 'time')}, last {when(lesson.last_used)}" if lesson.last_used else "never",
         "stands for": _support(lesson),
-        NOTE: str(lesson.context.get(NOTE, "")),
+        ADMISSION_NOTE: str(lesson.context.get(ADMISSION_NOTE, "")),
         "how general": GENERALITY.get(str(lesson.context.get(LEVEL, "")), ""),
     }
     return {name: text for name, text in texts.items() if text}

@@ -19,7 +19,7 @@ from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.prompt_text import formatted_prompt
 from mulligan.core.codec import digest
 from mulligan.core.errors import NotFound
-from mulligan.core.lesson import REFUSED_BY_REPLAY
+from mulligan.core.lesson import ADMISSION_NOTE, REFUSED_BY_REPLAY, WAITS_FOR_REPLAY
 from mulligan.core.lessons import Change, Claim, Queued, Selection
 from mulligan.core.operations import detail_of
 from mulligan.core.records import Episode, Json, Lesson, Recall, Usage, same_kind
@@ -28,13 +28,9 @@ from mulligan.text.secrets import mask
 
 REPLAY = "replay"
 """The setting, and the kind of work that tries the lessons of one episode."""
-WAITS = "waits for a replay"
-"""The flag of a lesson that is to be tried."""
 UNPAID = "lessons to be tried; learn_share does not cover that yet (to try them now: mulligan memory work)"
 """What a replay waits for."""
 FLAGGED_TEXT = "its text was flagged"
-NOTE = "admission"
-"""Under which the context of a lesson says what came of that."""
 PAIRS = 3
 """Draws with a lesson, and as many without it, each pair with one seed."""
 SURE = 2
@@ -142,7 +138,7 @@ class LessonAdmission:
             if episode is None:
                 kept |= {one.id: _noted(one, f"not tried: {why}") for one in taught}
                 continue
-            waiting = [replace(one, state="quarantined", flags=(*one.flags, WAITS)) for one in taught]
+            waiting = [replace(one, state="quarantined", flags=(*one.flags, WAITS_FOR_REPLAY)) for one in taught]
             kept |= {one.id: one for one in waiting}
             ids: list[Json] = [one.id for one in waiting]
             draws = PAIRS * (len(ids) + 1) + SURE * OTHERS
@@ -275,15 +271,15 @@ class LessonAdmission:
 
 def is_waiting(lesson: Lesson) -> bool:
     """Whether a lesson still has to be tried."""
-    return lesson.state == "quarantined" and WAITS in lesson.flags
+    return lesson.state == "quarantined" and WAITS_FOR_REPLAY in lesson.flags
 
 
 def _noted(lesson: Lesson, note: str) -> Lesson:
-    return replace(lesson, context={**lesson.context, NOTE: note})
+    return replace(lesson, context={**lesson.context, ADMISSION_NOTE: note})
 
 
 def _without_flag(lesson: Lesson) -> Lesson:
-    return replace(lesson, flags=tuple(flag for flag in lesson.flags if flag != WAITS))
+    return replace(lesson, flags=tuple(flag for flag in lesson.flags if flag != WAITS_FOR_REPLAY))
 
 
 def _settled(lesson: Lesson, *, note: str, is_admitted: bool) -> Lesson:
