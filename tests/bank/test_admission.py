@@ -163,7 +163,7 @@ async def test_only_what_stays_in_the_sandbox_is_run_again_and_the_others_say_so
     await taught(Painter("say green"), judge=judge)
     (kept,) = await bank_lessons()
     assert (kept.state, len(seen)) == ("active", 1)
-    assert note_of(kept) == "not tried: its judge 'object:judge' may have effects"
+    assert note_of(kept) == "not tried: its judge 'object:judge' does not say that it can be run again"
 
 
 WRITES = Recipe(Spec("complete"), Spec("contains"), Spec("verbal"), Spec("none"))
@@ -176,12 +176,18 @@ WRITES = Recipe(Spec("complete"), Spec("contains"), Spec("verbal"), Spec("none")
         ({**WRITES.to_json(), "environment": {"name": "game", "settings": {}}}, ""),
         ({"led_by": "function", "function": "shop.pay"}, "no run of solve, run or bench taught it"),
         ({"led_by": "client"}, "no run of solve, run or bench taught it"),
-        ({**WRITES.to_json(), "actor": {"name": "command", "settings": {}}}, "its actor 'command' may have effects"),
+        (
+            {**WRITES.to_json(), "actor": {"name": "command", "settings": {}}},
+            "its actor 'command' does not say that it can be run again",
+        ),
         (
             {**WRITES.to_json(), "evaluator": {"name": "command", "settings": {}}},
-            "its judge 'command' may have effects",
+            "its judge 'command' does not say that it can be run again",
         ),
-        ({**WRITES.to_json(), "evaluator": {"name": "human", "settings": {}}}, "its judge 'human' may have effects"),
+        (
+            {**WRITES.to_json(), "evaluator": {"name": "human", "settings": {}}},
+            "its judge 'human' does not say that it can be run again",
+        ),
         ({**WRITES.to_json(), "agent": {"folder": "agents/a", "files": []}}, "it was the run of an agent file"),
         ({**WRITES.to_json(), "workspace": {"folder": "/shop"}}, "it changed a workspace"),
         (

@@ -161,6 +161,8 @@ def correction(after: str, said: str) -> str:
         ("rm -rf x", "No, stop deleting files", ""),
         ("git push", "Always ask me before", ""),
         ("docker compose down -v", "never remove the volumes", ""),
+        ("ls", "don't make assumptions", ""),
+        ("ls", "never run make deploy", "make deploy"),
     ],
 )
 def test_a_correction_proposes_what_it_is_against_and_not_what_it_wants(after: str, said: str, pattern: str) -> None:

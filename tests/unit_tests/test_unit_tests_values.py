@@ -49,6 +49,34 @@ OUTSIDE = {
         "import sys\ndef f(): sys.exit(3)",
         "import pytest\nwith pytest.raises(SystemExit):\n    f()",
     ),
+    "setup_method before a fixture, its end after the fixture's": (
+        "def f(x): return x",
+        "import pytest\nends = []\nclass TestF:\n"
+        "    def setup_method(self):\n        self.one = 1\n"
+        "    def teardown_method(self):\n        ends.append('method')\n"
+        "    @pytest.fixture\n    def two(self):\n        yield self.one + 1\n        ends.append('fixture')\n"
+        "    def test_a(self, two):\n        assert f(two) == 2\n"
+        "def test_b():\n    assert f(ends) == ['fixture', 'method']",
+    ),
+    "a fixture of the module before setup_method": (
+        "def f(x): return x",
+        "import pytest\nseen = []\n@pytest.fixture(autouse=True)\ndef begun():\n    seen.append(1)\n"
+        "class TestF:\n    def setup_method(self):\n        self.seen = list(seen)\n"
+        "    def test_a(self):\n        assert f(self.seen) == [1]",
+    ),
+    "a fixture that returns a generator": (
+        "def f(x): return sum(x)",
+        "import pytest\n@pytest.fixture\ndef some():\n    return (n for n in (1, 2))\n"
+        "def test_f(some):\n    assert f(some) == 3",
+    ),
+    "a default behind a star": ("def f(x): return x", "def test_f(*, one=1):\n    assert f(one) == 1"),
+    "setup_class without classmethod": (
+        "def f(x): return x",
+        "class TestF:\n    def setup_class(cls):\n        cls.one = 1\n"
+        "    def test_a(self):\n        assert f(self.one) == 1\n"
+        "class TestG:\n    def setup_class(self):\n        self.two = 2\n"
+        "    def test_a(self):\n        assert f(self.two) == 2",
+    ),
     "approx": ("def f(x): return [x / 3]", "from pytest import approx\nassert f(1) == approx([0.333333], rel=1e-5)"),
     "parametrize": (
         "def f(x): return 2 * x",
@@ -125,6 +153,20 @@ IN_PROCESS = {
         "    def test_f(self):\n        self.assertEqual(f(self.one), 1)\n"
         "if __name__ == '__main__':\n    unittest.main()",
         "the tests import unittest",
+    ),
+    "unittest's order at the end of a class": (
+        "def f(x): return x",
+        "import unittest\nends = []\nclass A(unittest.TestCase):\n    @classmethod\n    def setUpClass(cls):\n"
+        "        cls.one = 1\n        cls.addClassCleanup(ends.append, 'cleanup')\n"
+        "    def test_f(self):\n        self.assertEqual(f(self.one), 1)",
+        "the tests import unittest",
+    ),
+    "a shared fixture that rests on rows": (
+        "def f(x): return 2 * x",
+        "import pytest\n@pytest.fixture(scope='module', params=[1, 2])\ndef a(request):\n    return request.param\n"
+        "@pytest.fixture(scope='module')\ndef b(a):\n    return 2 * a\n"
+        "def test_f(a, b):\n    assert f(a) == b",
+        "line 4 of the tests looks at the attribute param",
     ),
     "what it prints": (
         "def f(): print('hi')",

@@ -1,10 +1,12 @@
 """What crosses between candidate and examiner comes back equal and of the same type, or is refused."""
 
+import ast
 import collections
 import datetime
 import decimal
 import fractions
 import math
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,6 +14,8 @@ from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mulligan.oracle.python import programs
+from mulligan.oracle.python.programs import PROGRAMS
 from mulligan.oracle.python.wire import LIMIT, NotPlain, decode, encode
 
 scalars = (
@@ -149,3 +153,18 @@ def test_garbage_is_refused_or_is_a_plain_value_and_nothing_else_happens(line: s
 def test_hostile_lines_are_refused(line: str) -> None:
     with pytest.raises(NotPlain):
         decode(line)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_name_is_defined_in_two_parts_of_a_program(name: str) -> None:
+    """In the sandbox the parts share one namespace, so the later definition would win in the earlier part, too."""
+    homes: dict[str, set[str]] = {}
+    for part in PROGRAMS[name][0]:
+        for node in ast.parse(Path(programs.__file__).with_name(f"{part}.py").read_text()).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                homes.setdefault(node.name, set()).add(part)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for one in (one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)):
+                    homes.setdefault(one.id, set()).add(part)
+    assert {name: parts for name, parts in homes.items() if len(parts) > 1} == {"TYPE_CHECKING": homes["TYPE_CHECKING"]}

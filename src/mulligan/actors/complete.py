@@ -41,6 +41,8 @@ class Complete:
         redraw: ask again, warmer, where the code is equal to code that failed in an earlier trial.
     """
 
+    replayable = True
+
     def __init__(
         self,
         *,

@@ -25,6 +25,8 @@ class Cot:
         examples: a file of worked examples to show instead of `cot.PROMPT.examples`; "" shows none.
     """
 
+    replayable = True
+
     def __init__(
         self,
         *,

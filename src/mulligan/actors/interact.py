@@ -47,6 +47,8 @@ class Interact:
         kind: the part of that file to show, of those that begin with a line `=== KIND`; "" shows the whole file.
     """
 
+    replayable = True
+
     def __init__(
         self,
         *,

@@ -33,6 +33,8 @@ class React:
         examples: a file of worked examples to show instead of `react.NAME.examples`; "" shows none.
     """
 
+    replayable = True
+
     def __init__(
         self,
         *,

@@ -32,6 +32,8 @@ class Respond:
             list of messages (`role`, `content`), the last of which the observation replaces.
     """
 
+    replayable = True
+
     def __init__(
         self,
         *,

@@ -19,13 +19,6 @@ from mulligan.core.loop import Meter, drive
 from mulligan.core.records import Episode, Plan, Recall
 from mulligan.store import open_store
 
-WRITERS = ("complete", "cot", "interact", "react", "respond")
-"""Actors that only ask a model, or act in an environment."""
-JUDGES = (
-    *("contains", "exact_match", "given_tests", "internal_tests", "model_judge", "outcome", "regex", "rust_tests"),
-    "unit_tests",
-)
-"""Evaluators that only ask a model, or run code in the sandbox."""
 UNREPEATABLE: Mapping[str, str] = {
     "agent": "it was the run of an agent file",
     "workspace": "it changed a workspace",
@@ -53,12 +46,14 @@ class RecordedRuns:
             if settings.get(part) is not None:
                 return why
         recipe = Recipe.from_json(settings)
-        for role, name, known in (("actor", recipe.actor.name, WRITERS), ("judge", recipe.evaluator.name, JUDGES)):
-            if name not in known:
-                return f"its {role} {name!r} may have effects"
-        world = recipe.environment
-        if world is not None and not attribute_of("environments", world.name, "replayable", False):
-            return f"its environment {world.name!r} does not say that it can be run again"
+        roles = {
+            "actor": ("actors", recipe.actor),
+            "judge": ("evaluators", recipe.evaluator),
+            "environment": ("environments", recipe.environment),
+        }
+        for role, (folder, spec) in roles.items():
+            if spec is not None and not attribute_of(folder, spec.name, "replayable", False):
+                return f"its {role} {spec.name!r} does not say that it can be run again"
         return ""
 
     async def draw(self, episode: Episode, recall: Recall, number: int) -> Episode:

@@ -19,11 +19,11 @@ from mulligan.bank.exchange.audit import Decided, decided
 from mulligan.bank.learn.admission import CHANGE_MARK, REPLAY, LessonAdmission
 from mulligan.bank.learn.facts import has_reason, mark_contradictions
 from mulligan.bank.learn.groups import Groups, question_work
-from mulligan.bank.learn.learning import ACCOUNTS, Learning, key_of
+from mulligan.bank.learn.learning import Learning, key_of
 from mulligan.bank.learn.trajectory import account_text
 from mulligan.bank.learn.validation import checked_fields
 from mulligan.bank.learn.writing import LessonWriter
-from mulligan.bank.ports import LEASE, Ports, checked_forms, checked_threshold, moment, whole_number
+from mulligan.bank.ports import ACCOUNTS, LEASE, Ports, checked_forms, checked_threshold, moment, whole_number
 from mulligan.bank.recall.candidates import PRESETS
 from mulligan.bank.recall.choosing import Chosen, choose, draws
 from mulligan.bank.recall.index import Indexes

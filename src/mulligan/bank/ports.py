@@ -225,6 +225,8 @@ C = TypeVar("C", Claim, "Claim | None")
 
 NO_MODEL = "No model was named for the bank: set one in [memory], or answer the question yourself and commit."
 
+ACCOUNTS = 100
+"""Accounts that are kept of a project, the newest."""
 LEASE = 60.0
 """Seconds for which work is claimed; renewed while it is done."""
 

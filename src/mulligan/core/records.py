@@ -361,7 +361,7 @@ class Reflection:
     """Advice from a failed try for the next try at the same task (Shinn et al. 2023, section 3).
 
     Attributes:
-        text: "" if there is no advice for the next try.
+        text: the advice; "" if there is none.
         notes: remarks on it, for the record.
         withheld: why later tries do not see it (see `text.reflections`); "" if they do.
         layers: the parts of the text by layer (see `Layer`); empty for a lesson without layers. A reflection whose

@@ -18,6 +18,7 @@ class Contains:
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
+    replayable = True
 
     def __init__(
         self, *, text: str | Sequence[str], match: Literal["all", "any"] = "all", ignore_case: bool = False

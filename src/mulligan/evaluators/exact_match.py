@@ -36,6 +36,7 @@ class ExactMatch:
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
+    replayable = True
 
     def __init__(
         self, *, answer: str | None = None, answers: str | Sequence[str] | None = None, oracle: bool = False

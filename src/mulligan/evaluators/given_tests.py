@@ -156,6 +156,7 @@ class GivenTests:
     """
 
     expects: Literal["text", "code", "workspace"] = "code"
+    replayable = True
 
     def __init__(
         self,

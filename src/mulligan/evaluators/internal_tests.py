@@ -48,6 +48,7 @@ class InternalTests:
     """
 
     expects: Literal["text", "code", "workspace"] = "code"
+    replayable = True
 
     def __init__(
         self,

@@ -50,6 +50,7 @@ class ModelJudge:
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
+    replayable = True
 
     def __init__(
         self,

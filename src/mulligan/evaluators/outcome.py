@@ -18,6 +18,7 @@ class FromOutcome:
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
+    replayable = True
 
     def __init__(self, *, reward: float = 1.0) -> None:
         if reward <= 0:

@@ -32,6 +32,7 @@ class Regex:
     """
 
     expects: Literal["text", "code", "workspace"] = "text"
+    replayable = True
 
     def __init__(self, *, pattern: str, flags: str = "", sandbox: Sandbox, seconds: float = 5.0) -> None:
         if wrong := set(flags) - set("aimsx"):

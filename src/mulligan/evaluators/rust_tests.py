@@ -51,6 +51,7 @@ class RustTests:
     """
 
     expects: Literal["text", "code", "workspace"] = "code"
+    replayable = True
 
     def __init__(
         self,

@@ -51,6 +51,7 @@ class UnitTests:
     """
 
     expects: Literal["text", "code", "workspace"] = "code"
+    replayable = True
 
     def __init__(
         self,

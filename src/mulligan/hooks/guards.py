@@ -250,6 +250,9 @@ _PROGRAMS = re.compile(
     r"|python|rm|rsync|sed|ssh|sudo|terraform|tox|uv|wget|yarn"
 )
 """Programs that a sentence may name although the agent did not just run them."""
+_VERBS = frozenset({"bundle", "go", "make"})
+"""Those whose names are words of English, too."""
+_RUN = re.compile(r"\b(?:run|us|call)(?:e|ning|ing)?\b", re.IGNORECASE)
 
 
 def proposal(title: str, content: str) -> str:
@@ -261,17 +264,22 @@ def proposal(title: str, content: str) -> str:
         lines.setdefault(name, rest)
     if "the user said" not in lines and "after" not in lines:
         quoted = [code for code in _CODE.findall(f"{title}\n{content}") if words_of(code)]
-        return quoted[0] if quoted else failing if words_of(failing := lines.get("fails", "")) else ""
+        failing = lines.get("fails", "")
+        return quoted[0] if quoted else failing if words_of(failing) else ""
     sentence = " ".join(filter(None, (lines.get("the user said", "").strip('"'), title)))
     after = parts(lines.get("after", ""))
     for against in _AGAINST.finditer(sentence):
-        if pattern := _named(against["what"], after):
+        is_run = _RUN.search(sentence, against.start(), against.start("what")) is not None
+        if pattern := _named(against["what"], after, is_run):
             return pattern
     return ""
 
 
-def _named(what: str, after: Sequence[Sequence[str]]) -> str:
-    """What a part of a sentence names: a command in backticks, else as far as the command that it is about has it."""
+def _named(what: str, after: Sequence[Sequence[str]], is_run: bool) -> str:
+    """What a part of a sentence names: a command in backticks, else as far as the command that it is about has it.
+
+    is_run: whether the sentence speaks of running it, so that "make" and "go" are programs.
+    """
     if quoted := _CODE.search(what):
         return quoted[1] if words_of(quoted[1]) else ""
     tokens = _TOKEN.findall(what)
@@ -287,7 +295,7 @@ def _named(what: str, after: Sequence[Sequence[str]]) -> str:
     for n, token in enumerate(tokens):
         if re.fullmatch(r"--[a-z][\w-]+", token) or (is_path((token,)) and words_of(token)):
             return token
-        if _PROGRAMS.fullmatch(token):
+        if _PROGRAMS.fullmatch(token) and (is_run or token not in _VERBS):
             under = tokens[n + 1] if re.fullmatch(r"[a-z][\w:-]*|-\S+", "".join(tokens[n + 1 : n + 2])) else ""
             return f"{token} {under}".strip()
     return ""

@@ -114,19 +114,20 @@ def _tried(level: Level, job: Job) -> str:
     scratch = scratch_name()
     read, write = os.pipe()
     null = os.open(os.devnull, os.O_RDWR)
-    try:
-        control, first = client.submit(policy.specify(job, level, scratch), null, null, write)
-        os.close(write)
+    with os.fdopen(read, "rb") as errors:
+        try:
+            control, first = client.submit(policy.specify(job, level, scratch), null, null, write)
+        finally:
+            os.close(write)
+            os.close(null)
         control.settimeout(_SECONDS + 5)
         try:
-            with control, os.fdopen(read, "rb") as errors:
+            with control:
                 control.sendall(first)
                 verdict = control.recv(65536).decode("utf-8", "replace")
                 said = errors.read(4000).decode("utf-8", "replace").strip()
-        except (OSError, TimeoutError):
+        except OSError:
             return "the test job did not finish."
-    finally:
-        os.close(null)
     if verdict == "exited 0":
         return ""
     return f"a test job ended with: {verdict} {said}".strip() + "."

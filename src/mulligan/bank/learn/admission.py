@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 from mulligan.bank.learn.costs import DRAWS
 from mulligan.bank.learn.writing import LessonWriter
-from mulligan.bank.ports import Ports
+from mulligan.bank.ports import ACCOUNTS, Ports
 from mulligan.bank.recall.candidates import PRESETS
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.prompt_text import formatted_prompt
@@ -39,8 +39,6 @@ OTHERS = 2
 """Episodes that had passed and are tried, too, at most."""
 CHANGE_MARK = "announced: "
 """How the mark of a fact begins that an announced change may have made wrong."""
-ACCOUNTS = 100
-"""Accounts among which similar episodes are looked for, the newest."""
 
 Value: TypeAlias = tuple[bool, float]
 """Whether a first try passed, and its score, 0.0 if it has none: more is better."""

@@ -34,7 +34,7 @@ from mulligan.bank.learn.facts import (
 from mulligan.bank.learn.operations import Notekeeper
 from mulligan.bank.learn.trajectory import pair_of, render
 from mulligan.bank.learn.writing import LessonWriter
-from mulligan.bank.ports import LEASE, NO_MODEL, Ports
+from mulligan.bank.ports import ACCOUNTS, LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.choosing import PAGE
 from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import fitting
@@ -53,9 +53,6 @@ from mulligan.text.truncate import estimate
 FAILED_WORKFLOW = "workflows are extracted only from successes"
 REMEMBERED = 100
 """Pieces of work for whose judge the secrets of the task are held in memory."""
-
-ACCOUNTS = 100
-"""Accounts that are kept of a project, the newest."""
 
 BY_RULE = "only rules learn here (learn_share is 0)"
 NO_REASON = "rules already learned from it, or there is nothing to learn"

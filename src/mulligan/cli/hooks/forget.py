@@ -86,8 +86,12 @@ async def _taught_in(bank_id: str, session: str, *, remove: bool) -> Sequence[st
 
 def _without(context: Mapping[str, Any], session: str) -> dict[str, Any]:
     calls = [call for call in _listed(context, "calls") if str(call).rpartition("/")[0] != session]
-    seen = [one for one in _listed(context, "seen") if one.get("session") != session]
+    seen = [one for one in _listed(context, "seen") if _session_of(one) != session]
     return {**context, "calls": calls, "seen": seen}
+
+
+def _session_of(sighting: Any) -> str:
+    return str(cast(dict[str, Any], sighting).get("session", "")) if isinstance(sighting, dict) else ""
 
 
 def _listed(context: Mapping[str, Any], name: str) -> list[Any]:

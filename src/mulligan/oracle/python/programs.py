@@ -10,7 +10,7 @@ from typing import Any
 
 START = "import marshal\nfor code in marshal.loads(bytes.fromhex(open('program').read())): exec(code)"
 """Runs the file `program` that holds one."""
-_PROGRAMS = {
+PROGRAMS = {
     "candidate": (("wire", "solution", "server"), "serve()"),
     "examiner": (("wire", "solution", "objects", "remote", "shim", "runner", "examiner"), "examine()"),
     "caller": (("wire", "solution", "caller"), "answer_calls()"),
@@ -20,7 +20,7 @@ _PROGRAMS = {
 @cache
 def program(name: str) -> str:
     """The files of a program, compiled once here, so that no process spends its time on that: hex."""
-    parts, start = _PROGRAMS[name]
+    parts, start = PROGRAMS[name]
     codes = [_compiled(Path(__file__).parent / f"{part}.py") for part in parts]
     return marshal.dumps([*codes, compile(start, "<start>", "exec")]).hex()
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 CALL = "call"
-SHOWN = 20
+REPR_ITEMS = 20
 """Items of an iterator that its repr shows."""
 _OPERATES = frozenset({CALL, "operate", "attribute", "next", "copy"})
 _TEXTUAL = frozenset({"__str__", "__repr__", "__format__", "__eq__", "__hash__"})
@@ -394,7 +394,7 @@ class Stream:
 
     def __next__(self) -> Any:
         item = next(self._items)
-        if len(self._given) < SHOWN:
+        if len(self._given) < REPR_ITEMS:
             self._given.append(item)
         return item
 

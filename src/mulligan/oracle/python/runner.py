@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_HAS_YIELD = 0x20
+"""The flag of the code of a function with `yield` (`inspect.CO_HAS_YIELD`)."""
+
+
 class Row:
     """One run of a test function. `run` raises what failed it, and `Skipped`."""
 
@@ -75,18 +79,29 @@ class Runner:
             (owner, ("setUpClass", "setup_class"), ("tearDownClass", "teardown_class")),
         ]
         for key, before, after in stages if owner else stages[:1]:
-            find: Any = self.space.get if key is None else lambda name, item=key: getattr(item, name, None)
             if key not in self._set_up:
-                self._set_up[key] = None
-                try:
-                    for name in before:
-                        _call(find(name), type(sys)("tests"))
-                except BaseException as error:
-                    self._set_up[key] = error
-                self._ends += [lambda name=name, find=find: _call(find(name), type(sys)("tests")) for name in after]
-                self._ends += [cleanups for cleanups in (getattr(key, "doClassCleanups", None),) if cleanups]
+                self._set_up[key] = self._begin(key, before, after)
             if (error := self._set_up[key]) is not None:
                 raise error
+
+    def _begin(self, owner: Any, before: tuple[str, ...], after: tuple[str, ...]) -> BaseException | None:
+        """Does what comes before the first test, and keeps what comes after the last one. Returns what was raised."""
+
+        def call(name: str) -> None:
+            if owner is None:
+                _call_hook(self.space.get(name), type(sys)("tests"))
+            elif function := getattr(owner, name, None):  # with or without `classmethod`
+                plain = getattr(function, "__func__", function)
+                plain(*([owner] if plain.__code__.co_argcount else []))
+
+        self._ends += [cleanups for cleanups in (getattr(owner, "doClassCleanups", None),) if cleanups]
+        try:
+            for name in before:
+                call(name)
+        except BaseException as error:
+            return error
+        self._ends += [lambda name=name: call(name) for name in after]
+        return None
 
     def finish(self) -> None:
         """What they do after their last test; it fails nothing that has passed."""
@@ -121,7 +136,8 @@ class Runner:
         shared = fixture.scope != "function"
         made, ends = (self._made, self._ends) if shared else (run.made, run.ends)
         owner = run.owner if fixture.scope == "class" else None
-        key = (fixture.name, owner, repr(run.params.get(fixture.name)), id(fixture))
+        rests_on = [run.params.get(one.name) for one in _needed([fixture.name], run.fixtures)]
+        key = (fixture.name, owner, repr(rests_on), id(fixture))
         if key not in made:
             given = {
                 name: Request(run.params.get(fixture.name), ends) if name == "request" else run.fixture(name)
@@ -129,7 +145,7 @@ class Runner:
             }
             item = (run.item,) if _is_method(fixture.make) else ()
             value = fixture.make(*item, **given)
-            if hasattr(value, "send") and hasattr(value, "throw"):
+            if _is_generator(fixture.make):
                 generator, value = value, next(value)
                 ends.append(lambda: next(generator, None))
             made[key] = value
@@ -154,7 +170,8 @@ class _Run:
         self.made: dict[Any, Any] = {}
         self.ends: list[Callable[[], Any]] = []
         self.item: Any = None
-        self._runner, self._name, self._fixtures, self._wanted = runner, name, fixtures, wanted
+        self.fixtures = fixtures
+        self._runner, self._name, self._wanted = runner, name, wanted
         self._values, self._expected = values, expected
 
     def __call__(self) -> None:
@@ -175,25 +192,42 @@ class _Run:
         function = find(self._name)
         before, after = ("setup_method", "teardown_method") if self.owner else ("setup_function", "teardown_function")
         try:
-            given = {name: self.fixture(name) for name in self._wanted}
+            given = {name: self.fixture(name) for name in self._wanted if self._comes_first(name)}
+            _call_hook(find(before), function)
+            self.ends.append(lambda: _call_hook(find(after), function))
+            given |= {name: self.fixture(name) for name in self._wanted if name not in given}
             needed = _parameters(function)
-            _call(find(before), function)
-            try:
-                result = function(**{**self._values, **{name: given[name] for name in needed if name in given}})
-                if hasattr(result, "__await__"):
-                    import asyncio
+            result = function(**{**self._values, **{name: given[name] for name in needed if name in given}})
+            if hasattr(result, "__await__"):
+                import asyncio
 
-                    asyncio.run(result)
-            finally:
-                _call(find(after), function)
+                asyncio.run(result)
         finally:
-            while self.ends:
+            self._end()
+
+    def _comes_first(self, name: str) -> bool:
+        """Whether a fixture is made before `setup_method` or `setup_function` is called."""
+        fixture = self.fixtures.get(name)
+        if fixture is None:
+            return False
+        of_module = bool(self.owner) and fixture.autouse and not _is_method(fixture.make)
+        return of_module or fixture.scope != "function"
+
+    def _end(self) -> None:
+        """Does all that comes after the test. Raises what was raised first."""
+        errors: list[Exception] = []
+        while self.ends:
+            try:
                 self.ends.pop()()
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def fixture(self, name: str) -> Any:
-        if name not in self._fixtures:
+        if name not in self.fixtures:
             raise unsupported(f"the fixture {name!r}")
-        return self._runner.value(self._fixtures[name], self)
+        return self._runner.value(self.fixtures[name], self)
 
 
 def _needed(names: list[str], fixtures: Mapping[str, Fixture]) -> list[Fixture]:
@@ -219,15 +253,24 @@ def _parameters(function: Any) -> list[str]:
     names = names[: len(names) - len(function.__defaults__ or ())]
     return [
         *(names[1:] if _is_method(function) else names),
-        *code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount],
+        *(
+            name
+            for name in code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+            if name not in (function.__kwdefaults__ or {})
+        ),
     ]
+
+
+def _is_generator(function: Any) -> bool:
+    plain = getattr(function, "__func__", function)
+    return bool(plain.__code__.co_flags & _HAS_YIELD) if hasattr(plain, "__code__") else False
 
 
 def _is_method(function: Any) -> bool:
     return hasattr(function, "__func__") or function.__code__.co_varnames[:1] == ("self",)
 
 
-def _call(function: Any, argument: Any) -> None:
+def _call_hook(function: Any, argument: Any) -> None:
     """One of the functions before and after, with its argument if it takes one."""
     if function is not None:
         function(*([argument] if _parameters(function) else []))
