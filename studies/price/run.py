@@ -55,14 +55,15 @@ async def ran(store: Store, seed: int, arms: Sequence[str], model: str) -> Bench
     return await run_stream(BENCHMARK, arms=arms, orders=1, model=model, store=store, settings=given)
 
 
-async def everything(model: str) -> None:
+async def everything(model: str, seeds: Sequence[int]) -> None:
     fixed: dict[str, str] = json.loads((HERE / "fixed.json").read_text("utf-8"))
     for seed in SEEDS:
         if fixed[str(seed)] != task_digest(seed):
             raise SystemExit(f"The tasks of code base {seed} are not those that were fixed.")
     address = load().store
     async with open_store(address) as store:
-        for seed, arms in [*((seed, ARMS) for seed in SEEDS), *((seed, RIVALS) for seed in RIVAL_SEEDS)]:
+        rivals = [seed for seed in RIVAL_SEEDS if seed in seeds]
+        for seed, arms in [*((seed, ARMS) for seed in seeds), *((seed, RIVALS) for seed in rivals)]:
             run = await ran(store, seed, arms, model)
             print(f"code base {seed}, {', '.join(arms)}: stream {run.id} is whole", flush=True)
 
@@ -70,10 +71,13 @@ async def everything(model: str) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Runs the study of what memory costs, or resumes it.")
     parser.add_argument("--model", default=MODEL, help=f"default: {MODEL}")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", choices=SEEDS, default=SEEDS, help="code bases of this process (default: all)"
+    )
     parser.add_argument("--fix", action="store_true", help="write fixed.json instead, before any model sees a task")
     given = parser.parse_args()
     if given.fix:
         digests = {str(seed): task_digest(seed) for seed in SEEDS}
         (HERE / "fixed.json").write_text(f"{json.dumps(digests, indent=1)}\n", encoding="utf-8")
     else:
-        asyncio.run(everything(given.model))
+        asyncio.run(everything(given.model, given.seeds))
