@@ -6,7 +6,8 @@ from each_row import each_row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.hooks.guards import proposal, stops
+from mulligan.hooks.guard_proposals import proposal
+from mulligan.hooks.guards import stops
 
 STOPPED = [
     ("git push --force", "git push --force"),
@@ -51,6 +52,9 @@ STOPPED = [
     ("HUSKY=0", "env HUSKY=0 git commit"),
     ("src/generated/", "echo x >> ./src/generated/a.ts"),
     ("src/generated/", "cat > src/generated/a.ts <<'EOF'\nx\nEOF"),
+    ("git push origin", "git push -f origin main"),
+    ("make -C web deploy", "make -C web deploy"),
+    ("git push --force", "git -C repo push origin +main"),
 ]
 PASSED = [
     ("git push --force", "git push --force-with-lease"),
@@ -86,6 +90,9 @@ PASSED = [
     ("", "git push"),
     ("-", "rm -x"),
     ("git push; ls", "ls"),
+    ("git push", "git -C push status"),
+    ("npm install", "npm --prefix install run build"),
+    ("make -C web deploy", "make -C api deploy"),
 ]
 
 

@@ -458,7 +458,7 @@ def test_a_store_that_hangs_is_left_in_time_and_status_says_so(
     os.mkfifo(tmp_path / "hangs.db")  # who opens it to read waits for a writer
     monkeypatch.setenv("MULLIGAN_STORE", str(tmp_path / "hangs.db"))
     assert place.run(place.failure(), MULLIGAN_HOOKS_SECONDS="0.5").stdout == b""
-    monkeypatch.setattr(status, "ANSWERING", 0.2)
+    monkeypatch.setattr(status, "BANK_TIMEOUT", 0.2)
     said = status_of(str(place.folder))
     assert "does not answer" in said.trouble
     assert "took longer than 0.5 seconds" in said.errors[0].what

@@ -13,7 +13,8 @@ from mulligan.app.sessions import adopt_marks, transcripts
 from mulligan.bank.bank import Bank
 from mulligan.core.errors import InvalidInput, MulliganError
 from mulligan.core.records import Json, Lesson
-from mulligan.hooks.guards import proposal, stops
+from mulligan.hooks.guard_proposals import proposal
+from mulligan.hooks.guards import stops
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.learning import confirm, confirmable, events_since, sessions_of
 from mulligan.hooks.project import project_id

@@ -1,6 +1,6 @@
-"""Judges by a command: exit status 0 passes. It runs in the attempt's workspace, or gets the attempt as a file.
+"""Judges attempts by a command: exit status 0 passes, and what the command prints is the feedback.
 
-What the command prints is the feedback.
+The command runs in the attempt's workspace, or gets the attempt as a file.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ CACHES = (
 """Where the usual build tools and test runners keep what they have fetched and compiled."""
 
 _ATTEMPT = "{attempt}"
-_REFUSED = re.compile(r"permission denied|\bEACCES\b", re.IGNORECASE)
+_PERMISSION_DENIED = re.compile(r"permission denied|\bEACCES\b", re.IGNORECASE)
 _NOT_RUN = {126: "it is not executable", 127: "a command was not found"}
+"""The exit statuses of a command that did not run, and what they mean."""
 _MISSING = re.compile(
     r"\A\S+: No module named '?(?P<module>[\w.]+)'?\Z|\A\S+: can't open file '(?:\S*/)?(?P<file>[^/']+)': .*\Z"
     r"|\Amake: \*\*\* No rule to make target [`'](?P<target>[^']+)'\. +Stop\.\Z"
     r"|\Aerror: Failed to spawn: `(?P<command>[^`]+)`(?:\n.*)*\Z"
 )
-"""All that a launcher prints on standard error if what it is to start is not there."""
+"""The standard error of a launcher whose program or module does not exist."""
 _TOOLS = (
     "pytest",
     "unittest",
@@ -62,11 +63,11 @@ _TOOLS = (
     "flake8",
     "pylint",
 )
-_PYTEST = {3: "pytest failed inside", 4: "pytest was used wrongly", 5: "pytest found no tests"}
-
+_PYTEST_ERRORS = {3: "pytest failed inside", 4: "pytest was used wrongly", 5: "pytest found no tests"}
+"""The exit statuses with which pytest has judged nothing."""
 
 Baseline: TypeAlias = Callable[[Episode], Awaitable[Feedback | None]]
-"""What the check said of the untouched workspace, as the record of the episode keeps it."""
+"""Returns the check's recorded verdict on the untouched workspace; None if there is none."""
 
 
 class Command:
@@ -87,12 +88,12 @@ class Command:
         seconds: wall time.
         writable: folders that a workspace check may write to besides the workspace and its TMPDIR, where writes can be
             confined. None means `CACHES`; a list replaces them. Missing folders are left out; "/" confines nothing.
-        tokens: what is kept of the output, head and tail. The default leaves room for the command line in a prompt
+        tokens: how much of the output is kept, head and tail. The default leaves room for the command line in a prompt
             that shows both.
         summary: whether a known test runner has to print its summary. False: status 0 is enough.
 
     Raises:
-        MulliganError: the command could not be run, now nor before.
+        InvalidInput: the check or a setting is wrong, or the command was not found.
     """
 
     in_words = "the check's output"
@@ -120,13 +121,13 @@ class Command:
             raise InvalidInput("A check of a workspace cannot use {attempt}: it runs in the changed folder.")
         if seconds <= 0:
             raise InvalidInput(f"The check's seconds must be above 0, not {seconds}.")
-        self._copied, self._readable = dict[str, str](), tuple[str, ...]()
+        self._copied: dict[str, str] = {}
+        self._readable: tuple[str, ...] = ()
         if self.expects != "workspace":
-            self._argv = (_found(self._argv[0]), *self._argv[1:])
-        elif os.sep not in self._argv[0]:  # a path starts in the workspace, which may not be there yet
-            _found(self._argv[0])
-        if self.expects != "workspace":
-            self._copied, self._readable = _own_files(self._argv)
+            self._argv = (_resolved(self._argv[0]), *self._argv[1:])
+            self._copied, self._readable = _named_files(self._argv)
+        elif os.sep not in self._argv[0]:  # a path starts in the workspace, which may not exist yet
+            _resolved(self._argv[0])
         self._check = check
         self._sandbox = sandbox
         self._seconds = seconds
@@ -134,12 +135,17 @@ class Command:
         self._tokens = tokens
         self._summary = summary
         self._baseline = baseline
-        self._tried: Feedback | None = None
+        self._first_verdict: Feedback | None = None
 
     async def evaluate(self, episode: Episode) -> Feedback:
+        """Run the check on the last attempt.
+
+        Raises:
+            MulliganError: the command cannot be run, and never ran in this episode.
+        """
         attempt = episode.trials[-1].attempt
         if self.expects == "workspace":
-            folder, missing = _place(attempt)
+            folder, missing = _changed_folder(attempt)
             if missing:
                 return self._feedback(None, f"The attempt could not be judged: {missing}.")
             ran = await self._run(self.folder_job(folder, {}))
@@ -158,25 +164,25 @@ class Command:
         return replace(feedback, notes=(*note, *feedback.notes))
 
     async def _verdicts_before(self, episode: Episode) -> list[Feedback]:
-        """What this check said of the untouched workspace, and of earlier trials."""
-        if self._tried is None and self._baseline is not None and self.expects == "workspace":
-            self._tried = await self._baseline(episode)
-        told = [self._tried, *(trial.feedback for trial in episode.trials[:-1])]
-        return [one for one in told if one and any(by.asked == self._check for by in findings_of(one))]
+        """This check's verdicts on the untouched workspace and on earlier trials."""
+        if self._first_verdict is None and self._baseline is not None and self.expects == "workspace":
+            self._first_verdict = await self._baseline(episode)
+        verdicts = [self._first_verdict, *(trial.feedback for trial in episode.trials[:-1])]
+        return [one for one in verdicts if one and any(finding.asked == self._check for finding in findings_of(one))]
 
     async def try_out(self, folder: str, env: Mapping[str, str]) -> Feedback:
-        """The check before any attempt. `passed` None: it cannot serve as a judge here, with the reason and its output.
+        """Run the check before any attempt. If it cannot judge here, `passed` is None, and the text says why.
 
-        Stricter than `evaluate`: what pytest cannot even collect is an attempt's fault later, but the set-up's now.
+        This is stricter than `evaluate`: tests that pytest cannot collect are an attempt's fault later, but not now.
         """
         ran = await self._run(self.folder_job(folder, env))
-        self._tried = feedback = self._judged(ran)
+        self._first_verdict = feedback = self._judged(ran)
         if isinstance(ran, str) or feedback.passed is not False:
             return feedback
         why = "it did not end in time" if ran.timed_out else self._missing(ran)
         if "pytest" in self._check or "py.test" in self._check:
             missing = re.search(r"No module named '?([\w.]+)'?", ran.stdout + ran.stderr)
-            why = why or _PYTEST.get(ran.exit_code or 0)
+            why = why or _PYTEST_ERRORS.get(ran.exit_code or 0)
             if ran.exit_code == 2 and missing:
                 why = f"the module {missing[1]} is missing"
         if why:
@@ -184,15 +190,22 @@ class Command:
         return feedback
 
     def _missing(self, ran: Ran | str) -> str:
-        """What the command starts and is not there; in a workspace, in which an attempt may make it, only a tool."""
-        missing = None if isinstance(ran, str) or not ran.exit_code else _MISSING.search(ran.stderr.strip())
-        name = missing[missing.lastgroup or 0] if missing else ""
-        if not missing or not any(name in part for part in self._argv):
+        """The launcher's message if what it should start does not exist; else "".
+
+        In a workspace only a test tool counts: an attempt may still have to write anything else.
+        """
+        if isinstance(ran, str) or not ran.exit_code:
             return ""
-        return missing[0] if self.expects != "workspace" or get_close_matches(name, _TOOLS, cutoff=0.8) else ""
+        message = _MISSING.search(ran.stderr.strip())
+        if message is None:
+            return ""
+        name = message[message.lastgroup or 0]
+        if not any(name in part for part in self._argv):
+            return ""
+        return message[0] if self.expects != "workspace" or get_close_matches(name, _TOOLS, cutoff=0.8) else ""
 
     async def _run(self, job: Job) -> Ran | str:
-        """How it ended, or why it could not be started."""
+        """How the job ended; a text says why it could not be started."""
         try:
             return await self._sandbox.run(job)
         except (OSError, SandboxError) as error:
@@ -205,7 +218,7 @@ class Command:
             cwd=folder,
             # Without byte code on disk no stale one is run when a file changes twice within a second.
             env={"PWD": folder, "PYTHONDONTWRITEBYTECODE": "1", **env},
-            writable=(_top(folder), *(path for path in self._writable if os.path.exists(path))),
+            writable=(_repository_root(folder), *(path for path in self._writable if os.path.exists(path))),
             network=True,
             seconds=self._seconds,
             confined=False,
@@ -213,11 +226,11 @@ class Command:
 
     def _file_job(self, output: str) -> Job:
         name = "attempt.py" if self.expects == "code" else "attempt.txt"
-        placed = any(_ATTEMPT in part for part in self._argv)
+        as_file = any(_ATTEMPT in part for part in self._argv)
         return Job(
             tuple(part.replace(_ATTEMPT, f"{{scratch}}/{name}") for part in self._argv),
             files={**self._copied, name: output},
-            stdin="" if placed else output,
+            stdin="" if as_file else output,
             readable=self._readable,
             seconds=self._seconds,
         )
@@ -225,43 +238,40 @@ class Command:
     def _judged(self, ran: Ran | str, attempt: Attempt | None = None, before: Sequence[Feedback] = ()) -> Feedback:
         if isinstance(ran, str):
             return self._feedback(None, f"The check {self._check!r} could not be started: {ran}")
-        now = reports_of(ran.stdout, ran.stderr)
+        reports = reports_of(ran.stdout, ran.stderr)
         halted = attempt.outcome.halted if attempt and attempt.outcome else None
         note = f"Note: {halted}.\n" if halted else ""
         output = _printed(ran, self._tokens)
-        if ran.level.startswith("unconfined") and _REFUSED.search(output):
+        if ran.level.startswith("unconfined") and _PERMISSION_DENIED.search(output):
             note += "Note: the check may write to the workspace, $TMPDIR and the folders of its setting `writable`.\n"
         if ran.timed_out:
             return self._feedback(False, f"{note}The check was stopped after {self._seconds:g} seconds.\n{output}")
         if why := _not_run(ran):
             return self._feedback(None, f"{note}The check could not run: {why}.\n{output}")
-        reported = self._reports(before)
-        if ran.exit_code == 0 and self._summary and (why := objection(reported, now, self._argv)):
-            way = (
-                "If it never prints one when the tests pass, set the evaluator's `summary` to false." if not now else ""
-            )
-            text = f"The check ended with status 0, but nothing shows that the tests passed: {why}. {way}".rstrip()
+        earlier = self._earlier_reports(before)
+        if ran.exit_code == 0 and self._summary and (why := objection(earlier, reports, self._argv)):
+            text = f"The check ended with status 0, but nothing shows that the tests passed: {why}."
+            if not reports:
+                text += " If it never prints one when the tests pass, set the evaluator's `summary` to false."
             return self._feedback(None, f"{note}{text}\n{output}")
-        how = "was killed" if ran.exit_code is None else f"ended with status {ran.exit_code}"
-        fewer_now = fewer(reported, now) if ran.exit_code == 0 else ""
-        return replace(
-            self._feedback(ran.exit_code == 0, f"{note}The check {how}.\n{output}", now),
-            notes=(fewer_now,) if fewer_now else (),
-        )
+        end = "was killed" if ran.exit_code is None else f"ended with status {ran.exit_code}"
+        feedback = self._feedback(ran.exit_code == 0, f"{note}The check {end}.\n{output}", reports)
+        fewer_tests = fewer(earlier, reports) if ran.exit_code == 0 else ""
+        return replace(feedback, notes=(fewer_tests,)) if fewer_tests else feedback
 
-    def _reports(self, before: Sequence[Feedback]) -> list[Report]:
-        """What runners reported before; where the check was not tried first, one that the command line names."""
-        reported = [report for one in before for report in reports_in(one.evidence)]
-        if reported or self._tried is not None or not (runner := runner_of(self._argv)):
-            return reported
+    def _earlier_reports(self, before: Sequence[Feedback]) -> list[Report]:
+        """What test runners reported before; without a first verdict, the runner that the command line names."""
+        reports = [report for feedback in before for report in reports_in(feedback.evidence)]
+        if reports or self._first_verdict is not None or not (runner := runner_of(self._argv)):
+            return reports
         return [Report(runner)]
 
     def _feedback(self, passed: bool | None, text: str, reports: Sequence[Report] = ()) -> Feedback:
-        output = text.rstrip()
-        finding = Finding(self._check, got=output, passed=bool(passed))
-        kept = {REPORTS: [asdict(one) for one in reports]} if reports else {}
-        checked = None if passed is None else evidence_of([finding], **kept)
-        return Feedback(passed, output, share(reports), "command", evidence=checked)
+        output, evidence = text.rstrip(), None
+        if passed is not None:
+            finding = Finding(self._check, got=output, passed=passed)
+            evidence = evidence_of([finding], **({REPORTS: [asdict(report) for report in reports]} if reports else {}))
+        return Feedback(passed, output, share(reports), "command", evidence=evidence)
 
 
 def _not_run(ran: Ran | str) -> str:
@@ -272,24 +282,24 @@ def _not_run(ran: Ran | str) -> str:
 
 
 def _printed(ran: Ran, tokens: int) -> str:
-    """What it printed. The longer of its two streams is shortened first, and each keeps its head and its end: that of
-    standard output holds a test runner's summary, however much there is on standard error."""
+    """What the command printed, shortened. The longer stream is shortened first, and each keeps its head and its end:
+    the end of standard output has a test runner's summary, however much there is on standard error."""
     streams = [Step(observation=text.rstrip()) for text in (ran.stdout, ran.stderr) if text.strip()]
     return "\n".join(step.observation for step in truncate(streams, tokens))
 
 
-def _found(command: str) -> str:
-    """The command, by its whole path where it is a file of the user's. Raises `InvalidInput` when there is none."""
+def _resolved(command: str) -> str:
+    """The command, with its whole path if it is given as a path. Raises `InvalidInput` if it does not exist."""
     path = os.path.abspath(command) if os.sep in command else command
     if shutil.which(path) is None:
-        near = os.path.isfile(command) and os.sep not in command
-        what = f"It is a file here: write ./{command}." if near else "Install it, or write its path."
-        raise InvalidInput(f"The check's command {command!r} was not found, or is not executable. {what}")
+        is_file_here = os.path.isfile(command) and os.sep not in command
+        advice = f"It is a file here: write ./{command}." if is_file_here else "Install it, or write its path."
+        raise InvalidInput(f"The check's command {command!r} was not found, or is not executable. {advice}")
     return path
 
 
-def _own_files(argv: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The user's files that a confined check names: texts by relative path, and whole paths."""
+def _named_files(argv: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The user's files that a confined check names: the texts of relative paths, and the absolute paths."""
     copied: dict[str, str] = {}
     for part in argv:
         path = Path(part)
@@ -302,15 +312,15 @@ def _own_files(argv: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
     return copied, tuple(part for part in argv if os.path.isabs(part) and os.path.isfile(part))
 
 
-def _place(attempt: Attempt) -> tuple[str, str]:
-    """The folder that the attempt changed, and what is wrong with it."""
+def _changed_folder(attempt: Attempt) -> tuple[str, str]:
+    """The folder that the attempt changed, and why the check cannot run there, "" if it can."""
     folder = next((artifact.location for artifact in attempt.artifacts if artifact.kind in ("git", "folder")), "")
     if os.path.isdir(folder):
         return folder, ""
     return folder, f"its folder {folder} is gone" if folder else "it changed no workspace"
 
 
-def _top(folder: str) -> str:
-    """The tree that this folder is in: a check may write beside where it runs, such as a cache at the top."""
-    above = (Path(folder), *Path(folder).parents)
-    return str(next((path for path in above if os.path.lexists(path / ".git")), folder))
+def _repository_root(folder: str) -> str:
+    """The root of the repository, else the folder: a check may write beside where it runs, such as a cache."""
+    folders = (Path(folder), *Path(folder).parents)
+    return str(next((path for path in folders if os.path.lexists(path / ".git")), folder))

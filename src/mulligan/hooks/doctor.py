@@ -17,10 +17,10 @@ from typing import Any, NamedTuple, cast
 
 from mulligan.core.errors import InvalidInput
 from mulligan.hooks import codex_trust
+from mulligan.hooks.entry import RECALL, SWITCH, is_off
 from mulligan.hooks.install import PROGRAM, installed, program, settings_file
 from mulligan.hooks.journal import Journal
 from mulligan.hooks.recall import store_file
-from mulligan.hooks.switch import RECALL, SWITCH, is_off
 from mulligan.sessions.agents import NAMES, SCOPES, CodingAgent, Hook, agent
 from mulligan.sessions.signature import digest, signature
 from mulligan.store import shown_address

@@ -15,9 +15,6 @@ from collections.abc import Mapping
 
 from mulligan.core.home import home_path
 from mulligan.core.light import TYPE_CHECKING, cast
-from mulligan.hooks.switch import RECALL as RECALL
-from mulligan.hooks.switch import SWITCH as SWITCH
-from mulligan.hooks.switch import is_off as is_off
 
 if TYPE_CHECKING:
     from typing import Any
@@ -26,9 +23,14 @@ if TYPE_CHECKING:
     from mulligan.sessions.agents import CodingAgent
     from mulligan.sessions.events import Notice
 
+SWITCH, RECALL = "MULLIGAN_HOOKS", "recall"
+"""The environment variable that stops hooks if it is `off`, which hooks set for all that they start. With `recall`,
+hooks show lessons, and nothing is learned."""
 DEADLINE, WORK = 1.5, 0.25
 """Seconds after which the program ends without an answer: of the clock, and of its own work. A machine that is busy
 with the build that has just failed lets it wait, and that is when it is needed."""
+OVERTIME = "took longer than"
+"""Words in the error of a hook that was ended at its limit, by which `hooks status` counts them."""
 WAIT = 0.4
 """Seconds that one call of SQLite waits for another process."""
 ABOUT = """\
@@ -72,6 +74,11 @@ def main() -> None:
         except BaseException as error:
             _note(name, event, error)
     os._exit(0)  # without the end of the interpreter, which takes longer than the work
+
+
+def is_off(environ: Mapping[str, str]) -> bool:
+    """Whether the environment stops hooks."""
+    return environ.get(SWITCH, "").lower() in ("off", "0", "false")
 
 
 def _is_terminal() -> bool:
@@ -367,7 +374,7 @@ def _end_in_time(name: str, event: str, began: float) -> None:
     while (left := min(began + limit - time.monotonic(), work - time.process_time())) > 0 or _more() > 0:
         time.sleep(max(left, _more()))
     which = f"{limit} seconds" if time.monotonic() - began >= limit else f"{work} seconds of work"
-    _thread.start_new_thread(_note, (name, event, TimeoutError(f"took longer than {which}")))
+    _thread.start_new_thread(_note, (name, event, TimeoutError(f"{OVERTIME} {which}")))
     time.sleep(_LAST)
     os._exit(0)
 

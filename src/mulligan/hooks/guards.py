@@ -1,8 +1,8 @@
-"""Whether a command is one that a guard stops: the words of its pattern against those of each command of the line.
+"""Whether a guard stops a command: its pattern is compared with each command of a command line.
 
 A pattern names one thing: a command with its flags (`git push --force`), a flag alone (`--no-verify`), a variable with
-its value (`HUSKY=0`), or a path (`migrations/`, `*.lock`). A guard is a help for an agent that means well. It is no
-boundary of security: a script, an alias or another spelling goes past it.
+its value (`HUSKY=0`), or a path (`migrations/`, `*.lock`). A guard helps an agent that means well. It is not a security
+boundary: a script, an alias or another spelling gets past it.
 """
 
 from __future__ import annotations
@@ -13,31 +13,15 @@ from fnmatch import fnmatchcase
 
 from mulligan.sessions.commands import HEREDOC, changes_nothing, parts, written
 
-DEPTH = 4
-"""Shells in shells that are looked into."""
+MAX_NESTING = 4
+"""How deep shells inside shells are searched for commands."""
 _SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish"))
-_THROUGH = frozenset(
-    (
-        *("sudo", "doas", "env", "time", "timeout", "nice", "ionice", "nohup", "setsid", "stdbuf", "command", "exec"),
-        *(
-            "builtin",
-            "xargs",
-            "caffeinate",
-            "unbuffer",
-            "chronic",
-            "then",
-            "do",
-            "else",
-            "if",
-            "while",
-            "until",
-            "!",
-            "{",
-        ),
-    )
+_WRAPPER = re.compile(
+    r"sudo|doas|env|time|timeout|nice|ionice|nohup|setsid|stdbuf|command|exec|builtin|xargs|caffeinate|unbuffer|chronic"
+    r"|then|do|else|if|while|until|!|\{"
 )
-"""Before a command, and the command is the same. What runs it elsewhere (`uv run`, `docker exec`) makes it another."""
-_TAKES = {
+"""Words before a command that do not make it another one. With `uv run` or `docker exec` it is another command."""
+_WRAPPER_OPTIONS_WITH_VALUE = {
     "sudo": "-u -g -h -p -C -U -D -R -T --user --group --chdir",
     "doas": "-u -C",
     "env": "-u -C --unset --chdir",
@@ -49,180 +33,177 @@ _TAKES = {
     "xargs": "-a -I -n -P -L -s -d -E --arg-file --max-args --max-procs --delimiter",
     "stdbuf": "-i -o -e",
 }
-"""Their options that take the next word."""
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
-_INNER = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`|(?<!\\)\$\(([^()]*)\)")
+"""The options of wrappers whose value is the next word."""
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_SUBSTITUTION = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`|(?<!\\)\$\(([^()]*)\)")
 _DURATION = re.compile(r"[\d.]+[smhd]?")
-_WITH_VALUE = frozenset(
-    (
-        *(
-            "-C",
-            "-c",
-            "-n",
-            "-w",
-            "-f",
-            "--git-dir",
-            "--work-tree",
-            "--namespace",
-            "--prefix",
-            "--filter",
-            "--workspace",
-        ),
-        *("--context", "--cwd", "--dir", "--directory", "--project", "--config", "--file", "--manifest-path"),
-        *("--profile", "--region"),
-    )
+_OPTION_WITH_VALUE = re.compile(
+    r"-C|--(?:git-dir|work-tree|namespace|prefix|filter|workspace|context|cwd|dir|directory|project|config|file"
+    r"|manifest-path|profile|region)"
 )
-"""Options before or between the words of a command that take the next word."""
-_LONG = frozenset(
-    ("go", "java", "javac", "find", "terraform", "tofu", "openssl", "gcc", "g++", "clang", "clang++", "ffmpeg")
-)
-"""Programs whose options have one dash and several letters: these are no letters set together."""
-_SAME = (
+"""Options whose value is the next word."""
+_OPTIONS_PERHAPS_WITH_VALUE = frozenset(("-c", "-n", "-w", "-f"))
+"""Options that have a value in some programs only: `kubectl -n prod delete`, but `git push -n origin`."""
+_SINGLE_DASH_PROGRAM = re.compile(r"go|javac?|find|terraform|tofu|openssl|gcc|g\+\+|clang(?:\+\+)?|ffmpeg")
+"""Programs with options such as `-run`, which is not `-r -u -n`."""
+_LETTERS = re.compile(r"-[A-Za-z]{2,4}")
+_FLAG_ALIASES = (
     (("git", "push"), "-f", "--force"),
     (("git", "commit"), "-n", "--no-verify"),
     (("rm",), "-r", "--recursive"),
     (("rm",), "-R", "--recursive"),
-    (("rm",), "-R", "-r"),
     (("rm",), "-f", "--force"),
     (("docker", "compose", "down"), "-v", "--volumes"),
     (("npm",), "-g", "--global"),
     (("pip",), "-U", "--upgrade"),
 )
-"""Two ways to write the same flag."""
+"""Commands, and a short and a long way to write one of their flags."""
 
 
 def words_of(pattern: str) -> tuple[str, ...]:
-    """The words of a pattern; empty for one that names no single thing, or that would stop everything."""
-    found = parts(pattern)
-    words = found[0] if len(found) == 1 else ()
-    return () if not any(re.search(r"\w{2}", word) for word in words) else words
+    """Return the words of a pattern; none if it names several commands, or nothing in particular."""
+    commands = parts(pattern)
+    words = commands[0] if len(commands) == 1 else ()
+    return words if any(re.search(r"\w{2}", word) for word in words) else ()
 
 
 def is_path(words: Sequence[str]) -> bool:
     """Whether a pattern is a path."""
-    one = words[0] if len(words) == 1 else ""
-    return not one.startswith("-") and not _ASSIGNED.match(one) and bool(re.search(r"[/*]|\w\.\w|^\.\w", one))
+    word = words[0] if len(words) == 1 else ""
+    return not word.startswith("-") and not _ASSIGNMENT.match(word) and bool(re.search(r"[/*]|\w\.\w|^\.\w", word))
 
 
 def stops(pattern: str, command: str, *, shell: bool = True) -> bool:
-    """Whether a guard with this pattern stops a call. shell: the command is a command line, else the path of a file."""
+    """Whether a guard with this pattern stops a call.
+
+    Args:
+        command: a command line; if `shell` is False, the path of the file that the call edits.
+    """
     wanted = words_of(pattern)
     if not wanted:
         return False
+    path = wanted[0] if is_path(wanted) else ""
     if not shell:
-        return is_path(wanted) and _lies_in(command, wanted[0])
-    path = is_path(wanted)
-    return any(_meets(wanted, words, path) for words in _commands(command, DEPTH)) or (
-        path and any(_lies_in(file, wanted[0]) for file in written(command))
+        return bool(path) and _is_within(command, path)
+    return any(_matches(wanted, words) for words in _commands(command, MAX_NESTING)) or (
+        bool(path) and any(_is_within(file, path) for file in written(command))
     )
 
 
-def _commands(line: str, depth: int) -> Iterator[tuple[str, ...]]:
-    """The commands of a line as their words, also those that a shell is given as a text."""
-    inner = ["".join(both) for both in _INNER.findall(re.sub(r"'[^']*'", "", HEREDOC.sub("", line)))]
-    for words in parts(line):
-        yield words
-        yield from (words[n + 1 :] for n, word in enumerate(words) if word in ("-exec", "-execdir", "-ok"))
-        program = _name(words[0]) if words else ""
-        if program == "eval":
-            inner.append(" ".join(words[1:]))
-        for at, word in enumerate(words[:-1]):
-            if _name(word) in _SHELLS:
-                inner += [words[n + 1] for n in range(at + 1, len(words) - 1) if re.fullmatch(r"-[a-z]*c", words[n])][
-                    :1
-                ]
-                break
-    if depth:
-        for text in inner:
-            yield from _commands(text, depth - 1)
-
-
-def _name(word: str) -> str:
+def program_of(word: str) -> str:
+    """The name of the program that the first word of a command starts."""
     return word.lstrip("`").rpartition("/")[2]
 
 
-def _through(words: Sequence[str]) -> Sequence[str]:
-    """The command that a program such as `sudo` runs: without its options, their values, variables and durations."""
-    takes = _TAKES.get(_name(words[0]), "").split()
-    if _name(words[0]) == "command" and {"-v", "-V"} & set(words[1:2]):
+def _commands(line: str, depth: int) -> Iterator[tuple[str, ...]]:
+    """The words of each command of a line, also of those in substitutions, `eval`, `find -exec` and `sh -c`."""
+    nested = ["".join(groups) for groups in _SUBSTITUTION.findall(re.sub(r"'[^']*'", "", HEREDOC.sub("", line)))]
+    for words in parts(line):
+        yield words
+        yield from (words[n + 1 :] for n, word in enumerate(words) if word in ("-exec", "-execdir", "-ok"))
+        if words and program_of(words[0]) == "eval":
+            nested.append(" ".join(words[1:]))
+        shell = next((n for n, word in enumerate(words) if program_of(word) in _SHELLS), len(words))
+        for option, script in zip(words[shell + 1 :], words[shell + 2 :], strict=False):
+            if re.fullmatch(r"-[a-z]*c", option):
+                nested.append(script)
+                break
+    if depth:
+        for text in nested:
+            yield from _commands(text, depth - 1)
+
+
+def _matches(wanted: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether one command is what the words of a pattern name."""
+    variables = 0
+    while variables < len(words) and _ASSIGNMENT.match(words[variables]):
+        variables += 1
+    command = words[variables:]
+    if len(wanted) == 1 and _ASSIGNMENT.match(wanted[0]):
+        only_looks = command and command[0] != "env" and changes_nothing(" ".join(command))
+        return wanted[0] in (words[:variables] if only_looks else words)
+    if not command:
+        return False
+    if is_path(wanted):
+        prints = command[0] in ("echo", "printf")
+        return not prints and any(
+            _is_within(path, wanted[0]) for word in command for path in (word, word.rpartition("=")[2])
+        )
+    program = program_of(command[0])
+    if _WRAPPER.fullmatch(program) and command[0] != wanted[0]:
+        return _matches(wanted, _wrapped(command))
+    if program in ("npm", "pnpm", "bun"):
+        command = [command[0], *("install" if word == "i" else word for word in command[1:])]
+    if wanted[0].startswith("-"):  # a flag alone: a command that only looks may look for it
+        return not changes_nothing(" ".join(command)) and _has_flags(wanted, command)
+    if wanted[0] != (command[0] if "/" in wanted[0] else program):
+        return False
+    return _begins_with(wanted, command) and _has_flags(wanted, command)
+
+
+def _wrapped(words: Sequence[str]) -> Sequence[str]:
+    """The command that a program such as `sudo` runs; none for `command -v`, which only looks for one."""
+    program = program_of(words[0])
+    if program == "command" and {"-v", "-V"} & set(words[1:2]):
         return ()
-    at = 1
-    while at < len(words) and (words[at][:1] == "-" or _ASSIGNED.match(words[at]) or _DURATION.fullmatch(words[at])):
-        at += 2 if words[at] in takes else 1
-    return words[at:]
+    with_value = _WRAPPER_OPTIONS_WITH_VALUE.get(program, "").split()
+    start = 1
+    while start < len(words) and (
+        words[start].startswith("-") or _ASSIGNMENT.match(words[start]) or _DURATION.fullmatch(words[start])
+    ):
+        start += 2 if words[start] in with_value else 1
+    return words[start:]
 
 
-def _meets(wanted: Sequence[str], words: Sequence[str], path: bool) -> bool:
-    """Whether one command is what the pattern names. path: the pattern is a path."""
-    at = 0
-    while at < len(words) and _ASSIGNED.match(words[at]):
-        at += 1
-    if len(wanted) == 1 and _ASSIGNED.match(wanted[0]):
-        of_text = words[at:] and words[at] != "env" and changes_nothing(" ".join(words[at:]))
-        return wanted[0] in (words[:at] if of_text else words)
-    words = words[at:]
-    if not words:
-        return False
-    if path:
-        named = () if words[0] in ("echo", "printf") else words
-        return any(_lies_in(value, wanted[0]) for word in named for value in (word, word.rpartition("=")[2]))
-    if _name(words[0]) in _THROUGH and words[0] != wanted[0]:
-        return _meets(wanted, _through(words), path)
-    flags = [word for word in wanted if word.startswith("-")]
-    if _name(words[0]) in ("npm", "pnpm", "bun"):
-        words = [words[0], *("install" if word == "i" else word for word in words[1:])]
-    if wanted[0].startswith("-"):  # a flag alone: what only looks may look for it
-        return not changes_nothing(" ".join(words)) and _has(flags, words, wanted)
-    program = words[0] if "/" in wanted[0] else _name(words[0])
-    if program != wanted[0]:
-        return False
-    rest = [word for word in wanted[1:] if not word.startswith("-")]
-    return _in_order(rest, words[1:]) and _has(flags, words, wanted)
-
-
-def _in_order(rest: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether a command's words begin with these, its flags and their values left out."""
-    left = list(rest)
-    before = ""
-    for word in words:
-        if not left:
+def _begins_with(wanted: Sequence[str], command: Sequence[str]) -> bool:
+    """Whether a command begins with the words of a pattern, apart from flags and from the values of options."""
+    missing = [word for word in wanted[1:] if not word.startswith("-")]
+    option = ""
+    for word in command[1:]:
+        if not missing:
             return True
         if word.startswith("-") and word != "-":
-            before = word
+            option = word
             continue
-        if _is(word, left[0]):
-            left.pop(0)
-        elif before not in _WITH_VALUE:
+        value_of, option = option, ""
+        is_value = bool(_OPTION_WITH_VALUE.fullmatch(value_of))
+        if is_value and value_of not in wanted:
+            continue
+        if word == missing[0] or ("*" in missing[0] and fnmatchcase(word, missing[0])):
+            missing.pop(0)
+        elif not is_value and value_of not in _OPTIONS_PERHAPS_WITH_VALUE:
             return False
-        before = ""
-    return not left
+    return not missing
 
 
-def _has(flags: Sequence[str], words: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether a command has each of these flags, before a `--`."""
-    end = words.index("--") if "--" in words else len(words)
-    own = {word.partition("=")[0] if word.startswith("--") else word for word in words[1:end] if word.startswith("-")}
-    own |= {word for word in words[1 : end + 1] if word.startswith("--")}
-    name = _name(words[0])
-    if (name, *words[1:2]) == ("git", "push") and any(word[0:1] == "+" for word in words):
-        own.add("--force")
-    if name not in _LONG:
-        own |= {f"-{letter}" for word in own if re.fullmatch(r"-[A-Za-z]{2,4}", word) for letter in word[1:]}
-    for start, short, long in _SAME:
-        if (name, *words[1:])[: len(start)] == start or tuple(wanted[: len(start)]) == start:
-            own |= {long} if short in own else {short} if long in own else set()
-    return all(flag in own or (name not in _LONG and _letters(flag) and _letters(flag) <= own) for flag in flags)
+def _has_flags(wanted: Sequence[str], command: Sequence[str]) -> bool:
+    """Whether a command has all flags of a pattern before its `--`, in whatever way they are written."""
+    named = (program_of(command[0]), *command[1:])
+    aliases = {
+        short: long
+        for start, short, long in _FLAG_ALIASES
+        if start in (named[: len(start)], tuple(wanted[: len(start)]))
+    }
+    letters = not _SINGLE_DASH_PROGRAM.fullmatch(named[0])
+    end = command.index("--") + 1 if "--" in command else len(command)
+    flags = _flags(command[1:end], aliases, letters)
+    if ("git", "push") in (named[:2], tuple(wanted[:2])) and any(word.startswith("+") for word in command):
+        flags.add("--force")  # `git push origin +main`
+    return _flags(wanted, aliases, letters) <= flags
 
 
-def _letters(flag: str) -> set[str]:
-    return {f"-{letter}" for letter in flag[1:]} if re.fullmatch(r"-[A-Za-z]{2,4}", flag) else set()
+def _flags(words: Sequence[str], aliases: dict[str, str], letters: bool) -> set[str]:
+    """The flags among these words, in one spelling. letters: `-rf` is `-r -f`."""
+    flags: set[str] = set()
+    for word in words:
+        if word.startswith("--"):
+            flags |= {word, word.partition("=")[0]}
+        elif word.startswith("-"):
+            flags |= {f"-{letter}" for letter in word[1:]} if letters and _LETTERS.fullmatch(word) else {word}
+    return {aliases.get(flag, flag) for flag in flags}
 
 
-def _is(word: str, wanted: str) -> bool:
-    return word == wanted or ("*" in wanted and fnmatchcase(word, wanted))
-
-
-def _lies_in(path: str, wanted: str) -> bool:
+def _is_within(path: str, wanted: str) -> bool:
     """Whether a path is the one that a pattern names, or lies below it."""
     path, wanted = path.removeprefix("./").replace("\\", "/"), wanted.removeprefix("./").rstrip("/")
     ends = [path, *(path[n + 1 :] for n, letter in enumerate(path) if letter == "/")] if path else []
@@ -231,71 +212,3 @@ def _lies_in(path: str, wanted: str) -> bool:
     if "*" in wanted:
         return any(fnmatchcase(end, wanted) or fnmatchcase(end, f"{wanted}/*") for end in ends)
     return any(end == wanted or end.startswith(f"{wanted}/") for end in ends)
-
-
-# --- what a lesson may stop ------------------------------------------------------------------------------------------
-
-_AGAINST = re.compile(
-    r"(?:\b(?:never|don'?t|do not|not|no more|stop|avoid|without|instead of|rather than|nie(?:mals)?|nicht|keine?n?"
-    r"|ohne|(?:an)?statt|jamais|sans|au lieu de?|ne|nunca|sin|en vez de|n[ãa]o|sem|никогда|не|без)\b|不要"
-    r"|别再?|勿|禁止)\s*"
-    r"(?:(?:ever|again|to|do|use|using|run|running|call|calling|edit|editing|touch|change|benutze?n?|verwende?n?|mehr|du"
-    r"|pas|utiliser?|usar?|uses|usar|используй|使用|用)\b\s*)*(?P<what>[^,.;:!?\n。，！]*(?:\.\w[^,;:!?\n。，！]*)*)",
-    re.IGNORECASE,
-)
-"""What a sentence is against."""
-_CODE, _TOKEN = re.compile(r"`([^`\n]{2,})`"), re.compile(r"[\w./~*+-]*[\w/*]")
-_PROGRAMS = re.compile(
-    r"apt|brew|bun|bundle|cargo|curl|docker|gh|git|go|gradle|helm|kubectl|make|mvn|npm|npx|pip3?|pnpm|poetry|psql|pytest"
-    r"|python|rm|rsync|sed|ssh|sudo|terraform|tox|uv|wget|yarn"
-)
-"""Programs that a sentence may name although the agent did not just run them."""
-_VERBS = frozenset({"bundle", "go", "make"})
-"""Those whose names are words of English, too."""
-_RUN = re.compile(r"\b(?:run|us|call)(?:e|ning|ing)?\b", re.IGNORECASE)
-
-
-def proposal(title: str, content: str) -> str:
-    """The pattern of a guard for a lesson: the one command, flag or path that its user is against, or that failed;
-    "" if it names none."""
-    lines: dict[str, str] = {}
-    for line in content.split("\n"):
-        name, _, rest = line.strip().partition(": ")
-        lines.setdefault(name, rest)
-    if "the user said" not in lines and "after" not in lines:
-        quoted = [code for code in _CODE.findall(f"{title}\n{content}") if words_of(code)]
-        failing = lines.get("fails", "")
-        return quoted[0] if quoted else failing if words_of(failing) else ""
-    sentence = " ".join(filter(None, (lines.get("the user said", "").strip('"'), title)))
-    after = parts(lines.get("after", ""))
-    for against in _AGAINST.finditer(sentence):
-        is_run = _RUN.search(sentence, against.start(), against.start("what")) is not None
-        if pattern := _named(against["what"], after, is_run):
-            return pattern
-    return ""
-
-
-def _named(what: str, after: Sequence[Sequence[str]], is_run: bool) -> str:
-    """What a part of a sentence names: a command in backticks, else as far as the command that it is about has it.
-
-    is_run: whether the sentence speaks of running it, so that "make" and "go" are programs.
-    """
-    if quoted := _CODE.search(what):
-        return quoted[1] if words_of(quoted[1]) else ""
-    tokens = _TOKEN.findall(what)
-    for words in after:
-        program, rest = _name(words[0]), words[1:]
-        flags = [word for word in rest if word.startswith("-") and (word in tokens or word.lstrip("-") in tokens)]
-        under = next((word for word in rest if not word.startswith("-")), "")
-        under = under if re.fullmatch(r"[a-z][\w:-]*", under) else ""
-        if flags or (under and under in tokens):
-            return " ".join(filter(None, (program, under, *flags)))
-        if program in tokens:
-            return program
-    for n, token in enumerate(tokens):
-        if re.fullmatch(r"--[a-z][\w-]+", token) or (is_path((token,)) and words_of(token)):
-            return token
-        if _PROGRAMS.fullmatch(token) and (is_run or token not in _VERBS):
-            under = tokens[n + 1] if re.fullmatch(r"[a-z][\w:-]*|-\S+", "".join(tokens[n + 1 : n + 2])) else ""
-            return f"{token} {under}".strip()
-    return ""

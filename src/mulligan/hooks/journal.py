@@ -51,35 +51,7 @@ _LOG = 200
 Way: TypeAlias = "Literal['shown', 'denied', 'withheld']"
 
 _VERSION = 3
-_TABLES = """
-CREATE TABLE sessions (
-    agent TEXT NOT NULL, session TEXT NOT NULL, subagent TEXT NOT NULL DEFAULT '', project TEXT NOT NULL DEFAULT '',
-    folder TEXT NOT NULL DEFAULT '', transcript TEXT NOT NULL DEFAULT '', kind TEXT NOT NULL DEFAULT '',
-    began REAL NOT NULL, seen REAL NOT NULL, ended REAL, due INTEGER NOT NULL DEFAULT 0,
-    compactions INTEGER NOT NULL DEFAULT 0, asked REAL, forgotten INTEGER NOT NULL DEFAULT 0,
-    cursor TEXT, learned REAL, lessons INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (agent, session, subagent));
-CREATE TABLE shown (
-    n INTEGER PRIMARY KEY, receipt TEXT NOT NULL, agent TEXT NOT NULL, session TEXT NOT NULL, subagent TEXT NOT NULL,
-    compaction INTEGER NOT NULL, way TEXT NOT NULL, project TEXT NOT NULL, lesson TEXT NOT NULL, moment TEXT NOT NULL,
-    at REAL NOT NULL, digests TEXT NOT NULL, again INTEGER, told INTEGER NOT NULL DEFAULT 0,
-    done INTEGER NOT NULL DEFAULT 0);
-CREATE UNIQUE INDEX shown_once ON shown (agent, session, subagent, compaction, lesson, way = 'denied');
-CREATE TABLE failures (
-    n INTEGER PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, subagent TEXT NOT NULL, project TEXT NOT NULL,
-    call TEXT NOT NULL, digest TEXT NOT NULL, words TEXT NOT NULL, at REAL NOT NULL, command INTEGER, tried REAL,
-    UNIQUE (agent, session, call, digest));
-CREATE INDEX failures_of_digest ON failures (project, digest);
-CREATE TABLE errors (
-    n INTEGER PRIMARY KEY, at REAL NOT NULL, agent TEXT NOT NULL, event TEXT NOT NULL, what TEXT NOT NULL);
-CREATE TABLE paused (folder TEXT PRIMARY KEY, at REAL NOT NULL);
-CREATE TABLE bound (project TEXT PRIMARY KEY, bank TEXT NOT NULL);
-CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
-_CHANGES = {
-    1: "ALTER TABLE failures ADD COLUMN command INTEGER;\nALTER TABLE failures ADD COLUMN tried REAL",
-    2: "ALTER TABLE shown ADD COLUMN done INTEGER NOT NULL DEFAULT 0",
-}
-"""What makes the next version of a file of an older one."""
+"""Of the tables: see `journal_tables`."""
 
 
 class Session(NamedTuple):
@@ -151,6 +123,14 @@ class Failure(NamedTuple):
     at: float
 
 
+class FailedCommand(NamedTuple):
+    """One failure of a command. digest: of the error."""
+
+    session: str
+    digest: str
+    at: float
+
+
 class Journal:
     """To be closed, or used as a context manager.
 
@@ -167,31 +147,14 @@ class Journal:
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             self._hide()
             if version < _VERSION:
-                self._make(wait)
+                from mulligan.hooks.journal_tables import bring_up_to_date  # once
+
+                bring_up_to_date(self._db, self.path, _VERSION, wait)
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.execute(f"PRAGMA wal_autocheckpoint = {_LOG}")
         except BaseException:
             self._db.close()
             raise
-
-    def _make(self, wait: float) -> None:
-        from mulligan.core.write_ahead import keep_log  # once
-        from mulligan.hooks.swallowed import make_room
-
-        keep_log(self._db, wait)
-
-        def make() -> None:
-            there = self._db.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
-            for one in [_TABLES] if there == 0 else [_CHANGES[version] for version in range(there, _VERSION)]:
-                for statement in one.split(";\n"):
-                    self._db.execute(statement)
-            if there == 0:
-                self._db.execute("INSERT INTO settings VALUES (?, '{}')", (_GUARDS,))
-            if there < _VERSION:
-                self._db.execute(f"PRAGMA user_version = {_VERSION}")
-
-        self._write(make)
-        make_room(os.path.dirname(self.path))
 
     def _hide(self) -> None:
         """Lets nobody else read the file: outputs and folders are nobody else's business."""
@@ -507,13 +470,12 @@ class Journal:
         change = "UPDATE shown SET done = 1 WHERE receipt = ? AND session = ? AND lesson = ?"
         self._write(lambda: self._db.execute(change, which))
 
-    def failed_commands(self, project: str, since: float) -> Sequence[tuple[str, str, float]]:
-        """The failures of commands since then: the session, the digest of the error, and when."""
-        found = self._db.execute(
-            "SELECT session, digest, at FROM failures WHERE project = ? AND at >= ? AND words <> '' ORDER BY n",
-            (project, since),
+    def failed_commands(self, project: str) -> Sequence[FailedCommand]:
+        """The failures of commands in a project, oldest first."""
+        rows = self._db.execute(
+            "SELECT session, digest, at FROM failures WHERE project = ? AND words <> '' ORDER BY n", (project,)
         )
-        return [tuple(row) for row in found]
+        return [FailedCommand(*row) for row in rows]
 
     def tell(self, receipts: Iterable[str]) -> None:
         """Marks the outcomes of these receipts as told to the bank, as far as there are any."""

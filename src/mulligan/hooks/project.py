@@ -37,16 +37,16 @@ _SSH = {
 }
 """Hosts that serve the same repositories on the port of https."""
 _ANY_CASE = {"github.com", "gitlab.com", "bitbucket.org"}
-"""Hosts on which the case of a path means nothing."""
-_FOLLOWED = 8
-"""Clones of clones on one disk that are followed to the address of the first."""
+"""Hosts that ignore the case of a path."""
+_MAX_CLONES = 8
+"""How many clones of clones on one disk are followed to the address of the first."""
 FILE = "projects.jsonl"
-"""The file in Mulligan's home that keeps which folders use which project, one in a line."""
-JOIN = "mulligan hooks rebind --folder"
-"""The command by which a person lets a folder use the lessons of its project."""
+"""The file in Mulligan's home that says which folders use which project, one a line."""
+_JOIN_COMMAND = "mulligan hooks rebind --folder"
+"""Lets a folder use the lessons of its project. Only a person may start it."""
 FIRST, HISTORY, EARLIER, PERSON = "first", "history", "earlier", "person"
-"""Why a folder may use a project: nothing used it before, they share a commit, a session of hooks took place there
-before this was noted, or a person said so."""
+"""Why a folder may use a project: no folder used it before, it shares a commit with one that does, hooks ran there
+before this was noted, or a person allowed it."""
 
 
 class Project(NamedTuple):
@@ -55,8 +55,8 @@ class Project(NamedTuple):
     Attributes:
         id: the project whose lessons the folder uses: its address, else its folder; "" if unknown.
         claim: the project that the folder names, by the address of its remote origin or in mulligan.toml.
-        folder: what is allowed or not: git's folder, which all worktrees share, else the folder.
-        owner: the folder that uses the lessons of `claim`, where this one may not.
+        folder: what `claim` is open to: git's folder, which all worktrees share, else the folder itself.
+        owner: the folder that uses the lessons of `claim`; "" if this one may use them.
     """
 
     id: str
@@ -66,69 +66,79 @@ class Project(NamedTuple):
 
     @property
     def notice(self) -> str:
-        """Why the folder has lessons of its own, and what changes that; "" if it has those of the project."""
+        """Why the folder does not use the lessons of `claim`, and how it can; "" if it uses them."""
         if not self.owner:
             return ""
         from shlex import quote  # only here, because the program of hooks starts so often
 
-        there = quote(self.folder.removesuffix("/.git"))
+        folder = quote(self.folder.removesuffix("/.git"))
         return (
             f"The lessons of {self.claim} are not used here: {self.owner} uses them, and only a person can confirm "
-            f"that this folder belongs to the same project. To use them here: {JOIN} {there}"
+            f"that this folder belongs to the same project. To use them here: {_JOIN_COMMAND} {folder}"
         )
 
 
 def project_id(folder: str) -> str:
-    """`project:` and the id of the folder's project, which need not exist."""
+    """`project:` and the id of the project of this folder, which need not exist."""
     return PREFIX + project_of(folder).id
 
 
 def project_of(folder: str, name: str = "") -> Project:
-    """The project whose lessons this folder uses, noted for the folders that come later. name: instead of the address
-    of the remote origin."""
-    claim, place, found = _claimed(folder, name)
-    if claim == place:
-        return Project(claim, claim, place)
-    if _may_use(claim, place, found):
+    """The project whose lessons this folder uses. A first use is noted, so that it counts for other folders.
+
+    Args:
+        name: of the project, instead of the address of the remote origin.
+    """
+    claimant = _claimant(folder, name)
+    claim, place, _ = claimant
+    if claim == place or _admit(claimant):
         return Project(claim, claim, place)
     owner = next((line.folder for line in _lines(claim)), claim)
     return Project(place, claim, place, owner.removesuffix("/.git"))
 
 
 def allow(folder: str, name: str = "") -> Project:
-    """Lets this folder use the lessons of the project that it names, because a person said so. name: as in
-    `project_of`. Raises `OSError` where that cannot be noted."""
-    claim, place, found = _claimed(folder, name)
+    """Let this folder use the lessons of the project that it names, because a person said so.
+
+    Args:
+        name: as for `project_of`.
+
+    Raises:
+        OSError: this could not be noted.
+    """
+    claimant = _claimant(folder, name)
+    claim, place, _ = claimant
     if claim != place and not any(line.folder == place and line.by == PERSON for line in _lines(claim)):
-        _append(_Line(claim, place, found.head if found else "", PERSON))
+        _append(claimant.line(PERSON))
     return Project(claim, claim, place)
 
 
 def address(url: str) -> str:
-    """An address of a repository in the form that all ways to it share: host and path; "" for none.
+    """The address of a repository as host and path, which is the same for all ways to reach it; "" for none.
 
-    Without the protocol, credentials (also those behind `?`), `.git` and what else differs between clones. A path on
+    It has no protocol, credentials (also those behind `?`), `.git`, or anything else in which clones differ. A path on
     this disk stays a path.
     """
     url = re.split(r"[\x00-\x1f\x7f]", url.strip())[0]
-    if found := re.fullmatch(_SCHEME, url):
-        scheme, rest = found[1].lower(), found[2]
+    if match := re.fullmatch(_SCHEME, url):
+        scheme, rest = match[1].lower(), match[2]
         authority, slash, path = rest.partition("/")
         if "@" in path and not _is_host(authority.rpartition("@")[2]):  # a password with a slash in it
             authority, slash, path = rest.rpartition("@")[2].partition("/")
         if scheme == "file":
             return _trimmed(slash + path)
         host, port = _host_and_port(authority.rpartition("@")[2])
-        kept = port and scheme in _PORTS and port != _PORTS[scheme]  # ssh: a port says how, not what
-        return _joined(host, re.split(r"[?#\s]", path)[0], f":{port}" if kept else "")
-    if found := re.fullmatch(_SCP, url):
-        host = found[1] if re.match(r"\[[^@]*:[^@]*:", found[1]) else found[1].strip("[]").rpartition("@")[2]
-        return _joined(_host_and_port(host)[0], found[2])
+        matters = port and scheme in _PORTS and port != _PORTS[scheme]  # with ssh, all ports lead to the same
+        return _joined(host, re.split(r"[?#\s]", path)[0], f":{port}" if matters else "")
+    if match := re.fullmatch(_SCP, url):
+        is_ipv6 = re.match(r"\[[^@]*:[^@]*:", match[1])
+        host = match[1] if is_ipv6 else match[1].strip("[]").rpartition("@")[2]  # [user@host:port]:path
+        return _joined(_host_and_port(host)[0], match[2])
     return _trimmed(url)
 
 
 def _host_and_port(authority: str) -> tuple[str, str]:
-    """The host, an IPv6 address with its brackets, and the port; "" for none."""
+    """The host (an IPv6 address with its brackets) and the port, "" for none."""
     if authority.startswith("["):
         host, _, port = authority.rpartition("]")
         return f"{host}]", port.removeprefix(":")
@@ -154,7 +164,12 @@ def _trimmed(path: str) -> str:
 
 
 class _Line(NamedTuple):
-    """A folder that uses a project. commit: one that its repository has."""
+    """A line of `FILE`: a folder that uses a project.
+
+    Attributes:
+        commit: one that the folder's repository has; "" for none.
+        by: why it may use the project, such as `FIRST`.
+    """
 
     project: str
     folder: str
@@ -162,84 +177,105 @@ class _Line(NamedTuple):
     by: str
 
 
-def _claimed(folder: str, name: str) -> tuple[str, str, Repository | None]:
-    """The project that a folder names, what is noted as the folder, and its repository."""
+class _Claimant(NamedTuple):
+    """A folder that names a project. place: what is noted as the folder."""
+
+    claim: str
+    place: str
+    repository: Repository | None
+
+    def line(self, by: str) -> _Line:
+        return _Line(self.claim, self.place, self.repository.head if self.repository else "", by)
+
+
+def _claimant(folder: str, name: str) -> _Claimant:
     folder = os.path.realpath(folder)
-    found = repository(folder)
-    place = folder if found is None else found.common if found.own else found.top
-    claim = name or (place if found is None else _identity(found, _FOLLOWED))
-    claim, place = (_plain(one) for one in (claim, place))
-    return claim, place, found
+    here = repository(folder)
+    place = folder if here is None else here.common if here.own else here.top
+    claim = name or (place if here is None else _identity(here, _MAX_CLONES))
+    return _Claimant(_plain(claim), _plain(place), here)
 
 
 def _plain(text: str) -> str:
-    """The text in one line, with what is not UTF-8 replaced."""
+    """The text on one line, as valid UTF-8."""
     return re.sub(r"[\x00-\x1f\x7f]", " ", text.encode("utf-8", "replace").decode())
 
 
-def _identity(found: Repository, most: int) -> str:
-    """The address of the remote origin; of one on this disk, what that names; else git's folder."""
-    url = found.origin
+def _identity(here: Repository, clones: int) -> str:
+    """What names a repository: the address of its remote origin, else git's folder.
+
+    clones: how many origins on this disk are followed to the origin of theirs.
+    """
+    url = here.origin
     if not url:
-        return found.common
+        return here.common
     if (re.match(_SCHEME, url) and not url.lower().startswith("file:")) or re.fullmatch(_SCP, url):
-        return address(url) or found.common
-    there = os.path.realpath(os.path.join(found.top, re.sub("^file:(//[^/]*)?", "", url, flags=re.IGNORECASE)))
-    if there in (found.top, found.common) or not most:
-        return found.common
-    other = _at(there)
-    return _identity(other, most - 1) if other else there
+        return address(url) or here.common
+    path = os.path.realpath(os.path.join(here.top, re.sub("^file:(//[^/]*)?", "", url, flags=re.IGNORECASE)))
+    if path in (here.top, here.common) or not clones:
+        return here.common
+    origin = _repository_at(path)
+    return _identity(origin, clones - 1) if origin else path
 
 
-def _at(path: str) -> Repository | None:
-    """The repository at this path itself."""
+def _repository_at(path: str) -> Repository | None:
+    """The repository at this very path, not above it."""
     for git in (os.path.join(path, ".git"), path, f"{path}.git"):
-        if os.path.exists(git) and (found := repository(path, {**os.environ, "GIT_DIR": git})):
-            return found
+        if os.path.exists(git) and (here := repository(path, {**os.environ, "GIT_DIR": git})):
+            return here
     return None
 
 
-def _may_use(claim: str, place: str, found: Repository | None) -> bool:
+def _admit(claimant: _Claimant) -> bool:
+    """Whether a folder may use the project that it names. If it may for the first time, that is noted."""
+    claim, place, here = claimant
     lines = _lines(claim)
     if any(line.folder == place for line in lines):
         return True
-    head = found.head if found else ""
     if not lines and _is_free(claim):
-        _append(_Line(claim, place, head, FIRST), quietly=True)
-        return any(line.folder == place for line in _lines(claim))
+        _append(claimant.line(FIRST), quietly=True)
+        return any(line.folder == place for line in _lines(claim))  # another process may have been faster
     for line in lines or [_Line(claim, claim, "", FIRST)]:
-        if found is not None and found.own and _share(found, line):
-            _append(_Line(claim, place, head, HISTORY), quietly=True)
+        if here is not None and here.own and _share_history(here, line):
+            _append(claimant.line(HISTORY), quietly=True)
             return True
     return False
 
 
 def _is_free(claim: str) -> bool:
-    """Whether a project that no folder uses yet is that of the first that names it. A folder of this disk is a project
-    of its own, except for a bare repository, in which nobody works."""
-    other = _at(claim) if os.path.isabs(claim) else None
-    return not os.path.isabs(claim) or (other is not None and claim == other.common and not claim.endswith("/.git"))
-
-
-def _share(found: Repository, line: _Line) -> bool:
-    """Whether a repository has a commit in common with the one of this line, and stores it: anybody can write the id of
-    a commit into a reference."""
-    if found.has(line.commit):
+    """Whether the first folder that names a project gets it. A path names a folder that has lessons of its own, unless
+    that is a bare repository, in which nobody works."""
+    if not os.path.isabs(claim):
         return True
-    other = _at(line.folder)
-    return other is not None and (found.has(other.head) or (other.has(found.head) and found.has(found.head)))
+    there = _repository_at(claim)
+    return there is not None and claim == there.common and not claim.endswith("/.git")
+
+
+def _share_history(here: Repository, line: _Line) -> bool:
+    """Whether a repository and the one of a line store a common commit. A reference to one proves nothing: anybody can
+    write the id of a commit."""
+    if here.has(line.commit):
+        return True
+    there = _repository_at(line.folder)
+    return there is not None and (here.has(there.head) or (there.has(here.head) and here.has(here.head)))
+
+
+_SESSIONS = """
+SELECT project, folder FROM sessions WHERE project LIKE ? AND folder <> '' AND subagent = ''
+GROUP BY project, folder ORDER BY max(seen) DESC LIMIT 100
+"""
 
 
 def _lines(project: str) -> Sequence[_Line]:
-    """What is noted of a project, the oldest first; of two folders that were first at once, one."""
-    lines = [line for line in _noted() if line.project == project]
+    """The lines of a project, the oldest first. If two folders came first at the same time, only one of them counts."""
+    lines = [line for line in _all_lines() if line.project == project]
     return [line for n, line in enumerate(lines) if n == 0 or line.by != FIRST]
 
 
-def _noted() -> Iterator[_Line]:
+def _all_lines() -> Iterator[_Line]:
     file = os.path.join(home_path(), FILE)
     if not os.path.exists(file):
-        _begin(file)
+        _import_from_journal(file)
     try:
         with open(file, encoding="utf-8", errors="replace") as opened:
             texts = opened.readlines()
@@ -247,17 +283,18 @@ def _noted() -> Iterator[_Line]:
         return
     for text in texts:
         try:
-            line: Mapping[str, str] = json.loads(text)
-            yield _Line(*(str(line[name]) for name in ("project", "folder", "commit", "by")))
-        except (ValueError, LookupError, TypeError):  # a line that was not written whole
+            fields: Mapping[str, str] = json.loads(text)
+            yield _Line(*(str(fields[name]) for name in _Line._fields))
+        except (ValueError, LookupError, TypeError):  # a line that was not written completely
             continue
 
 
 def _append(line: _Line, *, quietly: bool = False) -> None:
+    """Note that a folder uses a project. quietly: raise no `OSError`."""
     try:
         os.makedirs(home_path(), exist_ok=True)
         with open(os.path.join(home_path(), FILE), "ab", opener=private) as file:
-            # In one piece, so that two processes do not mix their lines; and on a new line after what was cut off.
+            # In one piece, so that two processes do not mix their lines; after a newline, as the last line may be cut.
             file.write(b"\n" + _encoded([line]))
     except OSError:
         if not quietly:
@@ -265,12 +302,11 @@ def _append(line: _Line, *, quietly: bool = False) -> None:
 
 
 def _encoded(lines: Sequence[_Line]) -> bytes:
-    named = ({"project": line.project, "folder": line.folder, "commit": line.commit, "by": line.by} for line in lines)
-    return "".join(f"{json.dumps(one)}\n" for one in named).encode()
+    return "".join(f"{json.dumps(line._asdict())}\n" for line in lines).encode()
 
 
-def _begin(file: str) -> None:
-    """Notes the folders of the sessions that took place before folders were noted."""
+def _import_from_journal(file: str) -> None:
+    """Write the folders of the sessions that the journal has to a new file: earlier versions did not note them."""
     import sqlite3  # only once
 
     from mulligan.hooks.journal import FILE as JOURNAL
@@ -285,21 +321,15 @@ def _begin(file: str) -> None:
             sessions = db.execute(_SESSIONS, (f"{PREFIX}%",)).fetchall()
         finally:
             db.close()
-        lines: list[_Line] = []
-        for project, folder in sessions:
-            _, place, found = _claimed(folder, "")
-            lines.append(_Line(project.removeprefix(PREFIX), place, found.head if found else "", EARLIER))
+        lines = [
+            _claimant(folder, "").line(EARLIER)._replace(project=project.removeprefix(PREFIX))
+            for project, folder in sessions
+        ]
         try:
             with open(part, "wb", opener=private) as opened:
                 opened.write(_encoded(lines))
-            os.link(part, file)  # fails where another process was faster
+            os.link(part, file)  # fails if another process was faster
         finally:
             os.unlink(part)
     except (sqlite3.Error, OSError):
         return
-
-
-_SESSIONS = """
-SELECT project, folder FROM sessions WHERE project LIKE ? AND folder <> '' AND subagent = ''
-GROUP BY project, folder ORDER BY max(seen) DESC LIMIT 100
-"""

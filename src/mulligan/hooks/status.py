@@ -7,28 +7,27 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from threading import Thread
 from typing import cast
 
 from mulligan.core.home import home, home_path
-from mulligan.hooks.journal import Journal, Session, Shown
+from mulligan.hooks.entry import OVERTIME
+from mulligan.hooks.journal import FailedCommand, Journal, Session, Shown
 from mulligan.hooks.project import PREFIX, project_of
 from mulligan.hooks.recall import Known, Reader, store_file
 from mulligan.hooks.swallowed import Swallowed, fallback_errors
 from mulligan.store.sqlite.database import disk_problem
 
-ANSWERING = 5.0
-"""Seconds within which the bank answers. What waits for a disk that hangs cannot be ended, only left."""
-
-
-NEWEST = 10
+BANK_TIMEOUT = 5.0
+"""Seconds that the bank has to answer. A thread that waits for a disk that hangs cannot be ended, only left."""
+MAX_ERRORS = 10
 """Errors that a status lists."""
-
-WEEK, STALE = 7 * 86400.0, 90 * 86400.0
-"""Seconds in which lessons count as new, and after which one that is not seen again may go."""
-USELESS = 3
+WEEK = 7 * 86400.0
+STALE = 90 * 86400.0
+"""Seconds after which a candidate that was not seen again may go."""
+MIN_USELESS_SHOWINGS = 3
 """Showings without any use after which a lesson may go."""
 
 
@@ -38,12 +37,14 @@ class Figures:
 
     Attributes:
         failures: commands that failed.
-        fixed: of these, those whose error an earlier lesson was about.
-        shown, done: of these, those at which one was shown, and after which the session did what it says.
-        starts, rules, needed: sessions that were shown rules at their start; these rules; and those of which the error
-            came in the session.
-        late: hooks of the last week that ended at their limit.
-        learned: lessons of the last week: id, title, and by whom they were judged.
+        fixed: failures whose error an earlier lesson was about.
+        shown: those of `fixed` at which that lesson was shown.
+        done: those of `shown` after which the session did what the lesson says.
+        starts: sessions that were shown rules at their start.
+        rules: rules that these sessions were shown.
+        needed: those of `rules` whose error then occurred in the session.
+        late: hooks that reached their time limit in the last week, in any project.
+        learned: lessons of the last week: id, title, and who judged them.
         prune: lessons that may go: id, title, and why.
     """
 
@@ -64,16 +65,18 @@ class Status:
     """The state of hooks for a folder.
 
     Attributes:
+        project: the project of the folder.
         bank: the agent id of the bank; the project's own, unless it was bound to another.
         store: the file of the bank.
-        kept, candidates: lessons in the bank.
-        subagents: the types of sub-agents that have a bank of their own, each with its kept lessons and candidates. The
-            other fields have what they did, too.
-        shown: what was shown or withheld in this project.
-        frequent: the errors that came most often: words, how often, in how many sessions.
-        errors: what hooks kept from their agents, the newest first.
-        figures: what hooks did; see `Figures`.
-        notice: why the folder does not use the lessons of the project that it names, and how it does; "" if it does.
+        paused: the folders in which hooks do nothing.
+        sessions: those of the project, and of its sub-agents with banks of their own.
+        kept, candidates: how many lessons the bank has.
+        subagents: the types of sub-agents that have a bank of their own, each with its kept lessons and candidates.
+        shown: what was shown or withheld in the project, also by sub-agents.
+        frequent: the most frequent errors: words, how often they occurred, in how many sessions.
+        errors: errors that hooks kept from their agents, the newest first.
+        figures: what hooks did.
+        notice: why the folder does not use the lessons of the project that it names; "" if it does.
         trouble: why the journal or the store cannot be used now; "" if they can.
     """
 
@@ -88,96 +91,104 @@ class Status:
     shown: tuple[Shown, ...] = ()
     frequent: tuple[tuple[str, int, int], ...] = ()
     errors: tuple[Swallowed, ...] = ()
-    figures: Figures = field(default_factory=lambda: Figures())
+    figures: Figures = Figures()
     notice: str = ""
     trouble: str = ""
 
     def again(self, way: str = "shown") -> tuple[int, int]:
-        """Lessons that were shown at a failure (or withheld) and whose outcome is known: those after which the same
-        error came again, and all."""
-        known = [
+        """Count what was shown (or withheld) at a failure and has a known outcome: how often the error came again, and
+        all."""
+        outcomes = [
             one.again for one in self.shown if one.way == way and one.moment == "failure" and one.again is not None
         ]
-        return sum(known), len(known)
+        return sum(outcomes), len(outcomes)
 
 
 def status_of(folder: str) -> Status:
     """The state of hooks for this folder. Raises nothing: what is wrong is in `trouble`."""
-    here = project_of(os.path.abspath(folder))
-    project = PREFIX + here.id
-    status = Status(project, project, store_file(), notice=here.notice, errors=tuple(fallback_errors()[:NEWEST]))
+    project = project_of(os.path.abspath(folder))
+    id = PREFIX + project.id
+    status = Status(id, id, store_file(), notice=project.notice, errors=tuple(fallback_errors()[:MAX_ERRORS]))
     try:
         with Journal(wait=1.0) as journal:
             journal.set("checked", "1")  # whether it can be written
-            bank = journal.bank_of(project)
-            own = journal.banks_of_subagents(bank)
-            banks = (bank, *own)
-            frequent = sorted((one for each in banks for one in journal.frequent(each, 5)), key=lambda one: -one[2])
-            newest: list[Swallowed] = sorted(chain(journal.errors(NEWEST), status.errors), reverse=True)[:NEWEST]
-            status = Status(
-                project,
-                bank,
-                status.store,
-                tuple(journal.paused()),
-                tuple(session for each in banks for session in journal.sessions(project=each)),
-                shown=tuple(shown for each in banks for shown in journal.shown(each)),
+            bank = journal.bank_of(id)
+            subagent_banks = journal.banks_of_subagents(bank)
+            banks = (bank, *subagent_banks)
+            frequent = sorted((row for name in banks for row in journal.frequent(name, 5)), key=lambda row: -row[2])
+            errors = journal.errors(1000)
+            failures = journal.failed_commands(bank)
+            status = replace(
+                status,
+                bank=bank,
+                paused=tuple(journal.paused()),
+                sessions=tuple(session for name in banks for session in journal.sessions(project=name)),
+                shown=tuple(shown for name in banks for shown in journal.shown(name)),
                 frequent=tuple((words, often, sessions) for _, words, often, sessions in frequent[:5]),
-                errors=tuple(newest),
-                notice=here.notice,
+                errors=tuple(sorted(chain(errors[:MAX_ERRORS], status.errors), reverse=True)[:MAX_ERRORS]),
             )
     except (sqlite3.Error, OSError) as error:
         disk = disk_problem(home()) if isinstance(error, sqlite3.Error) else ""
         why = f"the disk of {home_path()} is {disk} ({error})" if disk else str(error)
         return replace(status, trouble=f"The journal of hooks cannot be used, so nothing is shown or learned: {why}.")
-    found: list[Status] = []
-    counting = Thread(target=lambda: found.append(_with_lessons(status, own)), daemon=True)
-    counting.start()
-    counting.join(ANSWERING)
+    late = sum(OVERTIME in error.what and error.at > time.time() - WEEK for error in errors)
+    answers: list[Status] = []
+    thread = Thread(target=lambda: answers.append(_with_lessons(status, subagent_banks, failures, late)), daemon=True)
+    thread.start()
+    thread.join(BANK_TIMEOUT)
     silent = f"The bank {status.store} does not answer, so nothing is shown: its disk may hang."
-    return found[0] if found else replace(status, trouble=silent)
+    return answers[0] if answers else replace(status, trouble=silent)
 
 
-def _with_lessons(status: Status, own: Sequence[str]) -> Status:
-    """The state with the numbers of lessons; own: the banks of sub-agents."""
+def _with_lessons(
+    status: Status, subagent_banks: Sequence[str], failures: Sequence[FailedCommand], late: int
+) -> Status:
+    """The state with the figures that need the lessons of the bank."""
     try:
         kept, candidates = _numbers(status.bank)
-        subagents = tuple((each.removeprefix(f"{status.bank}#"), *_numbers(each)) for each in own)
-        return replace(status, kept=kept, candidates=candidates, subagents=subagents, figures=_figures(status))
+        subagents = tuple((name.removeprefix(f"{status.bank}#"), *_numbers(name)) for name in subagent_banks)
+        figures = replace(_figures(status, failures), late=late)
+        return replace(status, kept=kept, candidates=candidates, subagents=subagents, figures=figures)
     except (sqlite3.Error, OSError) as error:
         return replace(status, trouble=f"The bank {status.store} cannot be read, so nothing is shown: {error}.")
 
 
-def _figures(status: Status) -> Figures:
+def _figures(status: Status, failures: Sequence[FailedCommand]) -> Figures:
     now = time.time()
     with closing(Reader(status.bank, wait=1.0)) as reader:
         lessons = reader.lessons()
-    with Journal(wait=1.0) as journal:
-        failures = journal.failed_commands(status.bank, 0.0)
-        late = sum("took longer" in one.what and one.at > now - WEEK for one in journal.errors(1000))
-    since: dict[str, float] = {}
-    for one in lessons:
-        for digest in one.digests:
-            since[digest] = min(_known_since(one), since.get(digest, now))
-    fixed = [one for one in failures if since.get(one[1], now) < one[2]]
-    shown = {(one.session, digest): one for one in status.shown if one.way == "shown" for digest in one.digests}
-    met = [one for session, digest, _ in fixed if (one := shown.get((session, digest)))]
-    rules = [one for one in status.shown if one.way == "shown" and one.moment == "start"]
+    known_from: dict[str, float] = {}
+    for lesson in lessons:
+        for digest in lesson.digests:
+            known_from[digest] = min(_known_from(lesson), known_from.get(digest, now))
+    fixed = [failure for failure in failures if known_from.get(failure.digest, now) < failure.at]
+    showings = {
+        (showing.session, digest): showing
+        for showing in status.shown
+        if showing.way == "shown"
+        for digest in showing.digests
+    }
+    shown = [showings[key] for failure in fixed if (key := (failure.session, failure.digest)) in showings]
+    rules = [showing for showing in status.shown if showing.way == "shown" and showing.moment == "start"]
     return Figures(
-        len(failures),
-        len(fixed),
-        len(met),
-        sum(one.done for one in met),
-        len({one.session for one in rules}),
-        len(rules),
-        sum(one.again is True for one in rules),
-        late,
-        tuple((one.id, one.title, judged_by(one)) for one in lessons if one.created > now - WEEK),
-        tuple((one.id, one.title, why) for one in lessons if (why := _may_go(one, status.shown, now))),
+        failures=len(failures),
+        fixed=len(fixed),
+        shown=len(shown),
+        done=sum(showing.done for showing in shown),
+        starts=len({rule.session for rule in rules}),
+        rules=len(rules),
+        needed=sum(rule.again is True for rule in rules),
+        learned=tuple(
+            (lesson.id, lesson.title, judged_by(lesson)) for lesson in lessons if lesson.created > now - WEEK
+        ),
+        prune=tuple(
+            (lesson.id, lesson.title, why) for lesson in lessons if (why := _may_go(lesson, status.shown, now))
+        ),
     )
 
 
-def _known_since(lesson: Known) -> float:
-    """When a lesson was there: sessions of long ago may have been read later."""
+def _known_from(lesson: Known) -> float:
+    """When a lesson's error was first seen, which may be before the lesson: old sessions can be read later."""
     seen = lesson.context.get("seen")
     times = [
         cast(Mapping[str, object], one).get("at")
@@ -188,26 +199,28 @@ def _known_since(lesson: Known) -> float:
 
 
 def judged_by(lesson: Known) -> str:
-    """By whom a lesson was judged; "rules" where it was nobody else."""
+    """Who judged a lesson: a model or a person, else "rules"."""
     judged = lesson.context.get("judged")
     by = cast(Mapping[str, object], judged).get("by") if isinstance(judged, dict) else None
     return str(by or "rules")
 
 
 def _may_go(lesson: Known, shown: Sequence[Shown], now: float) -> str:
-    """Why a lesson may go; "" if it should stay, as what a person pinned does."""
-    mine = [one for one in shown if one.lesson == lesson.id and one.way == "shown"]
-    at_failures = [one for one in mine if one.moment == "failure" and one.again is not None]
+    """Why a lesson may go; "" if it should stay. A pinned lesson stays."""
     if lesson.pinned:
         return ""
-    if len(at_failures) >= USELESS and all(one.again for one in at_failures) and not any(one.done for one in mine):
+    showings = [showing for showing in shown if showing.lesson == lesson.id and showing.way == "shown"]
+    at_failures = [showing for showing in showings if showing.moment == "failure" and showing.again is not None]
+    in_vain = all(showing.again for showing in at_failures) and not any(showing.done for showing in showings)
+    if in_vain and len(at_failures) >= MIN_USELESS_SHOWINGS:
         return f"shown at {len(at_failures)} failures, and the error occurred again each time"
-    last = max([lesson.created, *(one.at for one in mine)])
+    last = max([lesson.created, *(showing.at for showing in showings)])
     if not lesson.kept and now - last > STALE:
         return f"a candidate not seen for {int((now - last) / 86400)} days"
     return ""
 
 
 def _numbers(bank: str) -> tuple[int, int]:
+    """How many kept lessons and candidates a bank has."""
     with closing(Reader(bank, wait=1.0)) as reader:
         return reader.numbers()

@@ -1,6 +1,7 @@
-"""What happens between fork and exec of a confined job, in the order that makes each step possible.
+"""Confines the process of a job, between fork and exec.
 
-Runs in the job's own process, which the supervisor started.
+Each step takes rights away, so what a later step needs comes before it. Runs in the job's own process, which the
+supervisor started.
 """
 
 from __future__ import annotations
@@ -20,19 +21,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mulligan.sandbox.spec import Spec
 
-# A job started by root runs as this uid plus its supervisor's process id: nobody's, and nobody else's meanwhile.
+# A job that root starts runs as this uid plus the process id of its supervisor, so no other job has the uid.
 _FIRST_UID = 1_800_000_000
-# The same inside a container that maps only 65536 uids.
-_FIRST_UID_SMALL = 20_000
+_MAX_PIDS = 1 << 22  # Linux's highest pid_max
+# The same in a container that maps only 65536 uids. There, two jobs can get the same one.
+_FIRST_UID_SMALL, _UIDS_SMALL = 20_000, 40_000
+_TASKS_GUESSED = 512  # without /proc, as on macOS: more threads than a user runs
+_MAX_DESCRIPTORS = 4096  # as many as the server closed when it started
 
 
 def enter(spec: Spec, *, scoped: bool) -> None:
-    """Confine this process for the job. `scoped`: the supervisor's Landlock domain already holds signals back.
+    """Confine this process for the job.
 
-    Raises `OSError` when a step that the level promises is refused.
+    Args:
+        scoped: the supervisor's Landlock domain already keeps signals inside.
+
+    Raises:
+        OSError: the system refuses a step that the level promises.
     """
     uid = job_uid() if spec["unprivileged"] and os.geteuid() == 0 else None
-    own = spec["namespaces"] or uid is not None
+    alone = spec["namespaces"] or uid is not None  # in a user namespace, or with a uid, that it shares with nobody
+    # As the user who started it: a job's uid may neither mount nor give its folder away.
     if spec["namespaces"]:
         mounts.private_files(spec, uid)
     elif uid is not None:
@@ -41,19 +50,19 @@ def enter(spec: Spec, *, scoped: bool) -> None:
         _become(uid)
     elif os.geteuid() == 0 and spec["landlock"]:
         kernel.drop_bounding_set()
-    write_files(spec)
-    _limit(spec, 0 if own else _tasks_of(os.getuid()))
+    write_files(spec)  # before the limits, which hold the size of files, and before Landlock
+    _limit(spec, 0 if alone else _tasks_of(os.getuid()))
     if sys.platform == "linux":
         kernel.no_new_privileges()
     if spec["landlock"]:
         writable = [*spec["writable"], *([mounts.SHARED_MEMORY] if spec["namespaces"] else [])]
         landlock.restrict(spec["landlock"], readable=spec["readable"], writable=writable, network=spec["network"])
-    if spec["seccomp"] and not spec["bwrap"]:
-        kernel.seccomp(_filter(spec, own=own, scoped=scoped))
+    if spec["seccomp"] and not spec["bwrap"]:  # last, as it forbids most of the above; bubblewrap sets it itself
+        kernel.seccomp(_filter(spec, alone=alone, scoped=scoped))
 
 
 def enter_unconfined(spec: Spec) -> None:
-    """The same for a job that runs as by hand: at most its writes are held. Raises `OSError` likewise."""
+    """Confine at most the writes of a job that runs as by hand. Raises `OSError` as `enter` does."""
     write_files(spec)
     if spec["landlock"]:
         kernel.no_new_privileges()
@@ -61,36 +70,36 @@ def enter_unconfined(spec: Spec) -> None:
 
 
 def command(spec: Spec) -> list[str]:
-    """The job's arguments, inside bubblewrap or under sandbox-exec at the level that has it. Called after `enter`."""
+    """The command that runs the job, by bubblewrap or sandbox-exec if the level has them. Called after `enter`."""
     if spec["seatbelt"]:
         return seatbelt.command(spec)
     if not spec["bwrap"]:
         return spec["argv"]
     read, write = os.pipe()
-    os.write(write, _filter(spec, own=True, scoped=True))
+    os.write(write, _filter(spec, alone=True, scoped=True))
     os.close(write)
     os.set_inheritable(read, True)
-    around = [spec["bwrap"], "--unshare-all", "--die-with-parent", "--new-session", "--seccomp", str(read)]
-    around += ["--share-net"] if spec["network"] else []
-    around += ["--dev", "/dev", "--tmpfs", mounts.SHARED_MEMORY]
+    wrapper = [spec["bwrap"], "--unshare-all", "--die-with-parent", "--new-session", "--seccomp", str(read)]
+    wrapper += ["--share-net"] if spec["network"] else []
+    wrapper += ["--dev", "/dev", "--tmpfs", mounts.SHARED_MEMORY]
     for path in spec["readable"]:
         if path.startswith("/dev/") or not os.path.lexists(path):
             continue
-        around += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
+        wrapper += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
     for path in spec["writable"]:
-        around += [] if path.startswith("/dev/") else ["--bind", path, path]
-    return [*around, "--remount-ro", "/", "--chdir", spec["cwd"], "--", *spec["argv"]]
+        wrapper += [] if path.startswith("/dev/") else ["--bind", path, path]
+    return [*wrapper, "--remount-ro", "/", "--chdir", spec["cwd"], "--", *spec["argv"]]
 
 
 def job_uid() -> int:
-    """The uid for the job that the calling process becomes; its parent is the supervisor."""
+    """The uid for the job that the calling process becomes. Its parent has to be the supervisor."""
     supervisor = os.getppid()
     highest = 1 << 32
     with contextlib.suppress(FileNotFoundError), open("/proc/self/uid_map") as file:
         highest = max(int(first) + int(count) for first, _, count in (line.split() for line in file))
-    if highest > _FIRST_UID + (1 << 22):
+    if highest > _FIRST_UID + _MAX_PIDS:
         return _FIRST_UID + supervisor
-    return _FIRST_UID_SMALL + supervisor % 40_000
+    return _FIRST_UID_SMALL + supervisor % _UIDS_SMALL
 
 
 def write_files(spec: Spec) -> None:
@@ -101,12 +110,12 @@ def write_files(spec: Spec) -> None:
             file.write(text)
 
 
-def _filter(spec: Spec, *, own: bool, scoped: bool) -> bytes:
+def _filter(spec: Spec, *, alone: bool, scoped: bool) -> bytes:
     return seccomp.program(
         network=spec["network"],
-        metadata=own,
-        signals_to=None if own or scoped else os.getpid(),
-        truncate=own or spec["landlock"] >= 3,
+        metadata=alone,
+        signals_to=None if alone or scoped else os.getpid(),
+        truncate=alone or spec["landlock"] >= 3,  # since ABI 3 Landlock refuses it
     )
 
 
@@ -117,7 +126,7 @@ def _become(uid: int) -> None:
 
 
 def _limit(spec: Spec, already: int) -> None:
-    """`already`: processes that count against the same uid from before."""
+    """Set the limits of the job. already: processes that the same uid has besides the job's."""
     seconds = math.ceil(spec["seconds"]) + 1
     wanted = {
         resource.RLIMIT_CPU: seconds,
@@ -130,15 +139,18 @@ def _limit(spec: Spec, already: int) -> None:
     for name, value in wanted.items():
         hard = resource.getrlimit(name)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        with contextlib.suppress(ValueError):  # macOS refuses some values of RLIMIT_AS
+        try:
             resource.setrlimit(name, (value, value))
+        except ValueError:
+            if sys.platform != "darwin" or name != resource.RLIMIT_AS:  # which macOS refuses for some values
+                raise
 
 
 def _tasks_of(uid: int) -> int:
-    """Threads that run as `uid`: what the kernel counts against RLIMIT_NPROC."""
+    """The threads that run as `uid`, which the kernel counts against RLIMIT_NPROC."""
     tasks = 0
     if not os.path.isdir("/proc/self"):
-        return 512
+        return _TASKS_GUESSED
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
@@ -148,17 +160,17 @@ def _tasks_of(uid: int) -> int:
 
 
 def default_signals() -> None:
-    """Python ignores some signals, and what is ignored stays so in the program that is started."""
+    """Handle all signals as usual: a program that is started would inherit those that Python ignores."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
 
 
 def close_all_but_standard(streams: Mapping[int, int], keep: int) -> int:
-    """`streams` become 0, 1 and 2; every other descriptor is closed but `keep`, whose new number is returned."""
-    high = {to: os.dup(source) for to, source in streams.items()}
+    """Make `streams` 0, 1 and 2, and close the other descriptors except `keep`. Returns its new number."""
+    copies = {number: os.dup(source) for number, source in streams.items()}  # first, as they may overlap
     keep = os.dup(keep)
-    for to, source in high.items():
-        os.dup2(source, to)
+    for number, source in copies.items():
+        os.dup2(source, number)
     os.dup2(keep, 3, inheritable=False)
-    os.closerange(4, 4096)
+    os.closerange(4, _MAX_DESCRIPTORS)
     return 3

@@ -1,4 +1,4 @@
-"""Which level works on this machine: each is tried with a small job that checks from the inside what it promises."""
+"""Finds out which levels work on this machine: a small job at each level tries what the level forbids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from mulligan.core.errors import SandboxError
 from mulligan.core.protocols import Job
 from mulligan.sandbox import client, kernel, policy, seatbelt, seccomp
-from mulligan.sandbox.levels import LEVELS, STRICT, Level, level_named
+from mulligan.sandbox.levels import LEVELS, LIMITS, STRICT, Level, level_named
 from mulligan.sandbox.process import scratch_name
 
 _PROBE = """
@@ -42,19 +42,24 @@ _SECONDS = 20.0
 
 @cache
 def problem(level: Level) -> str:
-    """Why this level does not work here, in a sentence; "" when it does."""
-    if level.limits is False:
+    """Why this level does not work here, in a sentence; "" if it works."""
+    if not level.limits:
         return ""
-    if missing := _missing(level):
-        return missing
+    if reason := _what_is_missing(level):
+        return reason
     flags = (not level.open, level.seccomp, level.unprivileged, level.seatbelt)
     argv = (sys.executable, "-I", "-S", "-c", _PROBE, *("1" if flag else "0" for flag in flags))
-    return _tried(level, Job(argv, seconds=_SECONDS))
+    return _try_job(level, Job(argv, seconds=_SECONDS))
 
 
 def choose(wanted: str) -> Level:
-    """The level for "auto", "strict" or a name. Raises `UnknownName`, or `SandboxError` with what would raise it."""
-    lowest = STRICT if wanted == "strict" else LEVELS[1]
+    """The level for "auto", "strict" or a name.
+
+    Raises:
+        UnknownName: there is no such level.
+        SandboxError: it does not work here. The message says how to get a stronger level.
+    """
+    lowest = STRICT if wanted == "strict" else LIMITS
     if not lowest.fits(sys.platform):
         raise SandboxError(
             f"sandbox='strict' needs Linux. The strongest level on {sys.platform} is {usable()[-1].name!r}, which is "
@@ -80,18 +85,19 @@ def usable(lowest: Level = LEVELS[0]) -> list[Level]:
 
 
 def fallback(level: Level) -> str:
-    """What is not held at a level that was taken because no stronger one works here; "" where files are held."""
+    """A warning if code runs at a level that leaves files open because no stronger level works here; else ""."""
     if not level.open:
         return ""
-    above = next(level for level in usable() if not level.open)
-    why = problem(above).rstrip(".")
-    return (
-        f"sandbox: {above.name} does not work here ({why}), so code from a model runs at the level {level.name}: "
-        f"{level.holds}. See: mulligan doctor"
+    stronger = next((candidate for candidate in usable() if not candidate.open), None)
+    why = (
+        f"{stronger.name} does not work here ({problem(stronger).rstrip('.')})"
+        if stronger
+        else "no level here protects files"
     )
+    return f"sandbox: {why}, so code from a model runs at the level {level.name}: {level.holds}. See: mulligan doctor"
 
 
-def _missing(level: Level) -> str:
+def _what_is_missing(level: Level) -> str:
     if level.seatbelt and sys.platform != "darwin":
         return "seatbelt is a part of macOS."
     if level.seatbelt and not os.access(seatbelt.PROGRAM, os.X_OK):
@@ -109,25 +115,26 @@ def _missing(level: Level) -> str:
     return ""
 
 
-def _tried(level: Level, job: Job) -> str:
-    """Runs `job` without asyncio. "" when it ended well, else what it or the supervisor said."""
-    scratch = scratch_name()
+def _try_job(level: Level, job: Job) -> str:
+    """Run a job without asyncio. Returns "" if it ended well, else what it or its supervisor said."""
     read, write = os.pipe()
     null = os.open(os.devnull, os.O_RDWR)
     with os.fdopen(read, "rb") as errors:
         try:
-            control, first = client.submit(policy.specify(job, level, scratch), null, null, write)
+            control, request = client.submit(policy.specify(job, level, scratch_name()), null, null, write)
+        except SandboxError as error:
+            return f"{error}"
         finally:
             os.close(write)
             os.close(null)
         control.settimeout(_SECONDS + 5)
         try:
             with control:
-                control.sendall(first)
+                control.sendall(request)
                 verdict = control.recv(65536).decode("utf-8", "replace")
-                said = errors.read(4000).decode("utf-8", "replace").strip()
+                message = errors.read(4000).decode("utf-8", "replace").strip()
         except OSError:
             return "the test job did not finish."
     if verdict == "exited 0":
         return ""
-    return f"a test job ended with: {verdict} {said}".strip() + "."
+    return f"a test job ended with: {verdict} {message}".strip() + "."

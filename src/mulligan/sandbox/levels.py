@@ -80,7 +80,7 @@ LEVELS = (
     ),
 )
 
-NONE = LEVELS[0]
+NONE, LIMITS = LEVELS[:2]
 # For unconfined jobs that name the folders they may write to. Not in `LEVELS`: it is not for untrusted code.
 WRITES = Level(
     "unconfined+landlock-writes",

@@ -37,6 +37,7 @@ from mulligan.sessions.corrections import correction_in, lasts, withdraws
 from mulligan.sessions.effects import going_around
 from mulligan.sessions.events import SHOWN
 from mulligan.sessions.mends import mends_of, short_digest
+from mulligan.sessions.other_forms import done_first, other_form_counts, variables_count
 from mulligan.sessions.plain_command import plain
 from mulligan.sessions.remedies import (
     CHANGE,
@@ -44,14 +45,11 @@ from mulligan.sessions.remedies import (
     asserts,
     cause_in,
     checks_style,
-    done_first,
     fixer_in,
     is_transient,
     lines_of,
-    other_form_counts,
     says_nothing_to_learn,
     steps_that_count,
-    variables_count,
     words,
 )
 from mulligan.sessions.signature import (

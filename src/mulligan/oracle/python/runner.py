@@ -1,6 +1,7 @@
-"""Runs test functions as pytest and unittest do: rows, fixtures, marks, what comes before and after a test.
+"""Runs test functions as pytest and unittest do, with their rows, fixtures, marks, set-up and teardown.
 
-Runs inside the sandbox, in the examiner.
+Runs inside the sandbox, in the examiner. The orders that pytest has are kept: module before class before test; shared
+fixtures and autouse fixtures of the module before `setup_method`, other fixtures after it; teardown in reverse.
 """
 
 # Values of any kind: nothing here is known to a type checker.
@@ -18,101 +19,123 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_HAS_YIELD = 0x20
-"""The flag of the code of a function with `yield` (`inspect.CO_HAS_YIELD`)."""
+_CO_GENERATOR = 0x20
+"""`inspect.CO_GENERATOR`, the flag of the code of a function with `yield`."""
 
 
 class Row:
-    """One run of a test function. `run` raises what failed it, and `Skipped`."""
+    """One run of a test. `run` raises what failed it, or `Skipped`."""
 
     def __init__(self, label: str, values: Mapping[str, Any], run: Callable[[], None]) -> None:
         self.label, self.values, self.run = label, values, run
 
 
+class _Combination:
+    """A row of `parametrize`, a param of a fixture, or a combination of such."""
+
+    def __init__(self, label: str = "", values: Mapping[str, Any] | None = None, marks: tuple[Any, ...] = ()) -> None:
+        self.label, self.values, self.marks = label, values or {}, marks
+
+    def joined(self, other: _Combination) -> _Combination:
+        label = "-".join(filter(None, (self.label, other.label)))
+        return _Combination(label, {**self.values, **other.values}, (*self.marks, *other.marks))
+
+
+class _TestFunction:
+    """A test function, or a method of the class `owner`: its marks, and the fixtures that it can ask for and uses."""
+
+    def __init__(self, space: Mapping[str, Any], owner: Any, name: str) -> None:
+        self.owner, self.name = owner, name
+        function: Any = getattr(owner, name) if owner else space[name]
+        module = _new_module()
+        module.pytestmark = space.get("pytestmark", ())
+        self.marks = marks_of(function, *((owner,) if owner else ()), module)
+        self.fixtures = _fixtures_in(space)
+        for kind in reversed(owner.__mro__ if owner else ()):
+            self.fixtures.update(_fixtures_in(vars(kind)))
+        autouse = [name for name, fixture in self.fixtures.items() if fixture.autouse]
+        marked = [name for names in self.marks["oracle_uses"] for name in names]
+        self.uses = list(dict.fromkeys([*autouse, *marked, *_parameters(function)]))
+
+
 class Runner:
-    """The test functions of one file. space: its global names."""
+    """Runs the tests of one file. space: its global names."""
 
     def __init__(self, space: dict[str, Any]) -> None:
         self.space = space
-        self._set_up: dict[Any, BaseException | None] = {}
-        self._ends: list[Callable[[], Any]] = []
-        self._made: dict[Any, Any] = {}
+        self._set_up_errors: dict[Any, BaseException | None] = {}
+        self._teardowns: list[Callable[[], Any]] = []
+        self._shared_values: dict[Any, Any] = {}
 
     def rows(self, owner: Any, name: str) -> Iterator[Row]:
-        """owner: the class of a method, or None."""
+        """Every run of a test: one for each combination of its `parametrize` rows and of the params of its fixtures.
+
+        owner: the class of a method, or None. Rows that are marked to be skipped are left out.
+        """
         if hasattr(owner, "assertEqual"):
-            yield Row("", {}, lambda: self._case(owner, name))
+            yield Row("", {}, lambda: self._run_by_unittest(owner, name))
             return
-        function: Any = getattr(owner, name) if owner else self.space[name]
-        module: Any = type(sys)("tests")
-        module.pytestmark = self.space.get("pytestmark", ())
-        marks = marks_of(function, *((owner,) if owner else ()), module)
-        fixtures = {one.name: one for one in self.space.values() if isinstance(one, Fixture)}
-        for kind in reversed(owner.__mro__ if owner else ()):
-            fixtures.update({one.name: one for one in vars(kind).values() if isinstance(one, Fixture)})
-        wanted = [
-            *(n for n, one in fixtures.items() if one.autouse),
-            *(n for names in marks["oracle_uses"] for n in names),
-        ]
-        wanted = list(dict.fromkeys([*wanted, *_parameters(function)]))
-        rows: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [("", {}, ())]
-        for cases in marks["oracle_cases"]:
-            rows = [("-".join(filter(None, (a, b))), {**x, **y}, (*m, *n)) for a, x, m in rows for b, y, n in cases]
-        chosen: list[tuple[str, dict[str, Any]]] = [("", {})]
-        for one in _needed(wanted, fixtures):
-            if one.rows:
-                chosen = [(f"{a}-{b}".strip("-"), {**x, one.name: y}) for a, x in chosen for b, y in one.rows]
-        for label, values, own in rows:
-            from_row = marks_of(bearer_of(own))
-            skipped = any(marks["oracle_skip"] + from_row["oracle_skip"])
-            expected = next(filter(None, from_row["oracle_xfail"] + marks["oracle_xfail"]), None)
-            for other, params in [] if skipped else chosen:
-                run = _Run(
-                    self, owner, name, fixtures, [n for n in wanted if n not in values], values, params, expected
-                )
-                yield Row("-".join(filter(None, (label, other))), values, run)
+        test = _TestFunction(self.space, owner, name)
+        cases = [_Combination()]
+        for rows in test.marks["oracle_cases"]:
+            cases = [case.joined(_Combination(*row)) for case in cases for row in rows]
+        params = [_Combination()]
+        for fixture in _needed(test.uses, test.fixtures):
+            if not fixture.rows:
+                continue
+            own = [_Combination(label, {fixture.name: value}) for label, value in fixture.rows]
+            params = [param.joined(other) for param in params for other in own]
+        for case in cases:
+            marks = marks_of(bearer_of(case.marks))
+            if any(test.marks["oracle_skip"] + marks["oracle_skip"]):
+                continue
+            expected = next(filter(None, marks["oracle_xfail"] + test.marks["oracle_xfail"]), None)
+            for param in params:
+                run = _Run(self, test, values=case.values, params=param.values, expected=expected)
+                yield Row(case.joined(param).label, case.values, run)
 
     def prepare(self, owner: Any) -> None:
-        """What a module and a class do once, before their first test. Raises what that raised each time."""
+        """Set up the module and the class, each before its first test. A set-up that failed raises its error again."""
         stages: list[tuple[Any, tuple[str, ...], tuple[str, ...]]] = [
             (None, ("setUpModule", "setup_module"), ("tearDownModule", "teardown_module")),
             (owner, ("setUpClass", "setup_class"), ("tearDownClass", "teardown_class")),
         ]
         for key, before, after in stages if owner else stages[:1]:
-            if key not in self._set_up:
-                self._set_up[key] = self._begin(key, before, after)
-            if (error := self._set_up[key]) is not None:
+            if key not in self._set_up_errors:
+                self._set_up_errors[key] = self._set_up(key, before, after)
+            if (error := self._set_up_errors[key]) is not None:
                 raise error
 
-    def _begin(self, owner: Any, before: tuple[str, ...], after: tuple[str, ...]) -> BaseException | None:
-        """Does what comes before the first test, and keeps what comes after the last one. Returns what was raised."""
+    def _set_up(self, owner: Any, before: tuple[str, ...], after: tuple[str, ...]) -> BaseException | None:
+        """Call what comes before the first test, and note what comes after the last one. Returns what was raised."""
 
         def call(name: str) -> None:
             if owner is None:
-                _call_hook(self.space.get(name), type(sys)("tests"))
+                _call_hook(self.space.get(name), _new_module())
             elif function := getattr(owner, name, None):  # with or without `classmethod`
                 plain = getattr(function, "__func__", function)
                 plain(*([owner] if plain.__code__.co_argcount else []))
 
-        self._ends += [cleanups for cleanups in (getattr(owner, "doClassCleanups", None),) if cleanups]
+        if cleanups := getattr(owner, "doClassCleanups", None):
+            self._teardowns.append(cleanups)  # first here, so last of all, and also if the set-up fails
         try:
             for name in before:
                 call(name)
         except BaseException as error:
             return error
-        self._ends += [lambda name=name: call(name) for name in after]
+        self._teardowns += [lambda name=name: call(name) for name in after]
         return None
 
     def finish(self) -> None:
-        """What they do after their last test; it fails nothing that has passed."""
-        while self._ends:
+        """Tear down classes, modules and shared fixtures. An error here fails no test."""
+        while self._teardowns:
             try:
-                self._ends.pop()()
+                self._teardowns.pop()()
             except Exception:
                 continue  # no test is left that it could belong to
 
-    def _case(self, owner: Any, method: str) -> None:
-        """A method of a `unittest.TestCase`, by unittest itself."""
+    def _run_by_unittest(self, owner: Any, method: str) -> None:
+        """Run a method of a `unittest.TestCase`."""
         unittest: Any = sys.modules["unittest"]
         if getattr(owner, "__unittest_skip__", False):
             raise Skipped
@@ -120,64 +143,65 @@ class Runner:
             self.prepare(owner)
         except unittest.SkipTest:
             raise Skipped from None
-        result, errors, skipped = unittest.TestResult(), list[BaseException](), list[str]()
+        result, errors, reasons = unittest.TestResult(), list[BaseException](), list[str]()
         result.addFailure = result.addError = lambda _, info: errors.append(info[1])
         result.addSubTest = lambda _, __, info: errors.append(info[1]) if info else None
-        result.addSkip = lambda _, reason: skipped.append(reason)
+        result.addSkip = lambda _, reason: reasons.append(reason)
         result.addUnexpectedSuccess = lambda _: errors.append(AssertionError("passed, though a failure is expected"))
         owner(method).run(result)
         if errors:
             raise errors[0]
-        if skipped:
-            raise Skipped(skipped[0])
+        if reasons:
+            raise Skipped(reasons[0])
 
     def value(self, fixture: Fixture, run: _Run) -> Any:
         """The value of a fixture for one run, made when it is first asked for."""
         shared = fixture.scope != "function"
-        made, ends = (self._made, self._ends) if shared else (run.made, run.ends)
-        owner = run.owner if fixture.scope == "class" else None
-        rests_on = [run.params.get(one.name) for one in _needed([fixture.name], run.fixtures)]
-        key = (fixture.name, owner, repr(rests_on), id(fixture))
-        if key not in made:
-            given = {
-                name: Request(run.params.get(fixture.name), ends) if name == "request" else run.fixture(name)
+        values, teardowns = (self._shared_values, self._teardowns) if shared else (run.fixture_values, run.teardowns)
+        owner = run.test.owner if fixture.scope == "class" else None
+        # A shared fixture is made anew for other params, also for those of the fixtures that it asks for.
+        params = [run.params.get(needed.name) for needed in _needed([fixture.name], run.test.fixtures)]
+        key = (fixture.name, owner, repr(params), id(fixture))
+        if key not in values:
+            arguments = {
+                name: Request(run.params.get(fixture.name), teardowns) if name == "request" else run.value(name)
                 for name in _parameters(fixture.make)
             }
-            item = (run.item,) if _is_method(fixture.make) else ()
-            value = fixture.make(*item, **given)
-            if _is_generator(fixture.make):
+            instance = (run.instance,) if _is_method(fixture.make) else ()
+            value = fixture.make(*instance, **arguments)
+            if _is_generator_function(fixture.make):
                 generator, value = value, next(value)
-                ends.append(lambda: next(generator, None))
-            made[key] = value
-        return made[key]
+                teardowns.append(lambda: next(generator, None))
+            values[key] = value
+        return values[key]
 
 
 class _Run:
-    """One run of a function or method by pytest's rules."""
+    """One run of a function or method by pytest's rules.
+
+    values: of its parametrized arguments. params: of its fixtures. expected: the errors of its `xfail`, and whether a
+    pass is a failure.
+    """
 
     def __init__(
         self,
         runner: Runner,
-        owner: Any,
-        name: str,
-        fixtures: Mapping[str, Fixture],
-        wanted: list[str],
+        test: _TestFunction,
+        *,
         values: Mapping[str, Any],
         params: Mapping[str, Any],
         expected: Any,
     ) -> None:
-        self.owner, self.params = owner, params
-        self.made: dict[Any, Any] = {}
-        self.ends: list[Callable[[], Any]] = []
-        self.item: Any = None
-        self.fixtures = fixtures
-        self._runner, self._name, self._wanted = runner, name, wanted
-        self._values, self._expected = values, expected
+        self.test, self.params = test, params
+        self.fixture_values: dict[Any, Any] = {}
+        self.teardowns: list[Callable[[], Any]] = []
+        self.instance: Any = None
+        self._runner, self._values, self._expected = runner, values, expected
 
     def __call__(self) -> None:
         raises, strict = self._expected or ((), False)
         try:
-            self._whole()
+            self._run()
         except Exception as error:
             if self._expected and isinstance(error, raises):
                 raise Skipped from None
@@ -185,85 +209,92 @@ class _Run:
         if strict:
             raise AssertionError("passed, though a failure is expected (xfail, strict)")
 
-    def _whole(self) -> None:
-        self._runner.prepare(self.owner)
-        self.item = self.owner() if self.owner else None
-        find: Any = (lambda name: getattr(self.item, name, None)) if self.owner else self._runner.space.get
-        function = find(self._name)
-        before, after = ("setup_method", "teardown_method") if self.owner else ("setup_function", "teardown_function")
+    def _run(self) -> None:
+        owner = self.test.owner
+        self._runner.prepare(owner)
+        self.instance = owner() if owner else None
+        find: Any = (lambda name: getattr(self.instance, name, None)) if owner else self._runner.space.get
+        function = find(self.test.name)
+        before, after = ("setup_method", "teardown_method") if owner else ("setup_function", "teardown_function")
+        names = [name for name in self.test.uses if name not in self._values]
         try:
-            given = {name: self.fixture(name) for name in self._wanted if self._comes_first(name)}
+            fixtures = {name: self.value(name) for name in names if self._precedes_set_up(name)}
             _call_hook(find(before), function)
-            self.ends.append(lambda: _call_hook(find(after), function))
-            given |= {name: self.fixture(name) for name in self._wanted if name not in given}
-            needed = _parameters(function)
-            result = function(**{**self._values, **{name: given[name] for name in needed if name in given}})
+            self.teardowns.append(lambda: _call_hook(find(after), function))
+            fixtures |= {name: self.value(name) for name in names if name not in fixtures}
+            arguments = {name: fixtures[name] for name in _parameters(function) if name in fixtures}
+            result = function(**{**self._values, **arguments})
             if hasattr(result, "__await__"):
                 import asyncio
 
                 asyncio.run(result)
         finally:
-            self._end()
+            self._tear_down()
 
-    def _comes_first(self, name: str) -> bool:
+    def _precedes_set_up(self, name: str) -> bool:
         """Whether a fixture is made before `setup_method` or `setup_function` is called."""
-        fixture = self.fixtures.get(name)
+        fixture = self.test.fixtures.get(name)
         if fixture is None:
             return False
-        of_module = bool(self.owner) and fixture.autouse and not _is_method(fixture.make)
+        of_module = bool(self.test.owner) and fixture.autouse and not _is_method(fixture.make)
         return of_module or fixture.scope != "function"
 
-    def _end(self) -> None:
-        """Does all that comes after the test. Raises what was raised first."""
+    def _tear_down(self) -> None:
+        """Call all that comes after the test, then raise the first error."""
         errors: list[Exception] = []
-        while self.ends:
+        while self.teardowns:
             try:
-                self.ends.pop()()
+                self.teardowns.pop()()
             except Exception as error:
                 errors.append(error)
         if errors:
             raise errors[0]
 
-    def fixture(self, name: str) -> Any:
-        if name not in self.fixtures:
+    def value(self, name: str) -> Any:
+        """The value of the fixture of this name."""
+        if name not in self.test.fixtures:
             raise unsupported(f"the fixture {name!r}")
-        return self._runner.value(self.fixtures[name], self)
+        return self._runner.value(self.test.fixtures[name], self)
+
+
+def _new_module() -> Any:
+    return type(sys)("tests")
+
+
+def _fixtures_in(names: Mapping[str, Any]) -> dict[str, Fixture]:
+    return {fixture.name: fixture for fixture in names.values() if isinstance(fixture, Fixture)}
 
 
 def _needed(names: list[str], fixtures: Mapping[str, Fixture]) -> list[Fixture]:
-    """These fixtures and those that they need, each once."""
-    found: dict[str, Fixture] = {}
-    rest = list(names)
-    while rest:
-        name = rest.pop(0)
-        if name in fixtures and name not in found:
-            found[name] = fixtures[name]
-            rest += _parameters(fixtures[name].make)
-    return list(found.values())
+    """These fixtures and those that they ask for, each once."""
+    needed: dict[str, Fixture] = {}
+    queue = list(names)
+    while queue:
+        name = queue.pop(0)
+        if name in fixtures and name not in needed:
+            needed[name] = fixtures[name]
+            queue += _parameters(fixtures[name].make)
+    return list(needed.values())
 
 
 def _parameters(function: Any) -> list[str]:
-    """The names of its parameters without a default, without `self`."""
-    if hasattr(function, "__wrapped__"):  # a decorator gives them
+    """The names of its parameters without a default, apart from `self`."""
+    if hasattr(function, "__wrapped__"):  # its decorator passes them
         return []
     code = getattr(function, "__code__", None)
     if code is None:
         return []
-    names = list(code.co_varnames[: code.co_argcount])
-    names = names[: len(names) - len(function.__defaults__ or ())]
-    return [
-        *(names[1:] if _is_method(function) else names),
-        *(
-            name
-            for name in code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
-            if name not in (function.__kwdefaults__ or {})
-        ),
-    ]
+    positional = code.co_varnames[: code.co_argcount]
+    required = list(positional[: len(positional) - len(function.__defaults__ or ())])
+    keyword_only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    if _is_method(function):
+        del required[:1]
+    return required + [name for name in keyword_only if name not in (function.__kwdefaults__ or {})]
 
 
-def _is_generator(function: Any) -> bool:
-    plain = getattr(function, "__func__", function)
-    return bool(plain.__code__.co_flags & _HAS_YIELD) if hasattr(plain, "__code__") else False
+def _is_generator_function(function: Any) -> bool:
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code is not None and bool(code.co_flags & _CO_GENERATOR)
 
 
 def _is_method(function: Any) -> bool:
@@ -271,6 +302,6 @@ def _is_method(function: Any) -> bool:
 
 
 def _call_hook(function: Any, argument: Any) -> None:
-    """One of the functions before and after, with its argument if it takes one."""
+    """Call a set-up or teardown function, with the argument if it takes one."""
     if function is not None:
         function(*([argument] if _parameters(function) else []))
