@@ -34,12 +34,13 @@ from mulligan.bank.recall.query_pairs import QueryPairs
 from mulligan.bank.upkeep.balance import DAYS, Balance, balance
 from mulligan.bank.upkeep.upkeep import OnEmbedded, Upkeep, Worker
 from mulligan.core.errors import InvalidInput, LessonChanged, NotFound, StoreError
-from mulligan.core.lesson import LessonDetails
-from mulligan.core.lessons import QUOTA, Account, Claim, Delta, Fault, Link, Queued, Receipt, Selection, Version, Worth
+from mulligan.core.lesson import LessonDetails, Selection
+from mulligan.core.lessons import Account, Delta, Fault, Link, Receipt, Version, Worth
 from mulligan.core.operations import as_operation, detail_of, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Episode, HeldBack, Json, Lesson, Origin, Rating, Recall, Task
+from mulligan.core.work_queue import QUOTA, Claim, Queued
 from mulligan.text.formatting import task_text
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import mask

@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar, cast, 
 
 from mulligan.bank.recall.embedding import Vectors
 from mulligan.core.errors import InvalidInput, MulliganError, StoreError, UnknownName
-from mulligan.core.lessons import Claim, Memory, Queued
+from mulligan.core.lesson_store import Memory
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.ranking import Deduplication, Merging, Retrieval
 from mulligan.core.records import Episode, Lesson, Recall, same_kind
+from mulligan.core.work_queue import Claim, Queued
 from mulligan.text.times import span_of, time_of
 
 Form: TypeAlias = Literal["notebook", "lessons", "history"]

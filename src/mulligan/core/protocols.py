@@ -1,7 +1,7 @@
 """The roles that plug-ins play, and the ports that they speak to: models, sandbox, store, tools, environments.
 
 The protocols of benchmarks are in `core.benchmarks`, those of stores in `core.stores` and
-`core.lessons`, that of what is asked before an action in `core.foresight`. What roles may have besides is in
+`core.lesson_store`, that of what is asked before an action in `core.foresight`. What roles may have besides is in
 `core.optional`.
 
 A plug-in takes its settings and the ports it wants as keyword parameters; `mulligan.app.plugins` hands them in by
