@@ -54,7 +54,7 @@ class Bank(bank.Bank):
     async def purge(self, ids: Sequence[str] | None) -> int:
         """Deletes lessons with their history (None: all of this agent), and returns how many. Restoring a back-up does
         not bring them back; for a database, call `erase_again` after the restore."""
-        whole = None if ids is None else [(await self._own(id)).id for id in ids]
+        whole = None if ids is None else [(await self._changeable(id)).id for id in ids]
         with noted_erasure(self.erasures, agent_id=self._ports.writes, lessons=whole):
             return await super().purge(whole)
 

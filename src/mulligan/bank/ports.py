@@ -186,12 +186,12 @@ def checked_forms(value: object) -> tuple[Form, ...]:
     return tuple(form for form in FORMS if form in names)
 
 
-def checked_threshold(value: object) -> None:
-    """Raises `InvalidInput` for what is neither a relevance from 0 to 1, a preset nor None."""
-    if value is None or value in PRESETS:
-        return
+def checked_threshold(value: object) -> float | str | None:
+    """Returns the value. Raises `InvalidInput` unless it is a relevance from 0 to 1, a preset or None."""
+    if value is None or (isinstance(value, str) and value in PRESETS):
+        return value
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return
+        return value
     raise InvalidInput(f"A threshold must be a relevance from 0 to 1, or {', '.join(PRESETS)}, not {value!r}.")
 
 
