@@ -32,53 +32,54 @@ class LessonReader(Protocol):
     """Reads lessons. Raises `NotFound` for an id that is missing or another agent's: the two look the same."""
 
     async def get(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
-        """In the order of the ids. Raises `Unreadable`."""
+        """The lessons in the order of the ids. Raises `Unreadable`."""
         ...
 
     async def there(self, agent_id: str | None, ids: Sequence[str]) -> Sequence[Lesson]:
-        """In the order of the ids, without those that are not there or cannot be read."""
+        """The lessons that exist and can be read, in the order of the ids."""
         ...
 
     async def resolve(self, agent_id: str | None, prefix: str) -> str:
-        """The id that begins so. Raises `NotFound` for none, or for several."""
+        """The id that begins with `prefix`. Raises `NotFound` if none does, or several do."""
         ...
 
     async def list(self, agent_id: str | None, which: Selection = ...) -> Sequence[Lesson]:
-        """Newest first, without those that cannot be read. Raises `NotFound` where `which.before` is not there."""
+        """The selected lessons that can be read, newest first. Raises `NotFound` if `which.before` does not exist."""
         ...
 
     async def history(self, agent_id: str | None, id: str) -> Sequence[Version]:
-        """Oldest first."""
+        """The versions of the lesson, oldest first."""
         ...
 
     async def links(self, agent_id: str | None, id: str) -> Sequence[Link]:
-        """Those of this lesson, which is `a` in each, nearest first."""
+        """The links of this lesson, most similar first; the lesson is `a` in each."""
         ...
 
 
 class LessonChanges(LessonReader, Protocol):
-    """Reads what changed, for an index, and what was known at a time."""
+    """Reads what an index needs: the changes, and the lessons at an earlier time."""
 
     async def delta(
         self, agent_id: str | None, embedder: str | None, since: int = 0, *, queries: bool = False
     ) -> Delta:
-        """The changes for ranking; vectors only of this embedder. queries: those of the past tasks, too."""
+        """The changes since the `tip` of an earlier `Delta`. embedder: whose vectors are included. queries: include the
+        vectors of past tasks."""
         ...
 
     async def unembedded(self, agent_id: str | None, embedder: str, limit: int) -> Sequence[Lesson]:
-        """Active lessons without a vector of this embedder, oldest first."""
+        """Active lessons without a vector from this embedder, oldest first."""
         ...
 
     async def as_of(self, agent_id: str | None, at: float) -> Sequence[Lesson]:
-        """The lessons that were active then, as they were then."""
+        """The lessons that were active at that time, as they were then."""
         ...
 
 
 class LessonEditor(Protocol):
     """Writes lessons.
 
-    claim: the queued work that a write settles in its transaction. Where another holds that work by now, it raises
-    `LeaseLost` and writes nothing.
+    claim, result: a write can also finish queued work, in the same transaction. If another process holds that work by
+    now, it raises `LeaseLost` and writes nothing.
     """
 
     async def add(
@@ -90,11 +91,14 @@ class LessonEditor(Protocol):
         claim: Claim | None = None,
         result: Json = None,
     ) -> Sequence[Added]:
-        """All of them or none, in order. fold: duplicates, within the batch and against the agent's lessons of any
-        state, raise the support of the one that is there instead, and a fact is confirmed if one of the two is.
-        Strategies of one fingerprint are duplicates, and facts of one fingerprint that say the same word for word. A
-        fact does not fold into one that was superseded. A result that is an object gets `folded`, if any were: the ids
-        of those that were there. Active lessons that the origin of an added fact names as parents are superseded by it.
+        """Adds all entries, in order, or none.
+
+        fold: a duplicate of an entry before it, or of a lesson of the agent in any state, is not added: it raises the
+        support of that lesson, and confirms a fact if one of the two is confirmed. Strategies with the same fingerprint
+        are duplicates; facts must also say the same word for word, and never fold into a superseded fact. If `result`
+        is an object, it gets the ids of the lessons that were there already, as `folded`.
+
+        Active lessons that the origin of an added fact names as parents are superseded by it.
         """
         ...
 
@@ -108,11 +112,11 @@ class LessonEditor(Protocol):
         detail: Json = None,
         before: Lesson | None = None,
     ) -> None:
-        """Stores a changed lesson. entry: its new fingerprint, terms, keys and vectors if its text changed. An entry
-        without vectors keeps those of the same text, unless its lesson names no embedder.
+        """Stores a changed lesson.
 
-        detail: kept with the change in its history, such as the reason. before: the lesson as it was read; raises
-        `LessonChanged` where it is another by now, but for what the store counts.
+        entry: its new fingerprint, terms, keys and vectors if its text changed. Without vectors in it, those of an
+        unchanged text are kept, unless the lesson names no embedder. detail: kept in the history, such as the reason.
+        before: the lesson as it was read; raises `LessonChanged` if more than its counts has changed since.
         """
         ...
 
@@ -126,18 +130,18 @@ class LessonEditor(Protocol):
         result: Json = None,
         before: Sequence[Lesson] = (),
     ) -> None:
-        """Adds the merged lesson and marks its parents superseded by it; their vectors go. All or nothing.
+        """Adds the merged lesson, marks its parents as superseded by it and removes their vectors, all or nothing.
 
-        The parents of a lesson that is quarantined stay active until `change` makes it active. Raises `StoreError` when
-        a parent is not active any more. before: the parents as they were read; raises `LessonChanged` as `change` does.
+        The parents of a quarantined lesson stay active until `change` makes it active. before: the parents as they were
+        read. Raises `StoreError` if a parent is no longer active, and `LessonChanged` as `change` does.
         """
         ...
 
     async def unmerge(self, agent_id: str, id: str) -> Sequence[str]:
-        """Restores the parents as they were before the merge, and retires the merged lesson; the parents' ids.
+        """Restores the parents as they were before the merge, retires the merged lesson, and returns the parents' ids.
 
-        Their vectors do not come back: `embedder` is None until they are made again. Raises `StoreError` for a lesson
-        that holds no parents, or is superseded itself.
+        Their vectors are not restored: `embedder` is None until new ones are made. Raises `StoreError` for a lesson
+        that was not merged, or is superseded itself.
         """
         ...
 
@@ -155,21 +159,23 @@ class LessonEditor(Protocol):
         result: Json = None,
         before: Sequence[Lesson] = (),
     ) -> None:
-        """Vectors by lesson id, in place of any other embedder's. Lessons that are gone or superseded are left out, and
-        those that are others by now than in `before`, the lessons as they were read."""
+        """Stores vectors by lesson id, in place of those of other embedders.
+
+        Skips lessons that are gone or superseded, and those that have changed since they were read as in `before`.
+        """
         ...
 
     async def purge(self, agent_id: str, ids: Sequence[str] | None) -> int:
-        """Removes lessons and their histories; None: everything of this agent, with receipts, accounts, kinds of task
-        and queued work.
+        """Removes lessons with their histories, and returns how many. None: everything of this agent, with receipts,
+        accounts, kinds of task and queued work.
 
-        Returns how many lessons were removed. Lessons that were merged into a purged one are retired.
+        Lessons that were merged into a purged one are retired.
         """
         ...
 
     async def redact(self, agent_id: str, id: str, change: Callable[[Mapping[str, Json]], Mapping[str, Json]]) -> bool:
-        """Changes the context of a lesson in all of its history, as if it had never been another; False if that
-        changes nothing."""
+        """Changes the context of a lesson throughout its history, as if it had never been different. Returns False if
+        that changes nothing."""
         ...
 
 
@@ -177,32 +183,31 @@ class RecallRecords(Protocol):
     """Recalls, how their tasks ended, and what lessons are worth by that."""
 
     async def recalled(self, receipt: Receipt) -> None:
-        """Keeps the receipt and counts a use of each of its lessons, once for each receipt."""
+        """Stores the receipt, and counts a use of each of its lessons; storing it again counts nothing."""
         ...
 
     async def receipt(self, agent_id: str | None, id: str) -> Receipt: ...
 
     async def outcome_of(self, agent_id: str, id: str, success: bool) -> bool:
-        """Tells how the task of this recall ended; the outcome that counts, which is the first that was told.
+        """Records how the task of this recall ended, and returns the outcome that counts: the first that was reported.
 
-        It counts for the lessons of this agent alone, and not for a text that was changed since. The outcome of work
-        that follows a recall counts in the same way, in the transaction that brings it. A lesson that does harm is
-        retired then, unless it is pinned.
+        It counts only for lessons of this agent whose text has not changed since. The outcome of work that follows a
+        recall counts in the same way, in the transaction that reports it. A lesson that proves harmful is retired at
+        once, unless it is pinned.
         """
         ...
 
     async def worth(self, agent_id: str | None, *, of: Sequence[str] | None = None) -> Sequence[Worth]:
-        """What is counted: of each bank, then of its lessons, oldest first. of: the ids of the lessons to give, all if
-        None."""
+        """The counts of each bank, then of its lessons, oldest first. of: the ids of the lessons; None: all."""
         ...
 
     async def relevances(self, agent_id: str | None, limit: int) -> Sequence[tuple[float, bool]]:
-        """Of the newest recalls whose outcome is known, at most `limit`: the score of each lesson that was shown, with
-        that outcome."""
+        """The score of each lesson that was shown, with the outcome, for the newest `limit` recalls with a known
+        outcome."""
         ...
 
     async def retired_for_harm(self, agent_id: str | None) -> Mapping[str, str]:
-        """The ids of lessons that were retired for the harm that they did, with the figures; each is told once."""
+        """The figures of lessons that were retired because they did harm, by id. Each lesson is reported only once."""
         ...
 
 
@@ -210,24 +215,25 @@ class Accounts(Protocol):
     """Accounts of earlier episodes."""
 
     async def keep_accounts(self, agent_id: str, accounts: Sequence[Account], most: int) -> None:
-        """Keeps these accounts in place of older ones of the same episodes; of a project, the newest `most`."""
+        """Stores accounts in place of older ones of the same episodes, and keeps only the newest `most` of a
+        project."""
         ...
 
     async def accounts(self, agent_id: str | None, project: str, limit: int) -> Sequence[Account]:
-        """Those of a project, newest first."""
+        """The accounts of a project, newest first."""
         ...
 
 
 class LessonArchives(Protocol):
-    """Banks as a whole: which there are, what they hold, and whether they are sound."""
+    """Whole banks: which exist, what they hold, and whether they are sound."""
 
     async def agents(self, prefix: str = "", *, limit: int = 50) -> Sequence[str]:
-        """The agents that have lessons, of those that begin so, in order; not the unnamed one."""
+        """The agents with lessons whose names begin with `prefix`, in order, without the unnamed agent."""
         ...
 
     async def counts(self, agent_id: str | None) -> Mapping[str, Json]:
         """By agent: {"lessons": {state: n}, "links": n, "recalls": n, "bytes": {"text", "history", "terms",
-        "vectors"}}; text is that of the lessons as they are now."""
+        "vectors"}}; "text" counts only the current versions."""
         ...
 
     async def verify(self, *, mend: bool = False) -> Sequence[Fault]:
@@ -235,30 +241,31 @@ class LessonArchives(Protocol):
         ...
 
     async def archive(self, agent_id: str | None) -> Sequence[Archive]:
-        """That of this agent; None: those of all agents, by agent_id, and that of the recalls over all, if any."""
+        """The archive of this agent. None: those of all agents, by agent_id, and that of recalls over all agents."""
         ...
 
     async def restore(self, several: Sequence[tuple[Archive, Sequence[Addition]]]) -> Sequence[Sequence[Added]]:
-        """Puts the archives in, all or nothing; entries: one for each lesson, in order; vectors are not taken.
+        """Imports archives, all or nothing, each with an `Addition` for each of its lessons, in order. Vectors are not
+        imported.
 
-        A lesson whose id is there already, or was folded here before, changes nothing; an exact duplicate of one that
-        was there before, in the same state and not superseded, folds into it; all others come with their histories and
-        with what is counted of them. Accounts of episodes that have one here are left out; all stand in the order of
-        their time then.
+        A lesson whose id exists already, or was folded here before, is skipped. An exact duplicate of a lesson that was
+        here before, in the same state and not superseded, folds into it. All others are added with their histories and
+        counts. Accounts of episodes that already have one are skipped; the accounts are then in the order of their
+        times.
         """
         ...
 
 
 @runtime_checkable
 class LessonStore(LessonChanges, LessonEditor, RecallRecords, Accounts, LessonArchives, Protocol):
-    """All that a store does with lessons; who needs less asks for one of the protocols above. Raises `StoreError`.
+    """Everything that a store does with lessons; code that needs less asks for one of the protocols above.
 
-    What a call has returned from survives the death of the process.
+    Once a call has returned, its changes survive the death of the process. Raises `StoreError`.
     """
 
 
 class Memory(Protocol):
-    """What a bank keeps: its lessons and its queued work, in one place."""
+    """Where a bank keeps its lessons and its queued work."""
 
     @property
     def lessons(self) -> LessonStore: ...

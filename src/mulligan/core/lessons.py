@@ -14,7 +14,7 @@ from mulligan.core.records import Json
 from mulligan.core.worth import Tally
 
 Part: TypeAlias = Literal["lesson", "query"]
-"""What a vector is of: the lesson's own text, or the task that it was learned from."""
+"""Which text a vector represents: the lesson's own, or the task that it was learned from."""
 
 Change: TypeAlias = Literal[
     "added",
@@ -37,22 +37,24 @@ Change: TypeAlias = Literal[
 
 
 RULE = "rule"
-"""What `Origin.by` says of a fact that was drawn without a model."""
+"""`Origin.by` of a fact that rules derived without a model."""
 
 
 def compared_text(lesson: Lesson) -> tuple[str, ...]:
-    """What a lesson says, for finding its duplicates. The description of a fact by rules only names its task, of which
-    the kind counts."""
+    """The texts that are compared to find a lesson's duplicates. The description of a fact by rules only names its
+    task, so its kind is compared instead."""
     by_rule = lesson.nature == "fact" and lesson.origin.by == RULE
     return lesson.title, lesson.kind if by_rule else lesson.description, lesson.content
 
 
 @dataclass(frozen=True)
 class Addition:
-    """A lesson to add. `fingerprint` is equal for lessons that may fold; `terms` are the words that it is found by.
+    """A lesson to add.
 
     Attributes:
-        vectors: by part, of the embedder that `lesson.embedder` names.
+        fingerprint: equal for lessons that may be duplicates.
+        terms: the words that a search finds it by.
+        vectors: by part, from the embedder that `lesson.embedder` names.
         keys: what `Selection.keys` selects it by.
     """
 
@@ -65,7 +67,7 @@ class Addition:
 
 @dataclass(frozen=True)
 class Added:
-    """Where an added lesson is: in its own row, or (`folded`) in the stored lesson of the same fingerprint."""
+    """The id of an added lesson; if `folded`, that of the stored lesson that it duplicates."""
 
     id: str
     folded: bool = False
@@ -73,11 +75,12 @@ class Added:
 
 @dataclass(frozen=True)
 class Row:
-    """The fields of a lesson that ranking needs. `n` is its number in the store: it grows and is never reused.
+    """The fields of a lesson that ranking needs; most are those of `Lesson`.
 
-    worth: the probability that showing it helps; None: not measured.
-    layer, expires: see `Lesson`.
-    pair: whether it is a query pair.
+    Attributes:
+        n: its number in the store, which grows and is never reused.
+        worth: the probability that showing it helps; None: not measured.
+        fact, pair: whether it is a fact, or a query pair.
     """
 
     n: int
@@ -104,9 +107,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Delta:
-    """The rows that changed after `since`, as they are now, and the numbers of purged ones. Ask next from `tip`.
+    """What changed since an earlier `Delta`.
 
-    generation: changes when earlier numbers are no longer valid (after a purge of everything, or in a mended file).
+    Attributes:
+        tip: pass it as `since` to get the next changes.
+        generation: changes when earlier numbers are no longer valid (after a purge of everything, or in a mended file).
+        rows: the changed rows as they are now.
+        purged: the numbers of the purged rows.
     """
 
     tip: int
@@ -117,8 +124,8 @@ class Delta:
 
 @dataclass(frozen=True)
 class Version:
-    """One entry of a lesson's history: what happened, when, and the lesson as it was after it (None for "used",
-    "withheld", "linked" and "embedded": `detail` says the rest)."""
+    """An entry of a lesson's history: when and how it changed, and the lesson after the change. For "used", "withheld",
+    "linked" and "embedded" the lesson is None, and `detail` describes the change."""
 
     at: float
     change: Change
@@ -127,14 +134,15 @@ class Version:
 
     @property
     def word(self) -> str:
-        """What people call the change: a first version says so where it was merged from others."""
+        """The change in the words that people read: "merged" for a lesson that began as a merger, "shown" for
+        "used"."""
         if self.change == "added" and self.lesson is not None and self.lesson.origin.kind == "merged":
             return "merged"
         return "shown" if self.change == "used" else self.change
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """`detail`, if it is an object."""
+        """`detail` if it is a JSON object, else an empty one."""
         detail: Any = self.detail
         return cast(Mapping[str, Any], detail) if isinstance(detail, dict) else {}
 
@@ -146,14 +154,14 @@ class Version:
 
     @property
     def score(self) -> str:
-        """How relevant the lesson was to that recall; "" where that is not known."""
+        """How relevant the lesson was to that recall; "" if unknown."""
         score = self.details.get("score")
         return f"{score:.2f}" if isinstance(score, float | int) else ""
 
 
 @dataclass(frozen=True)
 class Link:
-    """Two lessons of one agent that nearly say the same: their cosine similarity, by this embedder."""
+    """Two lessons of one agent that say nearly the same, with their cosine similarity by this embedder."""
 
     a: str
     b: str
@@ -163,8 +171,12 @@ class Link:
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """The outcome of a task that lessons were recalled for: the work that learns from it ("": nothing does), and
-    whether the task succeeded (None: not known, or not yet)."""
+    """The outcome of a task that lessons were recalled for.
+
+    Attributes:
+        work: the id of the work that learns from it; "": none does.
+        success: whether the task succeeded; None: unknown, or not yet over.
+    """
 
     work: str
     success: bool | None = None
@@ -172,16 +184,15 @@ class TaskOutcome:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A recall as it was returned.
+    """A record of one recall.
 
     Attributes:
         lessons: their scores by id.
         filtered: how many fell below the threshold.
-        outcomes: of the tasks that named this recall, oldest first; the store adds them.
-        withheld: lessons that a draw withheld to measure what they are worth, with their scores.
-        drawn: the share that the draw withholds, by the id of each lesson in the draw. The other lessons are always
-            shown.
-        tokens: of the text that was shown, estimated.
+        outcomes: of the tasks that this recall was for, oldest first; the store adds them.
+        withheld: the scores of lessons that a random draw withheld, to measure what they are worth.
+        drawn: the share of recalls that withhold a lesson, by id. Lessons that are not in it are always shown.
+        tokens: the estimated length of the text that was shown.
     """
 
     id: str
@@ -198,11 +209,11 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Worth:
-    """What is counted of a lesson, or of a whole bank (`id` is "").
+    """The outcomes that are counted for a lesson, or for a whole bank (`id` is "").
 
     Attributes:
         state: the lesson's.
-        since: recalls before this time showed another text, so their outcomes do not count.
+        since: outcomes of earlier recalls do not count, because they showed another text.
     """
 
     agent_id: str
@@ -214,7 +225,7 @@ class Worth:
 
 @dataclass(frozen=True)
 class Account:
-    """An episode in brief, for later episodes.
+    """A short account of an episode, for later episodes.
 
     Attributes:
         id: of the episode.
@@ -233,7 +244,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of the store, in a sentence. id: of the lesson or work concerned."""
+    """A fault of the store, in a sentence. id: of the lesson or work that it concerns."""
 
     what: str
     mended: bool = False
@@ -242,16 +253,16 @@ class Fault:
 
 @dataclass(frozen=True)
 class Archive:
-    """A bank whole.
+    """A whole bank.
 
     Attributes:
         agent_id: whose it is; None: the recalls over all agents.
-        lessons: of all states, in the order in which they came, without vectors (`embedder` is None).
+        lessons: of all states, in the order in which they were added, without vectors (`embedder` is None).
         history: of each lesson by its id, oldest first.
         links: between the lessons, each once.
         receipts: the recalls, with the outcomes of their tasks.
         accounts: of all projects, oldest first.
-        worth: what is counted of the bank and of its lessons.
+        worth: the counts for the bank and for its lessons.
     """
 
     agent_id: str | None = ""

@@ -9,20 +9,20 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from mulligan.core.records import Json
 
 QueueStatus: TypeAlias = Literal["queued", "running", "done", "failed", "waiting"]
-"""waiting: for an answer that a caller thinks of and commits."""
+""""waiting": until a caller commits the answer to the question in it."""
 
 
 QUOTA = "quota"
-"""The kind of work that holds what an agent has used of its quota. It waits, and nobody does it."""
+"""The kind of the entry that holds how much of its quota an agent has used. It only waits: nobody claims it."""
 
 
 @dataclass(frozen=True)
 class Queued:
-    """One piece of work.
+    """A piece of work.
 
     Attributes:
         payload: JSON; None once the work is done.
-        attempts: how often it was claimed, this time included.
+        attempts: how often it was claimed, including now.
         result: JSON.
         error: why the last attempt failed.
     """
@@ -40,9 +40,10 @@ class Queued:
 
     @property
     def remark(self) -> str:
-        """Why the last attempt failed, or what it waits for where that is no answer (`why` in its payload)."""
-        table: Mapping[str, Any] = self.payload if self.status == "waiting" else {}  # pyright: ignore[reportAssignmentType]
-        return self.error or str(table.get("why", ""))
+        """Why the last attempt failed, or what waiting work waits for, if that is not an answer (`why` in the
+        payload)."""
+        waiting: Mapping[str, Any] = self.payload if self.status == "waiting" else {}  # pyright: ignore[reportAssignmentType]
+        return self.error or str(waiting.get("why", ""))
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Claim:
 
 @runtime_checkable
 class Queue(Protocol):
-    """Raises `StoreError`, `NotFound`, `LeaseLost` for a claim that was lost.
+    """Stores work and gives it to one process at a time. Raises `StoreError`, `NotFound`, and `LeaseLost` for a lost
+    claim.
 
     capacity: how many pieces of one agent's work may be pending; `enqueue` refuses more. Questions that wait for
         somebody's answer do not count: without a model each episode leaves one.
@@ -74,9 +76,11 @@ class Queue(Protocol):
         waiting: bool = False,
         follows: Sequence[str] = (),
     ) -> str:
-        """The id of the work, stored when this returns. key: work of this agent and kind with the same key that is
-        not failed is not queued again; its id comes back. follows: recalls of this agent (or over all) whose outcome
-        this work will tell; one that is not there is passed over. Raises `StoreError` when this agent's queue is full.
+        """Stores the work, and returns its id.
+
+        key: if this agent has work of this kind with the same key that has not failed, nothing is stored, and the id
+        of that work is returned. follows: recalls of this agent (or over all agents) whose outcome this work will
+        report; unknown ids are ignored. Raises `StoreError` when this agent's queue is full.
         """
         ...
 
@@ -92,18 +96,18 @@ class Queue(Protocol):
         waiting: bool = False,
         follows: Sequence[str] = (),
     ) -> tuple[Queued, Claim | None]:
-        """As `enqueue`, with the work as it is now, claimed in the same step for an owner who does it at once. The
-        claim is None without an owner, while another holds the work, and when it is done.
+        """As `enqueue`, but returns the work, and a claim on it for an owner who does it at once. The claim is None
+        without an owner, while another process holds the work, and once the work is done.
         """
         ...
 
     async def find(self, agent_id: str, kind: str, key: str) -> str | None:
-        """The id of the work that was queued with this key, and has not failed."""
+        """The id of the work with this key, unless it has failed; None if there is none."""
         ...
 
     async def turn(self, agent_id: str, id: str, *, waiting: bool) -> None:
-        """Makes it wait for an answer, or else queues it for a process with a model. Raises `LeaseLost` while it is
-        claimed, `StoreError` when it is done or has failed.
+        """Makes the work wait for an answer, or queues it for a process with a model. Raises `LeaseLost` while it is
+        claimed, and `StoreError` when it is done or has failed.
         """
         ...
 
@@ -121,25 +125,26 @@ class Queue(Protocol):
         ...
 
     async def take(self, agent_id: str, id: str, owner: str, seconds: float) -> tuple[Queued, Claim]:
-        """A claim on waiting work, for the caller who commits its answer. Raises `LeaseLost` while another has it,
-        `StoreError` when it is not, or no longer, waiting.
+        """Claims waiting work for the caller who commits its answer. Raises `LeaseLost` while another caller holds it,
+        and `StoreError` when it is not waiting.
         """
         ...
 
     async def renew(self, claim: Claim, seconds: float) -> None: ...
 
     async def keep(self, claim: Claim, payload: Json) -> None:
-        """Puts this in place of the payload of claimed work, such as with a model's answer in it."""
+        """Replaces the payload of claimed work, for example with a model's answer."""
         ...
 
     async def finish(self, claim: Claim, result: Json) -> None: ...
 
     async def fail(self, claim: Claim, error: str, *, retry_in: float | None) -> None:
-        """retry_in: seconds until it is due again (what waited, waits again at once); None: it has failed for good."""
+        """Records a failed attempt. retry_in: seconds until the work is due again (work that waited for an answer waits
+        again at once); None: it has failed for good."""
         ...
 
     async def waits(self, claim: Claim, error: str = "") -> None:
-        """Returns claimed work to waiting, such as after an invalid answer."""
+        """Returns claimed work to waiting, for example after an invalid answer."""
         ...
 
     async def look(self, agent_id: str | None, id: str) -> Queued: ...
@@ -147,13 +152,13 @@ class Queue(Protocol):
     async def pending(
         self, agent_id: str | None = None, limit: int = 50, *, kind: str | None = None
     ) -> Sequence[Queued]:
-        """All that is not done, oldest first. kind: None is any."""
+        """All work that is not done, oldest first. kind: None is any."""
         ...
 
     async def accepted_since(self, agent_id: str | None, at: float) -> Sequence[Queued]:
-        """All that was accepted since then (seconds since the epoch), done or not, oldest first."""
+        """All work that was accepted since this time (seconds since the epoch), done or not, oldest first."""
         ...
 
     async def depth(self) -> Mapping[str, Mapping[QueueStatus, int]]:
-        """How much work of all agents is not done: by kind and status."""
+        """How much work of all agents is not done, by kind and status."""
         ...
