@@ -33,7 +33,7 @@ from bank_recall import DIM, EMBEDDER, entries, vectors, words
 
 from mulligan.app.memory import open_bank
 from mulligan.bank.bank import Bank
-from mulligan.core.lessons import Memory
+from mulligan.core.lesson_store import Memory
 from mulligan.store import open_store
 from mulligan.store.moving import move
 from mulligan.store.postgresql.schema import setup

@@ -48,13 +48,14 @@ def test_all_brings_what_the_base_once_did_and_the_tests_have_it() -> None:
 
 @pytest.mark.slow
 def test_the_examples_of_functions_run(bare: BareEnvironment, tmp_path: Path) -> None:
-    ran = bare.run(str(SUPPORT / "doc_pages.py"), "functions.md", cwd=tmp_path)
-    assert ran.stderr == ""
-    page = ours("functions.md")
-    assert any("bank=" in block for block in page)
-    assert any("mulligan.memory(" in block for block in page)
-    wanted = [line for block in page for line in expected(block)]
-    assert lines_in_order(wanted, iter(ran.stdout.splitlines())) == [], ran.stdout
+    examples = {page: ours(page) for page in ("guides/functions.md", "functions.md")}
+    for page, blocks in examples.items():
+        ran = bare.run(str(SUPPORT / "doc_pages.py"), page, cwd=tmp_path)
+        assert ran.stderr == ""
+        wanted = [line for block in blocks for line in expected(block)]
+        assert lines_in_order(wanted, iter(ran.stdout.splitlines())) == [], ran.stdout
+    assert any("bank=" in block for block in examples["guides/functions.md"])
+    assert any("mulligan.memory(" in block for block in examples["guides/functions.md"])
     assert bare.run("-c", "import pydantic_ai", cwd=tmp_path).returncode == 1
 
 

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.agentfile.frontmatter import DEEPEST, FRONT, LARGEST, parse_document, read_document
+from mulligan.agentfile.frontmatter import MAX_BYTES, MAX_DEPTH, MAX_FRONT_MATTER, parse_document, read_document
 
 FILE = Path("AGENT.md")
 
@@ -127,14 +127,14 @@ def test_the_source_names_the_nearest_key_above() -> None:
 
 def test_limits_of_size_are_exact(tmp_path: Path) -> None:
     path = tmp_path / "x.md"
-    path.write_bytes(b"x" * LARGEST)
+    path.write_bytes(b"x" * MAX_BYTES)
     assert read_document(path)[1] == []
-    path.write_bytes(b"x" * (LARGEST + 1))
+    path.write_bytes(b"x" * (MAX_BYTES + 1))
     assert "too large" in read_document(path)[1][0].message
-    fits = "a: " + "x" * (FRONT - 4)
+    fits = "a: " + "x" * (MAX_FRONT_MATTER - 4)
     assert parse_document(FILE, f"---\n{fits}\n---")[1] == []
     assert "longer than" in parse_document(FILE, f"---\n{fits}x\n---")[1][0].message
-    deep = "[" * (DEEPEST - 1) + "]" * (DEEPEST - 1)
+    deep = "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
     assert parse_document(FILE, f"---\na: {deep}\n---")[1] == []
     assert "nested" in parse_document(FILE, f"---\na: [{deep}]\n---")[1][0].message
 

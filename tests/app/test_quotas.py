@@ -13,11 +13,11 @@ from mulligan.app.config import load
 from mulligan.app.memory import Bank
 from mulligan.app.quotas import Quota, QuotaExceeded, Quotas, Used
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import QUOTA
 from mulligan.core.operations import asked, operation, watched_by
 from mulligan.core.protocols import Store
 from mulligan.core.questions import Answer, Message, Question, Sampling
 from mulligan.core.records import Usage
+from mulligan.core.work_queue import QUOTA
 from mulligan.store import open_store
 
 QUESTION = Question((Message("user", "?"),))

@@ -21,7 +21,7 @@ from mulligan.bench.harness.stream import read_arm, shipped_arms
 from mulligan.core.errors import InvalidInput, ModelError
 from mulligan.core.questions import Question, Sampling
 from mulligan.core.records import Episode, Feedback
-from mulligan.core.scaling import AT_ONCE, Scale
+from mulligan.core.scaling import MAX_PARALLEL, Scale
 from mulligan.models.scripted import ScriptedModel
 from mulligan.store import open_store
 from support.forked import run_forked
@@ -102,12 +102,12 @@ async def solved(model: Agents, scale: str, **given: Any) -> Episode:
 
 
 async def test_the_best_of_several_is_returned_and_the_bank_learns_from_all_by_contrast() -> None:
-    model = Agents("a", "tea!", "abc", "ab", "abcdefg", meet=AT_ONCE)
+    model = Agents("a", "tea!", "abc", "ab", "abcdefg", meet=MAX_PARALLEL)
     episode = await solved(model, "parallel:5", bank="drinker")
     assert episode.solved
     assert episode.id == f"{episode.run}.2"
     assert model.acted == [1, 2, 3, 4, 5]
-    assert model.most == AT_ONCE
+    assert model.most == MAX_PARALLEL
     assert {s.temperature for q, s in zip(model.questions, model.samplings, strict=True) if q.schema is None} == {0.7}
     (asked,) = model.asked_for("lessons")
     assert all(output in asked for output in ("tea!", "abcdefg", "ab"))
@@ -330,4 +330,4 @@ def test_killed_in_the_middle_of_a_group_no_trajectory_is_repeated(tmp_path: Pat
         after = Counter(line for line in log.read_text().split("\n") if line.startswith("answered"))
         assert max(after.values()) <= 1 + (max(done.values()) if done else 0)
         again = [line for line, times in after.items() if times > 1]
-        assert len(again) <= AT_ONCE, "only a call under way at the kill is made again"
+        assert len(again) <= MAX_PARALLEL, "only a call under way at the kill is made again"

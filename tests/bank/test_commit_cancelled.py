@@ -9,7 +9,7 @@ from banks import a_bank, an_episode, lessons_of
 
 from mulligan import Bank
 from mulligan.app.memory import open_bank
-from mulligan.core.lessons import Queued
+from mulligan.core.work_queue import Queued
 from mulligan.store import open_store
 
 ANSWER = lessons_of(("Oil first", "Oil the hinge first."))

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.core.agreement import LEAST, agreement, latest, of_lessons, of_results
+from mulligan.core.agreement import MIN_PAIRS, agreement, latest, of_lessons, of_results
 from mulligan.core.records import Attempt, Episode, Feedback, Quality, Rating, Reflection, Task, Trial
 
 scores = st.floats(0, 1)
-pairs = st.lists(st.tuples(scores, scores), min_size=LEAST, max_size=30)
+pairs = st.lists(st.tuples(scores, scores), min_size=MIN_PAIRS, max_size=30)
 
 
 def test_nothing_is_said_of_few() -> None:
-    assert agreement([(n / 10, n / 10) for n in range(LEAST - 1)]) is None
+    assert agreement([(n / 10, n / 10) for n in range(MIN_PAIRS - 1)]) is None
 
 
 def test_known_cases() -> None:

@@ -19,6 +19,7 @@ from mulligan.core.protocols import Evaluator
 from mulligan.core.records import Attempt, Episode, Feedback, Spec, Task, Trial
 
 RUN = (
+    "guides/functions.md",
     "functions.md",
     "images.md",
     "traces.md",
@@ -45,7 +46,7 @@ READ = (
     "embedded-models.md",
     "embedders.md",
     "evaluators/README.md",
-    "memory.md",
+    "guides/memory.md",
     "tour.md",
 )
 """Pages whose blocks are only compiled here: they need weights, or are run by a test of their own."""

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from lesson_kit import KINDS, STORES
 
-from mulligan.core.lessons import LessonStore, Memory
+from mulligan.core.lesson_store import LessonStore, Memory
 
 
 @pytest.fixture(params=KINDS)

@@ -13,7 +13,7 @@ from mulligan import Bank
 from mulligan.app.memory import open_bank
 from mulligan.bank.changes import since
 from mulligan.core.errors import InvalidInput, LessonChanged
-from mulligan.core.lessons import LessonStore
+from mulligan.core.lesson_store import LessonStore
 from mulligan.core.records import Lesson
 from mulligan.models.embedders.hash import HashEmbedder
 from mulligan.store import open_store

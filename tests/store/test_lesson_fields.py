@@ -10,7 +10,7 @@ from typing import Any, cast
 from old_lessons import archives, faces, put, rows_of
 
 from mulligan.bank.exchange.importing import archives_from_json, archives_to_json, prepared
-from mulligan.core.lessons import Memory
+from mulligan.core.lesson_store import Memory
 from mulligan.core.records import Lesson
 from mulligan.store import open_store
 

@@ -9,8 +9,10 @@ import pytest
 from lesson_kit import ALL, E1, entry, ids, vectors
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
-from mulligan.core.lessons import Claim, LessonStore, Link, Memory, Queue, Receipt
+from mulligan.core.lesson_store import LessonStore, Memory
+from mulligan.core.lessons import Link, Receipt
 from mulligan.core.records import Origin
+from mulligan.core.work_queue import Claim, Queue
 
 
 async def test_a_change_keeps_what_the_store_counts(store: LessonStore) -> None:

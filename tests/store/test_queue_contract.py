@@ -7,7 +7,8 @@ import pytest
 from lesson_kit import KINDS, STORES
 
 from mulligan.core.errors import LeaseLost, NotFound, StoreError
-from mulligan.core.lessons import Claim, Memory, Queue, Queued
+from mulligan.core.lesson_store import Memory
+from mulligan.core.work_queue import Claim, Queue, Queued
 
 
 @pytest.fixture(params=KINDS)

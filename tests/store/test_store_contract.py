@@ -11,9 +11,10 @@ from lesson_kit import ADDRESSES, KINDS
 from mulligan.core.benchmarks import BenchRun, BenchStore, CaseResult
 from mulligan.core.episode import Acted, Evaluated, Resumed, Stopped
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError
-from mulligan.core.lessons import LessonStore, Queue
+from mulligan.core.lesson_store import LessonStore
 from mulligan.core.protocols import Lease, Store
 from mulligan.core.records import Attempt, Episode, Feedback, Stop, Task
+from mulligan.core.work_queue import Queue
 from mulligan.store import open_store
 
 Open = Callable[[], Store]

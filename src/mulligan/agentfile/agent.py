@@ -1,4 +1,4 @@
-"""An agent as plain values, with the lines of its files that they come from. `agentfile.reading` reads it."""
+"""An agent as plain values, with the lines of its files. `agentfile.reading` reads it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Pattern: TypeAlias = Literal["reflexion", "react", "oneshot"]
 
 @dataclass(frozen=True)
 class Source:
-    """A file that was read: its path, its text, and on which line each key stands ("call.model.role", "uses.0")."""
+    """A file that was read: its path, its text, and the line of each key ("call.model.role", "uses.0")."""
 
     path: Path
     text: str = ""
     lines: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def problem(self, key: str, message: str, level: Literal["error", "warning"] = "error") -> Problem:
-        """What is wrong with the value of this key, or of the nearest one above it that the file has."""
+        """A problem at the line of this key, or of the nearest key above it that has a line."""
         while key and key not in self.lines:
             key = key.rpartition(".")[0]
         return Problem(self.path, self.lines.get(key), message, level)
@@ -31,24 +31,27 @@ class Source:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """Which model a step wants: a role of mulligan.toml or a model by name, at most one; None leaves it to the rest."""
+    """The model that a step asks for: by a role of mulligan.toml, or by its name. At most one of the two is set."""
 
     role: str | None = None
     name: str | None = None
     temperature: float | None = None
     max_tokens: int | None = None
     key: str = "model"
-    """Where it stands in its file: `model` or `call.model`."""
+    """The key in its file: `model` or `call.model`."""
     source: Source | None = field(default=None, compare=False)
-    """The file that it stands in, where that is not the step's own: AGENT.md, which speaks for both steps."""
+    """The file, if it is not the step's own: AGENT.md, which speaks for both steps."""
 
 
 @dataclass(frozen=True)
 class StepSpec:
-    """A step file, or the one step that AGENT.md itself is. `body` is the system prompt, stripped.
+    """A step, from a step file or from AGENT.md itself.
 
-    uses: names of skills. max_iter: model calls at most in a react step, None leaves the default. tools: what a react
-    step can call without a skill.
+    Attributes:
+        body: the system prompt, stripped.
+        uses: names of skills.
+        max_iter: the most model calls of a react step; None: the default.
+        tools: what a react step can call without a skill.
     """
 
     source: Source
@@ -62,9 +65,11 @@ class StepSpec:
 
 @dataclass(frozen=True)
 class Memory:
-    """Which lessons the agent recalls, and whether it teaches the bank ("online") or only reads ("frozen").
+    """Which lessons the agent recalls.
 
-    forms: what of the bank its tasks are shown; None: what [memory] in mulligan.toml says.
+    Attributes:
+        mode: whether it also teaches the bank ("online"), or only reads it ("frozen").
+        forms: the parts of the bank that the prompt shows; None: what [memory] in mulligan.toml says.
     """
 
     bank: str | None = None
@@ -77,13 +82,22 @@ class Memory:
 class Agent:
     """One agent, read from files without an error.
 
-    folder: where AGENT.md stands. source: AGENT.md itself. act: the actor's step; AGENT.md where there is one step.
-    reflect: None but for reflexion. max_iter: act-reflect cycles of a reflexion agent. evaluate: as in AGENT.md, one of
-    the keys `tests`, `check`, `evaluator`, and settings of the evaluator. reflector: of `reflect` in AGENT.md, the key
-    `reflector` and settings of the reflector. limits: as in AGENT.md. foresight: as in AGENT.md, as a table;
-    False: none, None: what mulligan.toml says. strategy: a name. scale: such as "parallel:5". judge_last: whether the
-    reflector judges the last trial too. kind: that of its tasks. skills: all that can be read, by name, and where each
-    stands. all_skills: whether it is offered every skill that can be found.
+    Attributes:
+        folder: the folder of AGENT.md.
+        source: AGENT.md itself.
+        act: the actor's step; for an agent with one step, AGENT.md.
+        reflect: None unless the pattern is reflexion.
+        max_iter: act-reflect cycles of a reflexion agent.
+        strategy: the name of a plug-in.
+        scale: such as "parallel:5".
+        evaluate: as in AGENT.md: one of the keys `tests`, `check`, `evaluator`, and settings of the evaluator.
+        reflector: as `reflect` in AGENT.md: the key `reflector` and settings of the reflector.
+        limits: as in AGENT.md.
+        foresight: as a table; False: none, None: what mulligan.toml says.
+        judge_last: whether the reflector also judges the last trial.
+        kind: the kind of its tasks.
+        skills, skill_sources: the skills that it can reach, by name, and their files.
+        all_skills: whether it is offered every skill that can be found.
     """
 
     folder: Path
@@ -110,7 +124,7 @@ class Agent:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Every file that it rests on, AGENT.md first."""
+        """All its files, AGENT.md first."""
         steps = (self.act.source, *((self.reflect.source,) if self.reflect else ()))
-        found = (self.source, *steps, *self.skill_sources.values())
-        return tuple({source.path: source for source in found}.values())
+        sources = (self.source, *steps, *self.skill_sources.values())
+        return tuple({source.path: source for source in sources}.values())

@@ -20,79 +20,79 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def checked(document: Document, model: type[M], *, strict: bool) -> tuple[M | None, list[Problem]]:
-    """The front matter as a model, and its problems; None instead of the model when a value is wrong.
+    """The front matter as a model, and its problems. The model is None if a value is wrong.
 
-    An unknown key is left out. It is an error where `strict`, else a warning.
+    An unknown key is left out. It is an error if `strict`, else a warning.
     """
     root = schema_of(model)
-    values = cast(dict[str, Json], _copied(document.values))
+    values = cast(dict[str, Json], _copy(document.values))
     conflicts = _conflicts(document, properties(root, root))
-    problems = _ignored(document, root) + conflicts
+    problems = _ignored_keys(document, root) + conflicts
     usable = not document.refused and not conflicts
     try:
-        made = model.model_validate(values)
-        return (made if usable else None), problems
+        valid = model.model_validate(values)
+        return (valid if usable else None), problems
     except ValidationError as error:
         for fault in error.errors(include_url=False):
-            where, schema = _place(fault["loc"], root)
-            key = ".".join(map(str, where))
+            path, schema = _locate(fault["loc"], root)
+            key = ".".join(map(str, path))
             if fault["type"] == "extra_forbidden":
-                said = _unknown(str(where[-1]), schema, root)
-                problems.append(document.source.problem(key, said, "error" if strict else "warning"))
-                _remove(values, where)
+                message = _unknown_key(str(path[-1]), schema, root)
+                problems.append(document.source.problem(key, message, "error" if strict else "warning"))
+                _remove(values, path)
                 continue
             usable = False
             if key not in document.refused:
-                said = _worded(fault["type"], where, fault["input"], schema, root)
-                problems.append(document.source.problem(key, said))
+                message = _message(fault["type"], path, fault["input"], schema, root)
+                problems.append(document.source.problem(key, message))
     return (model.model_validate(values) if usable else None), problems
 
 
-def meant(given: str, known: Sequence[str]) -> str:
-    """ " Did you mean …?" with the nearest known name; "" where nothing is near."""
-    near = difflib.get_close_matches(given, known, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+def meant(name: str, known: Sequence[str]) -> str:
+    """ " Did you mean …?" with the nearest known name; "" if none is near."""
+    nearest = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {nearest[0]!r}?" if nearest else ""
 
 
-def _place(loc: Sequence[int | str], root: Schema) -> tuple[list[int | str], Schema]:
-    """The path of a value in its file, and its schema (for an unknown key, that of the table that it is in).
+def _locate(loc: Sequence[int | str], root: Schema) -> tuple[list[int | str], Schema]:
+    """The path of a value in its file, and its schema; for an unknown key, that of the table around it.
 
-    pydantic's path also names the chosen form of a union, after the key.
+    Unlike pydantic's `loc`, the path does not contain the tags of unions.
     """
-    where: list[int | str] = []
-    schema, formed = root, False
+    path: list[int | str] = []
+    schema, in_union = root, False
     for part in loc:
-        several = forms(schema, root)
-        if len(several) > 1 and not formed:
-            schema, formed = _form(part, several), True
+        members = forms(schema, root)
+        if len(members) > 1 and not in_union:
+            schema, in_union = _form(part, members), True
             continue
-        where.append(part)
-        formed = False
+        path.append(part)
+        in_union = False
         inner = resolved(schema, root).get("items", {}) if isinstance(part, int) else properties(schema, root).get(part)
         schema = schema if inner is None else inner
-    return where, schema
+    return path, schema
 
 
-def _form(tag: int | str, several: Sequence[Schema]) -> Schema:
-    return next((form for form in several if ("properties" in form) == (tag == "table")), several[0])
+def _form(tag: int | str, members: Sequence[Schema]) -> Schema:
+    return next((form for form in members if ("properties" in form) == (tag == "table")), members[0])
 
 
-def _worded(fault: str, where: Sequence[int | str], value: Json, schema: Schema, root: Schema) -> str:
+def _message(fault: str, path: Sequence[int | str], value: Json, schema: Schema, root: Schema) -> str:
     """The message for one mistake: the key, what it must be, what it is, and the likeliest fix."""
-    each = isinstance(where[-1], int)
-    name = ".".join(map(str, where[:-1] if each else where))
+    is_item = isinstance(path[-1], int)
+    name = ".".join(map(str, path[:-1] if is_item else path))
     if fault == "missing":
         example = next(iter(schema.get("examples", ["..."])))
         return f"{name} is missing. Add a line such as `{name}: {yaml_value(example)}`."
-    subject, what = f"each of {name}" if each else name, kind(schema, root)
+    subject, expected = f"each of {name}" if is_item else name, kind(schema, root)
     if value is None:
-        return f"{subject} has no value. It must be {what}; otherwise remove the key."
+        return f"{subject} has no value. It must be {expected}; otherwise remove the key."
     if isinstance(value, str) and not value.strip():
-        return f"{subject} is empty. It must be {what}."
-    return f"{subject} must be {what}, not {_shown(value)}.{_way_out(value, resolved(schema, root), root)}"
+        return f"{subject} is empty. It must be {expected}."
+    return f"{subject} must be {expected}, not {_quoted(value)}.{_hint(value, resolved(schema, root), root)}"
 
 
-def _way_out(value: Json, schema: Schema, root: Schema) -> str:
+def _hint(value: Json, schema: Schema, root: Schema) -> str:
     if "enum" in schema:
         return meant(value, schema["enum"]) if isinstance(value, str) else ""
     if schema.get("pattern") == KEBAB and isinstance(value, str):
@@ -109,7 +109,7 @@ def _way_out(value: Json, schema: Schema, root: Schema) -> str:
     return ""
 
 
-def _shown(value: Json) -> str:
+def _quoted(value: Json) -> str:
     if isinstance(value, Mapping | list):
         return "a table" if isinstance(value, Mapping) else "a list"
     if isinstance(value, str):
@@ -117,63 +117,63 @@ def _shown(value: Json) -> str:
     return json.dumps(value)
 
 
-def _unknown(key: str, schema: Schema, root: Schema) -> str:
-    known = properties(schema, root)
-    near = meant(key, list(known))
-    above = [name for name, inner in known.items() if key in properties(inner, root)]
-    if not near and above:
-        near = f" It belongs under {' or '.join(above)}."
-    listed = f" Available: {', '.join(known)}."
-    return f"unknown key {key!r}.{near or listed}"
+def _unknown_key(key: str, schema: Schema, root: Schema) -> str:
+    keys = properties(schema, root)
+    hint = meant(key, list(keys))
+    tables = [name for name, inner in keys.items() if key in properties(inner, root)]
+    if not hint and tables:
+        hint = f" It belongs under {' or '.join(tables)}."
+    available = f" Available: {', '.join(keys)}."
+    return f"unknown key {key!r}.{hint or available}"
 
 
-def _ignored(document: Document, root: Schema) -> list[Problem]:
-    """Keys of other programs."""
-    found: list[Problem] = []
+def _ignored_keys(document: Document, root: Schema) -> list[Problem]:
+    """Warnings about keys of other programs."""
+    problems: list[Problem] = []
     for name, schema in properties(root, root).items():
         if schema.get("deprecated") and name in document.values:
             why = str(schema["description"]).partition(". ")[2]
-            found.append(document.source.problem(name, f"the key {name!r} is ignored. {why}", "warning"))
-    return found
+            problems.append(document.source.problem(name, f"the key {name!r} is ignored. {why}", "warning"))
+    return problems
 
 
-def _conflicts(document: Document, known: Mapping[str, Schema]) -> list[Problem]:
-    """Reports keys that mean the same, and keys that exclude each other."""
-    values = {key: value for key, value in document.values.items() if key in known}
+def _conflicts(document: Document, keys: Mapping[str, Schema]) -> list[Problem]:
+    """Problems with keys that mean the same, and with keys that exclude each other."""
+    values = {key: value for key, value in document.values.items() if key in keys}
     source = document.source
     call, evaluate = _table(values, "call"), values.get("evaluate")
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for key in ("model", "uses", "max_iter"):
-        cycles = key == "max_iter" and values.get("pattern") == "reflexion"  # another number than that of the steps
-        if key in values and key in call and not cycles:
+        counts_cycles = key == "max_iter" and values.get("pattern") == "reflexion"  # and in `call`, model calls
+        if key in values and key in call and not counts_cycles:
             where = source.lines.get(f"call.{key}")
             why = f"{key} appears twice: here and as call.{key} on line {where}. Keep one."
-            found.append(source.problem(key, why))
+            problems.append(source.problem(key, why))
     for above, table in (("model", _table(values, "model")), ("call.model", _table(call, "model"))):
         if "role" in table and "name" in table:
             why = f"{above} takes a role or a name, not both. Keep one."
-            found.append(source.problem(f"{above}.name", why))
+            problems.append(source.problem(f"{above}.name", why))
     if isinstance(evaluate, Mapping):
         judges = ("tests", "check", "judge", "evaluator")
         given = [key for key in judges if key in evaluate]
         if len(given) > 1:
             why = f"evaluate takes one of tests, check and judge, not {' and '.join(given)}. Keep one."
-            found.append(source.problem(f"evaluate.{given[1]}", why))
+            problems.append(source.problem(f"evaluate.{given[1]}", why))
         elif not given:
             near = next((said for key in cast(Mapping[str, Json], evaluate) if (said := meant(key, judges))), "")
-            found.append(source.problem("evaluate", f"evaluate needs one of tests, check and judge.{near}"))
+            problems.append(source.problem("evaluate", f"evaluate needs one of tests, check and judge.{near}"))
     if "reflect" in values and values.get("pattern") == "reflexion":
-        found.append(source.problem("reflect", "reflect.md reflects in a reflexion agent. Remove this key."))
+        problems.append(source.problem("reflect", "reflect.md reflects in a reflexion agent. Remove this key."))
     elif "reflect" in values and evaluate is None:
         why = "reflect needs evaluate: without a judge, there is nothing to reflect on."
-        found.append(source.problem("reflect", why))
+        problems.append(source.problem("reflect", why))
     limits = [key for key in ("tries", "trials") if key in _table(values, "limits")]
     if len(limits) > 1:
-        found.append(source.problem("limits.trials", "limits.tries and limits.trials mean the same. Keep tries."))
+        problems.append(source.problem("limits.trials", "limits.tries and limits.trials mean the same. Keep tries."))
     if values.get("pattern") == "reflexion" and "max_iter" in values and limits:
         why = f"limits.{limits[0]} and max_iter mean the same for a reflexion agent. Keep max_iter."
-        found.append(source.problem(f"limits.{limits[0]}", why))
-    return found
+        problems.append(source.problem(f"limits.{limits[0]}", why))
+    return problems
 
 
 def _table(values: Mapping[str, Json], key: str) -> Mapping[str, Json]:
@@ -181,10 +181,10 @@ def _table(values: Mapping[str, Json], key: str) -> Mapping[str, Json]:
     return cast(Mapping[str, Json], inner) if isinstance(inner, Mapping) else {}
 
 
-def _copied(value: Json) -> Json:
+def _copy(value: Json) -> Json:
     if isinstance(value, Mapping):
-        return {key: _copied(inner) for key, inner in cast(Mapping[str, Json], value).items()}
-    return [_copied(inner) for inner in cast(list[Json], value)] if isinstance(value, list) else value
+        return {key: _copy(inner) for key, inner in cast(Mapping[str, Json], value).items()}
+    return [_copy(inner) for inner in cast(list[Json], value)] if isinstance(value, list) else value
 
 
 def _remove(values: Any, where: Sequence[int | str]) -> None:

@@ -1,4 +1,4 @@
-"""JSON Schemas of an agent's files, made from their pydantic models, and a description of a schema's values."""
+"""JSON Schemas of an agent's files, made from their pydantic models, and descriptions of their values in words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Schema: TypeAlias = Mapping[str, Any]
 
 
 class _Generator(GenerateJsonSchema):
-    """A key that may be left out may not be null, and a default of None is no default."""
+    """Generates schemas in which an optional key may not be null, and a default of None is left out."""
 
     def nullable_schema(self, schema: Any) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
@@ -28,7 +28,7 @@ class _Generator(GenerateJsonSchema):
         return super().default_schema(schema)
 
     def sort(self, value: Any, parent_key: str | None = None) -> Any:
-        """Examples keep the order that they were written in."""
+        """Keeps the order in which examples are written."""
         return value
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -37,7 +37,7 @@ class _Generator(GenerateJsonSchema):
 
 @cache
 def schema_of(model: type[BaseModel]) -> Schema:
-    """The model's JSON Schema, with `x-default` where the default is said in words."""
+    """The model's JSON Schema; `x-default` is a default in words."""
     return model.model_json_schema(schema_generator=_Generator)
 
 
@@ -57,7 +57,7 @@ def without_notes(value: Any) -> Any:
 
 
 def resolved(schema: Schema, root: Schema) -> Schema:
-    """The schema itself, where it is only a reference to it; its own words (description, examples) kept."""
+    """The schema that a reference refers to, with the description and examples of the reference itself."""
     while "$ref" in schema:
         target = root["$defs"][schema["$ref"].rpartition("/")[2]]
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
@@ -72,18 +72,20 @@ def forms(schema: Schema, root: Schema) -> list[Schema]:
 
 
 def properties(schema: Schema, root: Schema) -> Mapping[str, Schema]:
-    """The keys of the member that is a table; empty if there is none."""
+    """The keys of the union's member that is a table; empty if there is none."""
     none: Mapping[str, Schema] = {}
     return next((form["properties"] for form in forms(schema, root) if "properties" in form), none)
 
 
 def kind(schema: Schema, root: Schema, *, many: bool = False, page: bool = False) -> str:
-    """What a value must be, in words: "a whole number of at least 1". On a page a table's keys stand elsewhere, and
-    words to be typed are marked."""
-    several = forms(schema, root)
-    if len(several) > 1:
-        return ", or ".join(kind(form, root, many=many, page=page) for form in several)
-    (schema,) = several
+    """What a value must be, in words: "a whole number of at least 1".
+
+    many: in the plural. page: for the docs, which list a table's keys elsewhere and format literal words as code.
+    """
+    members = forms(schema, root)
+    if len(members) > 1:
+        return ", or ".join(kind(form, root, many=many, page=page) for form in members)
+    (schema,) = members
     if "enum" in schema or "const" in schema:
         *first, last = [f"`{value}`" if page else str(value) for value in schema.get("enum", [schema.get("const")])]
         return f"{', '.join(first)} or {last}" if first else last
@@ -104,8 +106,8 @@ def kind(schema: Schema, root: Schema, *, many: bool = False, page: bool = False
         case "array":
             return f"a list of {kind(schema.get('items', {}), root, many=True, page=page)}"
         case "object":
-            known = "" if page else ", ".join(schema.get("properties", ()))
-            return f"{'tables' if many else 'a table'}{f' ({known})' if known else ''}"
+            keys = "" if page else ", ".join(schema.get("properties", ()))
+            return f"{'tables' if many else 'a table'}{f' ({keys})' if keys else ''}"
         case _:
             return "anything"
 
@@ -124,7 +126,7 @@ def _number(value: float) -> str:
 
 
 def yaml_value(value: Any) -> str:
-    """A text, number, list or such on one line; a text in quotes where YAML or a reader could take it for a number."""
+    """A value as YAML on one line. A text that could be taken for a number is put in quotes."""
     if isinstance(value, str) and value[:1].isdigit():
         return json.dumps(value)
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000).strip()

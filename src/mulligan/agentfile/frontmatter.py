@@ -21,29 +21,33 @@ from mulligan.agentfile.agent import Source
 from mulligan.agentfile.problems import Problem
 from mulligan.core.records import Json
 
-LARGEST = 1_000_000
-"""Bytes of a file: a prompt of more is a mistake, or an attack."""
-FRONT = 64_000
+MAX_BYTES = 1_000_000
+"""A larger prompt is a mistake, or an attack."""
+MAX_FRONT_MATTER = 64_000
 """Characters of front matter."""
-DEEPEST = 20
-"""Levels of front matter: what is deeper would overflow the stack of what reads it."""
-BIGGEST = 2**63 - 1
+MAX_DEPTH = 20
+"""Levels of nesting: deeper ones could overflow the stack of a reader."""
+MAX_INTEGER = 2**63 - 1
 
-_CLOSED = "put a line with --- after the keys, before the text"
+_HOW_TO_CLOSE = "put a line with --- after the keys, before the text"
 _SECOND = "the front matter contains a second YAML document. Remove the line that begins it."
 _OPENINGS = tuple(f"while scanning {what}" for what in ("an alias", "an anchor", "a tag", "a block scalar"))
 _KEY = re.compile(r"([A-Za-z][\w-]*):(?:\s+(.*)|)")
 _ABOVE = re.compile(r"(?s)(?:\s|<!--(?:(?!-->).)*-->)*+(?=---[ \t]*\n)")
-"""What may stand above front matter: empty lines and comments."""
+"""Empty lines and comments, which lenient reading allows above front matter."""
 _UNREADABLE = re.compile("[\\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class Document:
-    """A file that was split.
+    """A file, split into front matter and body.
 
-    values: the front matter; empty where there is none, and `present` is False then. body: the text after it,
-    stripped; it begins on line `body_line`. refused: keys whose values were rejected; `values` has a placeholder.
+    Attributes:
+        values: the front matter; empty if there is none.
+        present: whether there is front matter.
+        body: the text after it, stripped.
+        body_line: the line on which the body begins.
+        refused: keys whose values were rejected; `values` has placeholders for them.
     """
 
     source: Source
@@ -55,13 +59,13 @@ class Document:
 
 
 def read_document(path: Path, *, lenient: bool = False) -> tuple[Document | None, list[Problem]]:
-    """The document, or None if the file cannot be read; and the problems found, also those of single values.
+    """The document, or None if the file cannot be read, and all problems, including those of single values.
 
-    lenient: as other programs accept front matter: below empty lines and comments, ended by `...`, not all of it UTF-8.
-    What is not plain YAML is read line by line. There is a warning where something may be lost.
+    lenient: accept what other programs accept: front matter below empty lines and comments, ended by `...`, or not
+    entirely in UTF-8. Front matter that is not plain YAML is read line by line. A warning says what may be lost.
     """
     try:
-        content = _content(path)
+        content = _read_bytes(path)
     except OSError as error:
         return None, [Problem(path, None, f"this file cannot be read: {error.strerror or error}")]
     if isinstance(content, str):
@@ -69,7 +73,7 @@ def read_document(path: Path, *, lenient: bool = False) -> tuple[Document | None
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problem = _undecoded(path, content, error)
+        problem = _encoding_problem(path, content, error)
         if not lenient or b"\0" in content:
             return None, [problem]
         document, problems = parse_document(path, content.decode("utf-8-sig", "replace"), lenient=True)
@@ -78,7 +82,7 @@ def read_document(path: Path, *, lenient: bool = False) -> tuple[Document | None
 
 
 def parse_document(path: Path, text: str, *, lenient: bool = False) -> tuple[Document | None, list[Problem]]:
-    """As `read_document`, for a text that was read already. The path is only used in messages."""
+    """As `read_document`, for the text of a file. The path is only used in messages."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     source = Source(path, text)
     if "\0" in text:
@@ -86,26 +90,27 @@ def parse_document(path: Path, text: str, *, lenient: bool = False) -> tuple[Doc
         return None, [Problem(path, line, "there is a NUL byte here, so this is not text. Save it as UTF-8 text.")]
     lines = text.split("\n")
     above = _ABOVE.match(text) if lenient else None
-    begin = above[0].count("\n") if above else 0
-    if not _fence(lines[begin]):
-        opening = next((number for number, line in enumerate(lines, 1) if line.strip()), 1)
-        if _fence(lines[opening - 1]):
+    first = above[0].count("\n") if above else 0
+    if not _is_fence(lines[first]):
+        fence_line = next((number for number, line in enumerate(lines, 1) if line.strip()), 1)
+        if _is_fence(lines[fence_line - 1]):
             why = "front matter begins on the first line: remove the empty lines above it."
-            return None, [Problem(path, opening, why)]
+            return None, [Problem(path, fence_line, why)]
         return _with_body(Document(source), lines, 0), []
-    ends = ("---", "...") if lenient else ("---",)
-    end = next((number for number, line in enumerate(lines) if number > begin and line.rstrip(" \t") in ends), None)
+    fences = ("---", "...") if lenient else ("---",)
+    end = next((number for number, line in enumerate(lines) if number > first and line.rstrip(" \t") in fences), None)
     if end is None:
-        return None, [Problem(path, begin + 1, f"the front matter that opens here is not closed: {_CLOSED}.")]
-    front = "\n" * begin + "".join(f"{line}\n" for line in lines[begin + 1 : end])
-    if len(front) > FRONT:
-        return None, [Problem(path, 1, f"the front matter is longer than {FRONT:,} characters. Move text to the body.")]
-    reader = _FrontMatter(path, front)
+        return None, [Problem(path, first + 1, f"the front matter that opens here is not closed: {_HOW_TO_CLOSE}.")]
+    yaml_text = "\n" * first + "".join(f"{line}\n" for line in lines[first + 1 : end])
+    if len(yaml_text) > MAX_FRONT_MATTER:
+        why = f"the front matter is longer than {MAX_FRONT_MATTER:,} characters. Move text to the body."
+        return None, [Problem(path, 1, why)]
+    reader = _FrontMatter(path, yaml_text)
     values = reader.read()
     problems = reader.problems
     if lenient:
         problems = [replace(problem, level="warning") for problem in problems]
-        values = _by_lines(front) if values is None else values
+        values = _by_lines(yaml_text) if values is None else values
     if values is None:
         return None, problems
     source = replace(source, lines=reader.lines)
@@ -114,19 +119,19 @@ def parse_document(path: Path, text: str, *, lenient: bool = False) -> tuple[Doc
 
 
 def _by_lines(front: str) -> dict[str, Json]:
-    """The keys at the beginning of a line with the text behind them; further lines continue a text or are its list."""
-    found: dict[str, list[str]] = {}
+    """Front matter that is not YAML: the keys at the beginning of lines, each with the text or list that follows."""
+    lines_by_key: dict[str, list[str]] = {}
     key = ""
     for line in front.splitlines():
-        if opened := _KEY.fullmatch(line):
-            key = opened[1]
-            found[key] = [(opened[2] or "").strip()]
+        if match := _KEY.fullmatch(line):
+            key = match[1]
+            lines_by_key[key] = [(match[2] or "").strip()]
         elif key and line.strip():
-            found[key].append(line.strip())
-    return {key: _loose(lines) for key, lines in found.items()}
+            lines_by_key[key].append(line.strip())
+    return {key: _text_or_list(lines) for key, lines in lines_by_key.items()}
 
 
-def _loose(lines: list[str]) -> Json:
+def _text_or_list(lines: list[str]) -> Json:
     items = [line.removeprefix("- ") for line in lines[1:]]
     if not lines[0] and items and all(line.startswith("- ") for line in lines[1:]):
         return cast(Json, items)
@@ -134,30 +139,30 @@ def _loose(lines: list[str]) -> Json:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
 
 
-def _content(path: Path) -> bytes | str:
+def _read_bytes(path: Path) -> bytes | str:
     """The content of the file, or a sentence that says why it is not read. Raises `OSError`."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return "this is a link to a file that does not exist." if path.is_symlink() else "this file does not exist."
     except OSError as error:
         if error.errno == errno.ELOOP:
             return "this is a link that leads back to itself. Put the file itself here."
         raise
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         return "this is a folder, and must be a file."
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "this is neither a file nor a link to one."
-    if found.st_size <= LARGEST:
+    if status.st_size <= MAX_BYTES:
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-        if len(content) <= LARGEST:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) <= MAX_BYTES:
             return content
-    size = f"{found.st_size:,} bytes" if found.st_size > LARGEST else "more"
-    return f"this file is too large: {size}, and at most {LARGEST:,} are read. Is it the right one?"
+    size = f"{status.st_size:,} bytes" if status.st_size > MAX_BYTES else "more"
+    return f"this file is too large: {size}, and at most {MAX_BYTES:,} are read. Is it the right one?"
 
 
-def _undecoded(path: Path, content: bytes, error: UnicodeDecodeError) -> Problem:
+def _encoding_problem(path: Path, content: bytes, error: UnicodeDecodeError) -> Problem:
     line = content.count(b"\n", 0, error.start) + 1
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return Problem(path, 1, "this file is UTF-16 text. Save it as UTF-8.")
@@ -165,7 +170,7 @@ def _undecoded(path: Path, content: bytes, error: UnicodeDecodeError) -> Problem
     return Problem(path, line, f"this file is not UTF-8 text ({what}). Save it as UTF-8.")
 
 
-def _fence(line: str) -> bool:
+def _is_fence(line: str) -> bool:
     return line.rstrip(" \t") == "---"
 
 
@@ -184,9 +189,9 @@ class _FrontMatter:
         self.refused: set[str] = set()
 
     def read(self) -> Mapping[str, Json] | None:
-        """The values; None if nothing can be used."""
+        """The values; None if the front matter cannot be used."""
         try:
-            if self._forbidden():
+            if self._has_forbidden_yaml():
                 return None
             loader = yaml.SafeLoader(self._text)
             node: Any = loader.get_single_node()
@@ -195,48 +200,48 @@ class _FrontMatter:
             if not isinstance(node, yaml.MappingNode):
                 what = "a list" if isinstance(node, yaml.SequenceNode) else "a text"
                 why = f"front matter is lines such as `name: value` (with a space after the colon), not {what}."
-                return self._say(node.start_mark.index, why)
+                return self._report(node.start_mark.index, why)
             return cast(Mapping[str, Json], self._value(loader, node, ""))
         except yaml.reader.ReaderError as error:
             why = f"the front matter holds a control character (U+{error.character:04X}). Remove it."
-            return self._say(int(error.position), why)
+            return self._report(int(error.position), why)
         except yaml.MarkedYAMLError as error:
-            return self._say(*self._explained(error))
+            return self._report(*self._explain(error))
 
-    def _say(self, index: int, message: str) -> None:
+    def _report(self, index: int, message: str) -> None:
         self.problems.append(Problem(self._path, self._line(index), message))
 
     def _line(self, index: int) -> int:
-        """Counted by line feeds, as editors do; YAML counts U+2028 and the like too."""
+        """The line of an index. Counts line feeds, as editors do; YAML also counts U+2028 and the like."""
         return self._text.count("\n", 0, index) + 2
 
-    def _forbidden(self) -> bool:
-        """Reports valid YAML that is not accepted, before any value is built. Raises `MarkedYAMLError`."""
+    def _has_forbidden_yaml(self) -> bool:
+        """Reports valid YAML that is not accepted, before any value is constructed. Raises `MarkedYAMLError`."""
         depth = documents = 0
-        said: set[str] = set()
+        reported: set[str] = set()
         events: Any = cast(Any, yaml).parse(self._text, Loader=yaml.SafeLoader)
         for event in events:
             index = event.start_mark.index
             documents += isinstance(event, yaml.DocumentStartEvent)
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:
-                self._say(index, f"the front matter is nested more than {DEEPEST} levels deep. Make it flatter.")
+            if depth > MAX_DEPTH:
+                self._report(index, f"the front matter is nested more than {MAX_DEPTH} levels deep. Make it flatter.")
                 return True
             if documents > 1:
-                self._say(index, _SECOND)
+                self._report(index, _SECOND)
                 return True
             anchored = isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)
-            if anchored and "anchor" not in said:
-                said.add("anchor")
+            if anchored and "anchor" not in reported:
+                reported.add("anchor")
                 why = "anchors (&name) and aliases (*name) are not supported. Write the value out"
-                self._say(index, f"{why}, or put a text that begins with & or * in quotes.")
+                self._report(index, f"{why}, or put a text that begins with & or * in quotes.")
             tag = str(getattr(event, "tag", None) or "").replace("tag:yaml.org,2002:", "!!")
-            if tag and "tag" not in said:
-                said.add("tag")
+            if tag and "tag" not in reported:
+                reported.add("tag")
                 why = f"the tag {tag} is not supported. Write a plain value"
-                self._say(index, f"{why}, or put a text that begins with ! in quotes.")
-        return bool(said)
+                self._report(index, f"{why}, or put a text that begins with ! in quotes.")
+        return bool(reported)
 
     def _value(self, loader: Any, node: Any, key: str) -> Json:
         if isinstance(node, yaml.MappingNode):
@@ -252,7 +257,7 @@ class _FrontMatter:
             value: Json = loader.construct_object(node)
         except (ValueError, OverflowError):
             return self._blame(node, key, text, "is a number that is too big or misspelt.")
-        if isinstance(value, int) and abs(value) > BIGGEST:
+        if isinstance(value, int) and abs(value) > MAX_INTEGER:
             return self._blame(node, key, text, "is a number that is too big.")
         if isinstance(value, float) and not math.isfinite(value):
             return self._blame(node, key, text, f"must be a number, and {text} is none.")
@@ -267,48 +272,46 @@ class _FrontMatter:
 
     def _blame(self, node: Any, key: str, stand_in: str, why: str) -> str:
         self.refused.add(key)
-        self._say(node.start_mark.index, f"{key} {why}")
+        self._report(node.start_mark.index, f"{key} {why}")
         return stand_in
 
-    def _mapping(self, loader: Any, node: Any, above: str) -> dict[str, Json]:
-        found: dict[str, Json] = {}
+    def _mapping(self, loader: Any, node: Any, parent: str) -> dict[str, Json]:
+        values: dict[str, Json] = {}
         for key_node, value_node in node.value:
             index = key_node.start_mark.index
             name = self._value(loader, key_node, "a key") if isinstance(key_node, yaml.ScalarNode) else None
             if not isinstance(name, str):
-                self.refused.add(above)
+                self.refused.add(parent)
                 text = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
                 hint = f' Write it in quotes: "{text}".' if text else ""
-                self._say(
-                    index, f"a key must be a string{f', and {text} is read as {_shown(name)}' if text else ''}.{hint}"
-                )
+                reading = f", and {text} is read as {_yaml_word(name)}" if text else ""
+                self._report(index, f"a key must be a string{reading}.{hint}")
                 continue
-            key = f"{above}.{name}" if above else name
-            if name in found:
-                self._say(index, f"{key} appears twice: on line {self.lines[key]} and here. Keep one.")
+            key = f"{parent}.{name}" if parent else name
+            if name in values:
+                self._report(index, f"{key} appears twice: on line {self.lines[key]} and here. Keep one.")
                 continue
             self.lines[key] = self._line(index)
-            found[name] = self._value(loader, value_node, key)
-        return found
+            values[name] = self._value(loader, value_node, key)
+        return values
 
-    def _explained(self, error: yaml.MarkedYAMLError) -> tuple[int, str]:
-        """The position of a mistake, and a message; the common ones need no knowledge of YAML."""
+    def _explain(self, error: yaml.MarkedYAMLError) -> tuple[int, str]:
+        """The position of a mistake, and a message. Those for common mistakes need no knowledge of YAML."""
         problem, context = str(error.problem or ""), str(error.context or "")
         marks: Any = (error.problem_mark, error.context_mark)
-        index, opened = (mark.index if mark else 0 for mark in marks)
+        index, context_index = (mark.index if mark else 0 for mark in marks)
         start = self._text.rfind("\n", 0, index) + 1
         end = self._text.find("\n", index)
         line = self._text[start : end if end >= 0 else len(self._text)]
         if "\t" in line[: len(line) - len(line.lstrip())] or "'\\t'" in problem:
             return index, "there is a tab where YAML allows only spaces. Indent with spaces."
         if "quoted scalar" in context and "end of stream" in problem:
-            return opened, "the quote that opens here is not closed."
+            return context_index, "the quote that opens here is not closed."
         if context.startswith("while parsing a flow") and ("expected ',' or" in problem or "<stream end>" in problem):
-            opened = max(self._text.rfind("[", 0, opened + 1), self._text.rfind("{", 0, opened + 1))
-            bracket = self._text[opened]
-            return opened, f"the bracket {bracket} that opens here is not closed, or a comma is missing in it."
+            start = max(self._text.rfind(bracket, 0, context_index + 1) for bracket in "[{")
+            return start, f"the bracket {self._text[start]} that opens here is not closed, or a comma is missing in it."
         if context in _OPENINGS:
-            return opened, f"a value cannot begin with {self._text[opened]}. Put it in quotes."
+            return context_index, f"a value cannot begin with {self._text[context_index]}. Put it in quotes."
         if "that cannot start any token" in problem or "expected the node content" in problem:
             return index, f"a value cannot begin with {self._text[index]}. Put it in quotes."
         if "expected '<document start>'" in problem:
@@ -316,7 +319,7 @@ class _FrontMatter:
         if "mapping values are not allowed" in problem:
             return self._colon(index, start)
         if "could not find expected ':'" in problem:
-            return opened, "a line such as `name: value` is expected here: the colon and a space are missing."
+            return context_index, "a line such as `name: value` is expected here: the colon and a space are missing."
         if "unknown escape" in problem:
             return index, f"in double quotes \\{self._text[index]} means nothing. Write \\\\, or use single quotes."
         if "expected <block end>" in problem:
@@ -325,15 +328,15 @@ class _FrontMatter:
         return index, f"the front matter is not YAML: {', '.join(part for part in (context, problem) if part)}."
 
     def _colon(self, index: int, start: int) -> tuple[int, str]:
-        above = self._text[self._text.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
+        line_above = self._text[self._text.rfind("\n", 0, max(start - 1, 0)) + 1 : start]
         if ": " in self._text[start:index]:
             return index, "a text that contains a colon and a space must be in quotes."
-        if above and re.match(r"\s*[\w-]+:[^\s]", above):
+        if line_above and re.match(r"\s*[\w-]+:[^\s]", line_above):
             return start - 1, "a space is missing after the colon."
         return index, "this key is indented further than the one above it, which already has a value."
 
 
-def _shown(value: Json) -> str:
+def _yaml_word(value: Json) -> str:
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return "a number"

@@ -35,17 +35,17 @@ from mulligan.core.records import Json
 M = TypeVar("M", bound=BaseModel)
 
 CYCLES = 4
-"""Act-reflect cycles of a reflexion agent that does not say, as in tama."""
+"""The default number of act-reflect cycles of a reflexion agent, as in tama."""
 
 
 def read_agent(folder: Path, skills: Sequence[Path], *, strict: bool) -> tuple[Agent | None, list[Problem]]:
-    """The agent, and every problem of its files: AGENT.md first, each file from its top.
+    """The agent, and every problem of its files in order, AGENT.md first. The agent is None if a problem is an error.
 
-    skills: folders that hold `<name>/SKILL.md`; the agent's own `skills/` comes before them. strict: an unknown key
-    is an error instead of a warning, and prompts are checked too (`lint`). The agent is None if it cannot be used; at
-    least one problem is an error then.
+    Args:
+        skills: folders that contain `<name>/SKILL.md`; the agent's own `skills/` is searched before them.
+        strict: an unknown key is an error instead of a warning, and prompts are checked, too (`lint`).
     """
-    if folder.suffix in FOLDERS.values() and folder.is_file():  # an agent of another program
+    if folder.suffix in FOLDERS.values() and folder.is_file():  # the file of an agent of another program
         return read_subagent(folder)
     reading = _Reading(folder, skills, strict)
     agent = reading.agent()
@@ -56,7 +56,7 @@ def read_agent(folder: Path, skills: Sequence[Path], *, strict: bool) -> tuple[A
 
 
 class _Reading:
-    """One agent being read. `usable` is False as soon as it cannot be used."""
+    """Reads one agent. `_usable` is False as soon as the agent cannot be used."""
 
     def __init__(self, folder: Path, skills: Sequence[Path], strict: bool) -> None:
         self._folder, self._strict = folder, strict
@@ -72,29 +72,29 @@ class _Reading:
     def agent(self) -> Agent | None:
         path = self._folder / "AGENT.md"
         if not os.path.lexists(path):
-            self._problems.append(self._nothing_there())
+            self._problems.append(self._missing_agent())
             return None
-        document = self._document(path)
+        document = self._read_file(path)
         values = self._agent_keys(document) if document else None
         pattern = document.values.get("pattern") if document else None
         act = reflect = None
         if document and pattern in ("react", "oneshot"):
-            act = self._alone(document, values, pattern)
+            act = self._single_step(document, values, pattern)
         else:
             act = self._step("act", document, values)
             reflect = self._step("reflect", document, values)
             if document and pattern == "reflexion":
-                self._complete(document, values, act, reflect)
+                self._check_files(document, values, act, reflect)
         self._skills.reach(self._wanted)
         if document and values and values.skills == "found":
             act, reflect = self._with_all_skills(document, act, reflect)
         if not (self._usable and self._skills.usable and document and values and act):
             return None
-        return self._made(document, values, act, reflect)
+        return self._agent(document, values, act, reflect)
 
     # --- AGENT.md
 
-    def _nothing_there(self) -> Problem:
+    def _missing_agent(self) -> Problem:
         if not os.path.isdir(self._folder):
             return Problem(self._folder, None, "this is not a folder. An agent is a folder with an AGENT.md in it.")
         hint = misnamed(self._folder, "AGENT.md") or " `mulligan add reflexion NAME` makes an agent."
@@ -109,14 +109,14 @@ class _Reading:
         if pattern in FOREIGN_PATTERNS:
             why = f"Mulligan does not run the pattern {pattern!r} of tama. Available: reflexion, react, oneshot."
             self._blame(document.source, "pattern", why)
-            kept = {key: value for key, value in document.values.items() if key not in FOREIGN_KEYS}
-            document = replace(document, values=kept, refused=document.refused | {"pattern"})
-        return self._checked(document, AgentFile)
+            own_keys = {key: value for key, value in document.values.items() if key not in FOREIGN_KEYS}
+            document = replace(document, values=own_keys, refused=document.refused | {"pattern"})
+        return self._validated(document, AgentFile)
 
-    def _alone(
+    def _single_step(
         self, document: Document, values: AgentFile | None, pattern: Literal["react", "oneshot"]
     ) -> StepSpec | None:
-        """The one step of an agent without step files, which AGENT.md describes."""
+        """The one step of a react or oneshot agent, which AGENT.md describes."""
         source = document.source
         for name in ("act.md", "reflect.md"):
             if os.path.lexists(self._folder / name):
@@ -124,69 +124,69 @@ class _Reading:
                 self._unused(name, why)
         if values is not None and "judge_last" in values.model_fields_set:
             self._warn(source, "judge_last", "judge_last has an effect only with the pattern reflexion.")
-        if not self._prompted(document):
+        if not self._has_prompt(document):
             return None
         if pattern == "react":
-            self._says_how_to_end(document, "act", pattern, judged=False)
+            self._check_ending(document, pattern, judged=False)
         return self._spec(document, values, pattern) if values else None
 
     # --- steps
 
     def _step(
-        self, name: Literal["act", "reflect"], agent: Document | None, above: AgentFile | None
+        self, name: Literal["act", "reflect"], agent: Document | None, agent_keys: AgentFile | None
     ) -> StepSpec | None:
         """The step of this file; None if the file is missing or cannot be used."""
         path = self._folder / f"{name}.md"
-        document = self._document(path) if os.path.lexists(path) else None
+        document = self._read_file(path) if os.path.lexists(path) else None
         if document is None:
             return None
-        values = self._checked(document, StepKeys)
-        prompted = self._prompted(document)
+        values = self._validated(document, StepKeys)
+        prompted = self._has_prompt(document)
         if values is None or not prompted:
             return None
         pattern = values.pattern
         if pattern is None:
-            own, _ = _picked(values, "uses")
-            pattern = "react" if name == "act" or own else "oneshot"
-        judged = name == "reflect" and (above is None or above.evaluate is None)
-        self._says_how_to_end(document, name, pattern, judged=judged)
+            skill_names, _ = _picked(values, "uses")
+            pattern = "react" if name == "act" or skill_names else "oneshot"
+        judged = name == "reflect" and (agent_keys is None or agent_keys.evaluate is None)
+        self._check_ending(document, pattern, judged=judged)
         spec = self._spec(document, values, pattern)
-        return self._inherited(spec, values, agent.source, above) if agent and above else spec
+        return self._inherited(spec, values, agent.source, agent_keys) if agent and agent_keys else spec
 
     def _spec(self, document: Document, values: AgentFile | StepKeys, pattern: Literal["react", "oneshot"]) -> StepSpec:
-        """The step as its own file describes it. Keys that a oneshot step does not use are left out, with a warning."""
+        """The step as its own file describes it. Keys without effect in a oneshot step are left out, with a warning."""
         source = document.source
         model, model_key = _picked(values, "model")
-        names, uses_key = _picked(values, "uses")
+        skill_names, uses_key = _picked(values, "uses")
         max_iter, max_key = _picked(values, "max_iter")
         if pattern == "oneshot":
-            for value, key in ((names, uses_key), (max_iter, max_key)):
+            for value, key in ((skill_names, uses_key), (max_iter, max_key)):
                 if value:
                     why = f"{key} has no effect in a oneshot step, which is one model call: write pattern: react."
                     self._warn(source, key, why)
-            names = max_iter = None
-        self._wanted += uses(source, uses_key, names)
-        return StepSpec(source, pattern, document.body, _choice(model, model_key), tuple(names or ()), max_iter)
+            skill_names = max_iter = None
+        self._wanted += uses(source, uses_key, skill_names)
+        return StepSpec(source, pattern, document.body, _choice(model, model_key), tuple(skill_names or ()), max_iter)
 
-    def _inherited(self, spec: StepSpec, own: StepKeys, source: Source, above: AgentFile) -> StepSpec:
-        """The step with the keys of AGENT.md that its own file leaves out."""
-        model, model_key = _picked(above, "model")
+    def _inherited(self, spec: StepSpec, own: StepKeys, source: Source, agent_keys: AgentFile) -> StepSpec:
+        """The step, with the keys of AGENT.md that its own file leaves out."""
+        model, model_key = _picked(agent_keys, "model")
         if model is not None and _picked(own, "model")[0] is None:
             spec = replace(spec, model=replace(_choice(model, model_key), source=source))
         if spec.pattern == "oneshot":
             return spec
-        names, uses_key = _picked(above, "uses")
-        if names is not None and _picked(own, "uses")[0] is None:
-            new = [one for one in uses(source, uses_key, names) if one not in self._wanted]
-            self._wanted += new
-            spec = replace(spec, uses=tuple(names))
-        calls = above.call.max_iter if above.call else None
-        return spec if spec.max_iter else replace(spec, max_iter=calls)
+        skill_names, uses_key = _picked(agent_keys, "uses")
+        if skill_names is not None and _picked(own, "uses")[0] is None:
+            new_uses = [use for use in uses(source, uses_key, skill_names) if use not in self._wanted]
+            self._wanted += new_uses
+            spec = replace(spec, uses=tuple(skill_names))
+        model_calls = agent_keys.call.max_iter if agent_keys.call else None
+        return spec if spec.max_iter else replace(spec, max_iter=model_calls)
 
     def _with_all_skills(
         self, document: Document, act: StepSpec | None, reflect: StepSpec | None
     ) -> tuple[StepSpec | None, StepSpec | None]:
-        """The steps with every skill that can be found, where they are of pattern react."""
+        """The steps, with every skill that can be found for those of pattern react."""
         names = tuple(self._skills.reach_all(document.source, "skills"))
 
         def offered(step: StepSpec | None) -> StepSpec | None:
@@ -196,10 +196,10 @@ class _Reading:
 
         return offered(act), offered(reflect)
 
-    def _complete(
+    def _check_files(
         self, document: Document, values: AgentFile | None, act: StepSpec | None, reflect: StepSpec | None
     ) -> None:
-        """Reports missing files of a reflexion agent, and files that it does not use."""
+        """Reports missing files of a reflexion agent, and files and keys without effect."""
         source = document.source
         missing = [name for name in ("act.md", "reflect.md") if not os.path.lexists(self._folder / name)]
         if missing:
@@ -225,7 +225,7 @@ class _Reading:
             why = f"{key} has no effect here: no step of this agent has the pattern react."
             self._warn(source, key, why)
 
-    def _prompted(self, document: Document) -> bool:
+    def _has_prompt(self, document: Document) -> bool:
         if document.body:
             return True
         why = "this file has no text below its front matter, which is the system prompt. Say there what to do."
@@ -234,19 +234,19 @@ class _Reading:
         self._blame(document.source, "", why)
         return False
 
-    def _says_how_to_end(self, document: Document, name: str, pattern: str, *, judged: bool) -> None:
-        """Reports prompts without the word that ends the loop. Only `lint` checks this."""
+    def _check_ending(self, document: Document, pattern: str, *, judged: bool) -> None:
+        """Reports a prompt without the word that ends the loop, if `lint` reads the agent."""
         word = "finish" if pattern == "react" else "DONE"
         if not self._strict or re.search(rf"\b{word}\b", document.body, re.IGNORECASE):
             return
         if pattern == "react":
-            way = 'finish(key="done", value=...)'
-            way += (
+            call = 'finish(key="done", value=...)'
+            call += (
                 ' to stop the loop, and finish(key="retry", value=...) to continue'
                 if judged
                 else " when it is finished"
             )
-            why = f"the text never mentions finish. Tell the model to call {way}."
+            why = f"the text never mentions finish. Tell the model to call {call}."
         elif judged:
             why = "the text never mentions DONE, so the loop cannot be stopped. Tell the model when to answer DONE."
         else:
@@ -255,13 +255,13 @@ class _Reading:
 
     # --- both
 
-    def _document(self, path: Path) -> Document | None:
+    def _read_file(self, path: Path) -> Document | None:
         document, problems = read_document(path)
         self._problems += problems
         self._usable = self._usable and not problems
         return document
 
-    def _checked(self, document: Document, model: type[M]) -> M | None:
+    def _validated(self, document: Document, model: type[M]) -> M | None:
         values, problems = checked(document, model, strict=self._strict)
         self._problems += problems
         self._usable = self._usable and values is not None
@@ -277,17 +277,17 @@ class _Reading:
     def _unused(self, name: str, why: str) -> None:
         self._problems.append(Problem(self._folder / name, None, why, "warning"))
 
-    def _made(self, document: Document, values: AgentFile, act: StepSpec, reflect: StepSpec | None) -> Agent:
+    def _agent(self, document: Document, values: AgentFile, act: StepSpec, reflect: StepSpec | None) -> Agent:
         evaluate: Mapping[str, Json] | None = None
         if values.evaluate is not None:
-            alone = not isinstance(values.evaluate, EvaluateTable)
+            is_name = not isinstance(values.evaluate, EvaluateTable)
             evaluate = (
-                {"evaluator": values.evaluate} if alone else _renamed(document.values["evaluate"], judge="evaluator")
+                {"evaluator": values.evaluate} if is_name else _renamed(document.values["evaluate"], judge="evaluator")
             )
         reflector: Mapping[str, Json] | None = None
         if values.reflect is not None:
-            alone = not isinstance(values.reflect, ReflectTable)
-            reflector = {"reflector": values.reflect} if alone else document.values["reflect"]
+            is_name = not isinstance(values.reflect, ReflectTable)
+            reflector = {"reflector": values.reflect} if is_name else document.values["reflect"]
         memory = Memory() if values.memory is True else None
         if isinstance(values.memory, MemoryTable):
             table = values.memory
@@ -322,14 +322,14 @@ class _Reading:
 
 
 def _renamed(table: Mapping[str, Any], **names: str) -> dict[str, Json]:
-    """The table with the names that a record has, in place of those that people write."""
+    """The table with some keys renamed: from the names that people write to those of records."""
     return {names.get(key, key): value for key, value in table.items()}
 
 
 def _picked(values: AgentFile | StepKeys, key: Literal["model", "uses", "max_iter"]) -> tuple[Any, str]:
-    """A value from the top level or from `call`, and its place."""
-    top, below = getattr(values, key), getattr(values.call, key, None)
-    return (below, f"call.{key}") if top is None and below is not None else (top, key)
+    """The value of a key at the top level or in `call`, and the full key."""
+    value, in_call = getattr(values, key), getattr(values.call, key, None)
+    return (in_call, f"call.{key}") if value is None and in_call is not None else (value, key)
 
 
 def _choice(model: Any, key: str) -> ModelChoice:

@@ -24,40 +24,40 @@ _IGNORED = (".env", ".mulligan/")
 
 
 def builtin_agents() -> dict[str, Path]:
-    """The agents that ship as files, by name: the folder of each."""
+    """The folders of the agents that ship with Mulligan, by name."""
     return {folder.name: folder for folder in sorted((_HERE / "builtin").iterdir()) if (folder / "AGENT.md").is_file()}
 
 
 def init(folder: Path, name: str) -> list[Path]:
-    """A project in `folder`, which is made if need be: mulligan.toml, agents/, .env.example, .gitignore.
+    """Creates a project in `folder`: mulligan.toml, agents/, .env.example and .gitignore. Returns the changed files.
 
-    Returns what was written or added to. A .gitignore gets the lines that it lacks; an .env.example that is there
-    stays. Raises `InvalidInput` when there is a mulligan.toml, the name cannot be one, or something cannot be written.
+    A .gitignore gets the lines that it lacks; an existing .env.example stays. Raises `InvalidInput` if there is a
+    mulligan.toml already, the name is not valid, or something cannot be written.
     """
     check_name("project", name)
     toml = folder / "mulligan.toml"
     if os.path.lexists(toml):
         raise InvalidInput(f"{toml} already exists, and nothing was changed.")
-    files = {folder / ".gitignore": _ignoring(folder / ".gitignore")}
+    files = {folder / ".gitignore": _gitignore(folder / ".gitignore")}
     if not os.path.lexists(folder / "agents"):
         files[folder / "agents" / ".gitkeep"] = b""  # so that git keeps the folder
     if not os.path.lexists(folder / ".env.example"):
         files[folder / ".env.example"] = _template("project/env.example", name)
-    files[toml] = _template("project/mulligan.toml", name)  # last: from now on it is a project
-    return _written(files)
+    files[toml] = _template("project/mulligan.toml", name)  # last, because it makes the folder a project
+    return _write_all(files)
 
 
 def add(kind: str, name: str, project: Path) -> list[Path]:
-    """A working agent in `project`/agents/`name`, or a skill in skills/`name`; the files that were written.
+    """Creates an agent in `project`/agents/`name`, or a skill in skills/`name`. Returns its files.
 
-    Raises `UnknownName` for another kind, `InvalidInput` for a name that cannot be one or is taken, and when something
+    Raises `UnknownName` for an unknown kind, and `InvalidInput` if the name is not valid or is taken, or something
     cannot be written; then nothing is left behind.
     """
     if kind not in KINDS:
         raise UnknownName("kind", kind, KINDS)
-    what = "skill" if kind == "skill" else "agent"
-    check_name(what, name)
-    folder = project / f"{what}s" / name
+    thing = "skill" if kind == "skill" else "agent"
+    check_name(thing, name)
+    folder = project / f"{thing}s" / name
     if os.path.lexists(folder):
         raise InvalidInput(
             f"{folder} already exists, and nothing was changed. Choose another name, or remove it first."
@@ -65,23 +65,23 @@ def add(kind: str, name: str, project: Path) -> list[Path]:
     names = sorted(file.name for file in (_HERE / "scaffolds" / kind).iterdir())
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder.parent) as beside:
-            made = Path(beside) / name
-            made.mkdir()
+        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder.parent) as temporary:
+            new = Path(temporary) / name
+            new.mkdir()
             for file in names:
-                (made / file).write_bytes(_template(f"{kind}/{file}", name))
-            made.rename(folder)
+                (new / file).write_bytes(_template(f"{kind}/{file}", name))
+            new.rename(folder)
     except OSError as error:
-        raise _unwritten(folder, error) from error
+        raise _write_error(folder, error) from error
     return [folder / file for file in names]
 
 
 def check_name(what: str, name: str) -> None:
-    """Raises `InvalidInput`, which suggests a spelling, for a name that is not in kebab-case or longer than 64."""
+    """Raises `InvalidInput`, which suggests another name, for one that is too long or not in kebab-case."""
     if _NAME.fullmatch(name) and len(name) <= _LONGEST:
         return
-    meant = kebab(name)
-    hint = f" Write {meant}." if meant else ""
+    suggestion = kebab(name)
+    hint = f" Write {suggestion}." if suggestion else ""
     raise InvalidInput(
         f"The name of {'an' if what == 'agent' else 'a'} {what} consists of lower-case letters, digits and single "
         f"hyphens, such as my-{what}, {_LONGEST} at most; {name!r} is not.{hint}"
@@ -89,7 +89,7 @@ def check_name(what: str, name: str) -> None:
 
 
 def kebab(text: str) -> str:
-    """The text as a name of this kind; empty when nothing of it can stand in one."""
+    """The text as a name in kebab-case; "" if no character of it is allowed."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", plain)
     return re.sub(r"[^a-z0-9]+", "-", apart.lower()).strip("-")[:_LONGEST].rstrip("-")
@@ -99,43 +99,43 @@ def _template(file: str, name: str) -> bytes:
     return (_HERE / "scaffolds" / file).read_bytes().replace(b"{{name}}", name.encode())
 
 
-def _ignoring(file: Path) -> bytes:
-    """What .gitignore has to hold: what it holds, and the lines that it lacks."""
+def _gitignore(file: Path) -> bytes:
+    """The content of .gitignore, with the lines that it lacks."""
     try:
         old = file.read_bytes() if os.path.lexists(file) else b""
     except OSError as error:
-        raise _unwritten(file, error) from error
-    there = {line.strip().strip(b"/") for line in old.splitlines()}
-    lacking = [line for line in _IGNORED if line.strip("/").encode() not in there]
-    end = b"\n" if lacking and old and not old.endswith(b"\n") else b""
-    return old + end + "".join(f"{line}\n" for line in lacking).encode()
+        raise _write_error(file, error) from error
+    present = {line.strip().strip(b"/") for line in old.splitlines()}
+    missing = [line for line in _IGNORED if line.strip("/").encode() not in present]
+    end = b"\n" if missing and old and not old.endswith(b"\n") else b""
+    return old + end + "".join(f"{line}\n" for line in missing).encode()
 
 
-def _written(files: Mapping[Path, bytes]) -> list[Path]:
-    """Writes the files, all or none; one that would stay as it is is left out. An error puts back what was there."""
+def _write_all(files: Mapping[Path, bytes]) -> list[Path]:
+    """Writes the files, all or none, and returns those that changed. An error restores what was there."""
     undo: list[tuple[Path, bytes | None]] = []
-    made: list[Path] = []
+    new_folders: list[Path] = []
     try:
         for file, text in files.items():
-            made += [folder for folder in reversed((file.parent, *file.parents)) if not folder.exists()]
+            new_folders += [folder for folder in reversed((file.parent, *file.parents)) if not folder.exists()]
             file.parent.mkdir(parents=True, exist_ok=True)
             before = file.read_bytes() if file.exists() else None
             if before == text:
                 continue
-            with file.open("xb" if before is None else "wb") as out:
+            with file.open("xb" if before is None else "wb") as opened:
                 undo.append((file, before))
-                out.write(text)
+                opened.write(text)
     except OSError as error:
-        for done, old in reversed(undo):
+        for written, old in reversed(undo):
             with suppress(OSError):
-                done.unlink() if old is None else done.write_bytes(old)
-        for folder in reversed(made):
+                written.unlink() if old is None else written.write_bytes(old)
+        for folder in reversed(new_folders):
             with suppress(OSError):
                 folder.rmdir()
-        raise _unwritten(file, error) from error  # pyright: ignore[reportPossiblyUnboundVariable]
+        raise _write_error(file, error) from error  # pyright: ignore[reportPossiblyUnboundVariable]
     return [file for file, _ in undo]
 
 
-def _unwritten(path: Path, error: OSError) -> InvalidInput:
+def _write_error(path: Path, error: OSError) -> InvalidInput:
     why = error.strerror or str(error)
     return InvalidInput(f"{path} cannot be written: {why}. Nothing was changed.")

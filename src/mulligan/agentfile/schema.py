@@ -1,6 +1,7 @@
-"""The keys of an agent's files as pydantic models: the reader, the docs and the JSON Schemas are made from them.
+"""The keys of an agent's files as pydantic models, from which the reader, the docs and the JSON Schemas are made.
 
-`keys.toml` holds what a reader of the docs is told of each key: its meaning, an example, its default in words.
+`keys.toml` describes each key for the docs: its meaning, an example, and its default in words. Files of tama, another
+format for agents, use some of the same keys.
 """
 
 from __future__ import annotations
@@ -20,13 +21,21 @@ KEBAB = r"^[a-z0-9][a-z0-9-]*$"
 FOLDER = r"^[^/\\.][^/\\]*$"
 
 FOREIGN_PATTERNS = (
-    *("scatter", "parallel", "fsm", "critic", "constitutional", "chain-of-verification", "plan-execute"),
-    *("debate", "best-of-n", "human"),
+    "scatter",
+    "parallel",
+    "fsm",
+    "critic",
+    "constitutional",
+    "chain-of-verification",
+    "plan-execute",
+    "debate",
+    "best-of-n",
+    "human",
 )
-"""Patterns of tama that are not run here."""
+"""Patterns of tama that Mulligan does not run."""
 
 FOREIGN_KEYS = ("worker", "workers", "initial", "states", "agents", "rounds", "judge", "n")
-"""The keys of those patterns in AGENT.md: not reported, because the pattern itself is."""
+"""The keys of these patterns in AGENT.md. They are not reported, because the pattern itself is."""
 
 TOOL_ALIASES = {
     "tama_bash": "run_command",
@@ -34,9 +43,10 @@ TOOL_ALIASES = {
     "tama_files_read": "read_file",
     "tama_files_write": "write_file",
 }
-"""Tools of tama under the names that they have here."""
+"""The names in Mulligan of tools of tama."""
 
 MISSING_TOOLS = ("tama_http_post", "tama_mem_set", "tama_mem_get", "tama_mem_append")
+"""Tools of tama that Mulligan does not have."""
 
 T = TypeVar("T")
 
@@ -48,7 +58,7 @@ def _refuse_none(value: object) -> object:
 
 
 Maybe: TypeAlias = Annotated[T | None, BeforeValidator(_refuse_none)]
-"""A key that may be left out. A key that stands there without a value is a mistake."""
+"""The type of a key that may be left out. A key without a value is a mistake."""
 
 Text: TypeAlias = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Name: TypeAlias = Annotated[str, Field(pattern=KEBAB, max_length=64)]
@@ -62,19 +72,19 @@ def _texts() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 class Table(BaseModel):
-    """Refuses unknown keys, and converts no types: "4" is not a number."""
+    """A table that refuses unknown keys and does not convert types: "4" is not a number."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The JSON Schema, with what `keys.toml` says of each key of this model and of those that it extends."""
-        made = handler(core_schema)
-        keys = handler.resolve_ref_schema(made).get("properties", {})
+        """The JSON Schema, with the texts of `keys.toml` for the keys of this model and of its base classes."""
+        schema = handler(core_schema)
+        keys = handler.resolve_ref_schema(schema).get("properties", {})
         for table in (_texts().get(base.__name__, {}) for base in reversed(cls.__mro__)):
             for key, texts in table.items():
                 keys[key] |= texts
-        return made
+        return schema
 
 
 class ModelTable(Table):
@@ -88,23 +98,23 @@ class ModelTable(Table):
     max_tokens: Maybe[Count] = None
 
 
-def _number(value: object) -> str:
-    return "none" if value == 0 and not isinstance(value, bool) else "some"
+def _zero_or_more(value: object) -> str:
+    return "zero" if value == 0 and not isinstance(value, bool) else "more"
 
 
 Identical: TypeAlias = Annotated[
-    Annotated[Annotated[int, Field(ge=2)], Tag("some")] | Annotated[Literal[0], Tag("none")], Discriminator(_number)
+    Annotated[Annotated[int, Field(ge=2)], Tag("more")] | Annotated[Literal[0], Tag("zero")],
+    Discriminator(_zero_or_more),
 ]
+"""At least 2, or 0 for no limit. As in the unions below, the tag lets an error describe the form that was meant."""
 
 
 def _form(value: object) -> str | None:
-    """The form of a union that a value has, so that an error describes that form."""
-    return next(
-        (tag for kind, tag in ((str, "text"), (dict, "table"), (bool, "switch")) if isinstance(value, kind)), None
-    )
+    tags = {str: "text", dict: "table", bool: "switch"}
+    return next((tag for kind, tag in tags.items() if isinstance(value, kind)), None)
 
 
-def _several(value: object) -> str:
+def _text_or_list(value: object) -> str:
     return "list" if isinstance(value, list) else "text"
 
 
@@ -159,7 +169,7 @@ class ForesightTable(Table):
 
     name: Maybe[Text] = None
     before: Maybe[
-        Annotated[Annotated[Text, Tag("text")] | Annotated[list[Text], Tag("list")], Discriminator(_several)]
+        Annotated[Annotated[Text, Tag("text")] | Annotated[list[Text], Tag("list")], Discriminator(_text_or_list)]
     ] = None
     checks: Maybe[Count] = None
     unclear: Maybe[Literal["go_on", "refuse"]] = None

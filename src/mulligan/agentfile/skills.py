@@ -25,7 +25,7 @@ _KEYS = [field.alias or name for name, field in SkillFile.model_fields.items()]
 
 @dataclass(frozen=True)
 class SkillUse:
-    """A file's use of a skill. key: that of the entry, such as "uses.0"."""
+    """A use of a skill in a file. key: the key of the entry, such as "uses.0"."""
 
     name: str
     source: Source
@@ -43,7 +43,7 @@ def skill_file(folder: Path) -> Path | None:
 
 
 def misnamed(folder: Path, name: str) -> str:
-    """A hint, with a space before it, if the folder has the file under a name with other capitals; else ""."""
+    """A hint, after a space, if the folder has a file whose name differs only in its capitals; else ""."""
     other = [entry for entry in _entries(folder) if entry.lower() == name.lower() and entry != name]
     return f" There is {other[0]}: rename it to {name}." if other else ""
 
@@ -57,7 +57,12 @@ def _entries(folder: Path) -> list[str]:
 
 @dataclass
 class Skills:
-    """Reads skills from these folders, the first that has one wins. `usable` is False when one cannot be used."""
+    """Reads skills from folders, of which earlier ones take precedence.
+
+    Attributes:
+        found: the skills that were read, by name.
+        usable: False once a skill cannot be used.
+    """
 
     folders: Sequence[Path]
     found: dict[str, Skill] = field(default_factory=dict[str, Skill])
@@ -66,41 +71,41 @@ class Skills:
     usable: bool = True
 
     def reach(self, wanted: Iterable[SkillUse]) -> None:
-        """Reads these skills and the skills that they use; reports missing skills and circles."""
-        waiting, seen = deque(wanted), set[str]()
+        """Reads these skills and those that they use. Reports missing skills and circles."""
+        waiting, read = deque(wanted), set[str]()
         graph: dict[str, list[SkillUse]] = {}
         while waiting:
-            one = waiting.popleft()
-            path = next((path for folder in self.folders if (path := skill_file(folder / one.name))), None)
+            use = waiting.popleft()
+            path = next((path for folder in self.folders if (path := skill_file(folder / use.name))), None)
             if path is None:
-                self._blame(one.source.problem(one.key, self._missing(one.name)))
-            elif one.name not in seen:
-                seen.add(one.name)
-                graph[one.name] = self._read(path)
-                waiting += graph[one.name]
+                self._blame(use.source.problem(use.key, self._missing(use.name)))
+            elif use.name not in read:
+                read.add(use.name)
+                graph[use.name] = self._read(path)
+                waiting += graph[use.name]
         self._circles(graph)
 
     def reach_all(self, source: Source, key: str) -> list[str]:
-        """Reads every skill in the folders; one that cannot be used is left out, with a warning. Returns the names."""
-        there = sorted({name for folder in self.folders for name in _entries(folder)})
-        for name in there:
+        """Reads all skills in the folders, and returns the names of the usable ones. The others give a warning."""
+        names = sorted({name for folder in self.folders for name in _entries(folder)})
+        for name in names:
             if any((path := skill_file(folder / name)) and path.is_file() for folder in self.folders):
-                one = Skills(self.folders)
-                one.reach([SkillUse(name, source, key)])
-                self.problems += [replace(problem, level="warning") for problem in one.problems]
-                if one.usable:
-                    self.found |= one.found
-                    self.sources |= one.sources
-        return [name for name in there if name in self.found]
+                skill = Skills(self.folders)
+                skill.reach([SkillUse(name, source, key)])
+                self.problems += [replace(problem, level="warning") for problem in skill.problems]
+                if skill.usable:
+                    self.found |= skill.found
+                    self.sources |= skill.sources
+        return [name for name in names if name in self.found]
 
     def _blame(self, *problems: Problem) -> None:
         self.problems += problems
         self.usable = self.usable and not problems
 
     def _missing(self, name: str) -> str:
-        there = sorted({n for folder in self.folders for n in _entries(folder) if skill_file(folder / n)})
+        existing = sorted({n for folder in self.folders for n in _entries(folder) if skill_file(folder / n)})
         where = f" Put it in skills/{name}/SKILL.md, in the agent's folder or the project's."
-        return f"there is no skill {name!r}.{meant(name, there)}{where}"
+        return f"there is no skill {name!r}.{meant(name, existing)}{where}"
 
     def _read(self, path: Path) -> list[SkillUse]:
         """Reads one skill; returns the skills that it uses."""
@@ -118,7 +123,7 @@ class Skills:
                 self._blame(source.problem("", why))
                 return []
             self.problems.append(source.problem("", why, "warning"))
-        document, problems = _as_meant(document)
+        document, problems = _normalized(document)
         self.problems += problems
         values, problems = checked(document, SkillFile, strict=False)  # other programs have keys of their own
         self.problems += problems
@@ -143,26 +148,26 @@ class Skills:
         return uses(source, "uses", values.uses)
 
     def _circles(self, graph: dict[str, list[SkillUse]]) -> None:
-        """Reports each circle once, at the entry that closes it."""
-        open_ways = {name: [one.name for one in using] for name, using in graph.items()}
+        """Reports each circle once, at the use that closes it."""
+        uses_left = {name: [use.name for use in skill_uses] for name, skill_uses in graph.items()}
         while True:
             try:
-                graphlib.TopologicalSorter(open_ways).prepare()
+                graphlib.TopologicalSorter(uses_left).prepare()
                 return
             except graphlib.CycleError as error:
                 circle: list[str] = error.args[1][::-1]  # each uses the next
             start = min(range(len(circle) - 1), key=lambda n: list(graph).index(circle[n]))
             circle = [*circle[start:-1], *circle[: start + 1]]
-            last = circle[-2]
-            closing = next(one for one in graph[last] if one.name == circle[-1])
+            user = circle[-2]
+            closing = next(use for use in graph[user] if use.name == circle[-1])
             why = f"these skills use each other in a circle: {' → '.join(circle)}. Remove one of them."
             self._blame(closing.source.problem(closing.key, why))
-            open_ways[last].remove(circle[-1])
+            uses_left[user].remove(circle[-1])
 
 
-def _as_meant(document: Document) -> tuple[Document, list[Problem]]:
-    """The document with its values in the forms of `SkillFile`, as far as other programs have forms of their own, and a
-    warning for what is left out or made up."""
+def _normalized(document: Document) -> tuple[Document, list[Problem]]:
+    """The document with values of other programs converted to those of `SkillFile`, and a warning for each value that
+    was dropped or made up."""
     values, problems = dict(document.values), list[Problem]()
 
     def warn(key: str, why: str) -> None:
@@ -171,33 +176,33 @@ def _as_meant(document: Document) -> tuple[Document, list[Problem]]:
     if unused := [key for key in values if key not in _KEYS and not meant(key, _KEYS)]:
         warn(unused[0], f"these keys have no effect here: {', '.join(unused)}.")
         values = {key: value for key, value in values.items() if key not in unused}
-    described = values.get("description")
-    if described in (None, "", []) and (text := _first_paragraph(document.body)):
+    description = values.get("description")
+    if description in (None, "", []) and (text := _first_paragraph(document.body)):
         values["description"] = text
         if document.present:
             warn("description", "there is no description: the first paragraph of the text takes its place.")
-    elif described is not None and not isinstance(described, str):
-        values["description"] = " ".join(_listed(described))
+    elif description is not None and not isinstance(description, str):
+        values["description"] = " ".join(_as_list(description))
     if not isinstance(values.get("name", ""), str):
         values["name"] = str(values["name"])
     if isinstance(tools := values.get("tools"), str):
         values["tools"] = cast(Json, split_names(tools))
     elif tools is not None:
-        values["tools"] = cast(Json, _listed(tools))
-    if (used := values.pop("uses", None)) is not None:
-        names = [] if isinstance(used, str) else [one for one in _listed(used) if re.fullmatch(KEBAB, one)]
+        values["tools"] = cast(Json, _as_list(tools))
+    if (listed := values.pop("uses", None)) is not None:
+        names = [] if isinstance(listed, str) else [name for name in _as_list(listed) if re.fullmatch(KEBAB, name)]
         values["uses"] = cast(Json, names)
-        if others := [one for one in _listed(used) if one not in names]:
-            warn("uses", f"these are not names of skills and are ignored: {', '.join(others)}.")
+        if invalid := [name for name in _as_list(listed) if name not in names]:
+            warn("uses", f"these are not names of skills and are ignored: {', '.join(invalid)}.")
     return replace(document, values=values), problems
 
 
-def _listed(value: Json) -> list[str]:
-    return [str(one) for one in (cast("list[Json]", value) if isinstance(value, list) else [value])]
+def _as_list(value: Json) -> list[str]:
+    return [str(item) for item in (cast("list[Json]", value) if isinstance(value, list) else [value])]
 
 
 def _first_paragraph(body: str) -> str:
-    """The first paragraph of a text, else its first heading, on one line."""
+    """The first paragraph of a text on one line; its first heading if there is no paragraph."""
     blocks = [" ".join(line for line in block.split("\n") if line[:1] != "#") for block in re.split(r"\n\s*\n", body)]
     text = next((block for block in blocks if block.strip()), body.split("\n")[0].lstrip("# "))
     return " ".join(text.split())[:1024]

@@ -1,6 +1,6 @@
-"""Agents as coding agents keep them: one file each, in `.claude/agents`, `.gemini/agents` or `.codex/agents`.
+"""Reads the agents of coding agents: one file each, in `.claude/agents`, `.gemini/agents` or `.codex/agents`.
 
-Such an agent is one react step. What it may do is what its file names, in the terms of Mulligan's own tools.
+Such an agent is one react step. The tools that its file names are translated to Mulligan's own.
 """
 
 from __future__ import annotations
@@ -20,81 +20,69 @@ from mulligan.core.records import Json
 from mulligan.sessions.records import as_record
 
 FOLDERS: Mapping[str, str] = {".claude/agents": ".md", ".gemini/agents": ".md", ".codex/agents": ".toml"}
-"""Where coding agents keep their agents in a project, and how the files' names end."""
+"""The folders in which coding agents keep the agents of a project, with the suffixes of the files."""
 
 READING = ("read_file", "list_files")
 """The tools of an agent whose file names none."""
 
 _WRITING = ("write_file", "run_command")
-_TOOLS: Mapping[str, tuple[str, ...]] = {
+_FOREIGN_NAMES: Mapping[str, tuple[str, ...]] = {
     "read_file": ("read", "readfile", "readmanyfiles", "notebookread", "view", "cat"),
     "list_files": ("ls", "glob", "grep", "list", "listdirectory", "searchfilecontent", "grepsearch", "listfiles"),
     "write_file": ("write", "edit", "multiedit", "notebookedit", "writefile", "replace", "create", "applypatch"),
     "run_command": ("bash", "shell", "runshellcommand", "runcommand", "execute", "terminal"),
     "http_get": ("webfetch", "fetch", "httpget"),
 }
-_OWN = {name: tool for tool, names in _TOOLS.items() for name in (tool.replace("_", ""), *names)}
-_USED = frozenset(
-    {
-        "name",
-        "description",
-        "tools",
-        "disallowedTools",
-        "model",
-        "kind",
-        "temperature",
-        "max_turns",
-        "maxTurns",
-        "version",
-    }
-)
-_USED_CODEX = frozenset({"name", "description", "developer_instructions", "model", "sandbox_mode"})
+_OWN_TOOL_BY_NAME = {name: tool for tool, names in _FOREIGN_NAMES.items() for name in (tool.replace("_", ""), *names)}
+_USED = ("name", "description", "tools", "disallowedTools", "model", "kind", "temperature", "max_turns", "maxTurns")
+_USED_CODEX = ("name", "description", "developer_instructions", "model", "sandbox_mode")
 
 
 def subagents(project: Path) -> dict[str, Path]:
-    """The files of a project's agents of other programs, by the names of the files; the nearest of a name wins."""
-    found: dict[str, Path] = {}
+    """The files of a project's agents of other programs, by name. Of files with the same name, the least nested
+    counts."""
+    files: dict[str, Path] = {}
     for folder, ending in FOLDERS.items():
-        for path in sorted((project / folder).rglob(f"*{ending}"), key=lambda one: (len(one.parts), one)):
+        for path in sorted((project / folder).rglob(f"*{ending}"), key=lambda file: (len(file.parts), file)):
             if path.is_file() and path.stem.casefold() != "readme":
-                found.setdefault(path.stem, path)
-    return found
+                files.setdefault(path.stem, path)
+    return files
 
 
 def read_subagent(path: Path) -> tuple[Agent | None, list[Problem]]:
-    """The agent in this file, and every problem with it. The agent is None where at least one problem is an error."""
+    """The agent in this file, and every problem with it. The agent is None if a problem is an error."""
     document, problems = _codex(path) if path.suffix == ".toml" else read_document(path, lenient=True)
     if document is None:
         return None, problems
     source, values = document.source, document.values
 
-    def add(key: str, why: str, level: str = "error") -> None:
+    def report(key: str, why: str, level: str = "error") -> None:
         problems.append(source.problem(key, why, "error" if level == "error" else "warning"))
 
     name, description = (_text(values.get(key)) for key in ("name", "description"))
     if values.get("kind", "local") != "local":
-        add("kind", f"kind: {values['kind']} is not run here: only local agents are.")
+        report("kind", f"kind: {values['kind']} is not run here: only local agents are.")
     if not document.present:
-        add("", "this file has no front matter: it begins with ---, name: ..., description: ... and ---.")
+        report("", "this file has no front matter: it begins with ---, name: ..., description: ... and ---.")
     elif not document.body:
         where = "developer_instructions" if path.suffix == ".toml" else ""
-        add(where, "this agent has no prompt.")
+        report(where, "this agent has no prompt.")
     if any(problem.level == "error" for problem in problems):
         return None, problems
     tools, unknown = _tools(values)
     if unknown:
-        add("tools", f"these tools do not exist in Mulligan and are left out: {', '.join(unknown)}.", "warning")
-    used = _USED_CODEX if path.suffix == ".toml" else _USED
+        report("tools", f"these tools do not exist in Mulligan and are left out: {', '.join(unknown)}.", "warning")
+    used = _USED_CODEX if path.suffix == ".toml" else (*_USED, "version")
     if unused := [key for key in values if key not in used]:
-        add(unused[0], f"these keys have no effect here: {', '.join(unused)}.", "warning")
+        report(unused[0], f"these keys have no effect here: {', '.join(unused)}.", "warning")
     model = _text(values.get("model"))
-    ours = model if ":" in model and "/" not in model.partition(":")[0] else None
+    model_name = model if ":" in model and "/" not in model.partition(":")[0] else None
     temperature, turns = _number(values.get("temperature")), _number(values.get("max_turns", values.get("maxTurns")))
     step = StepSpec(
         source,
         "react",
         document.body,
-        ModelChoice(name=ours, temperature=temperature),
+        ModelChoice(name=model_name, temperature=temperature),
         max_iter=int(turns) if turns is not None and turns >= 1 else None,
         tools=tools,
     )
@@ -120,48 +108,50 @@ def _codex(path: Path) -> tuple[Document | None, list[Problem]]:
         values: dict[str, Json] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         return None, [Problem(path, None, f"this file is not TOML: {error}.")]
-    lines = {found[1]: text.count("\n", 0, found.start()) + 1 for found in re.finditer(r"(?m)^(\w+)\s*=", text)}
+    lines = {match[1]: text.count("\n", 0, match.start()) + 1 for match in re.finditer(r"(?m)^(\w+)\s*=", text)}
     body = _text(values.get("developer_instructions"))
     return Document(Source(path, text, lines), values, present=True, body=body), []
 
 
 def _tools(values: Mapping[str, Json]) -> tuple[tuple[str, ...], list[str]]:
-    """Mulligan's tools for those that a file names, and the names that mean none of them."""
-    named = values.get("tools")
-    if named is None:
+    """Mulligan's tools for those that a file names, and the names that have no counterpart."""
+    names = values.get("tools")
+    if names is None:
         writing = values.get("sandbox_mode") in ("workspace-write", "danger-full-access")
-        found, unknown = [*READING, *(_WRITING if writing else ())], list[str]()
+        tools, unknown = [*READING, *(_WRITING if writing else ())], list[str]()
     else:
-        found, unknown = _own_tools(named)
+        tools, unknown = _own_tools(names)
     denied, _ = _own_tools(values.get("disallowedTools"))
-    return tuple(tool for tool in dict.fromkeys(found) if tool not in denied), unknown
+    return tuple(tool for tool in dict.fromkeys(tools) if tool not in denied), unknown
 
 
-def _own_tools(named: Json) -> tuple[list[str], list[str]]:
-    """Mulligan's tools for these of another program, and the names that mean none: a text, a list, or a table of what
-    is allowed."""
-    if isinstance(named, dict):
-        named = [name for name, allowed in as_record(named).items() if allowed in (True, "allow")]
-    parts: Sequence[Json] = cast(Sequence[Json], named) if isinstance(named, list) else split_names(_text(named))
-    found, unknown = list[str](), list[str]()
+def _own_tools(tools: Json) -> tuple[list[str], list[str]]:
+    """Mulligan's tools for those of another program, and the names that have no counterpart.
+
+    tools: a text, a list, or a table that says which are allowed.
+    """
+    if isinstance(tools, dict):
+        tools = [name for name, allowed in as_record(tools).items() if allowed in (True, "allow")]
+    parts: Sequence[Json] = cast(Sequence[Json], tools) if isinstance(tools, list) else split_names(_text(tools))
+    own, unknown = list[str](), list[str]()
     for part in filter(None, (str(part).strip().strip("\"'") for part in parts)):
         if part == "*":
-            found += [*READING, *_WRITING]
-        elif tool := _OWN.get(re.sub(r"[^a-z]", "", re.sub(r"\(.*", "", part).lower())):
-            found.append(tool)
+            own += [*READING, *_WRITING]
+        elif tool := _OWN_TOOL_BY_NAME.get(re.sub(r"[^a-z]", "", re.sub(r"\(.*", "", part).lower())):
+            own.append(tool)
         else:
             unknown.append(part)
-    return found, unknown
+    return own, unknown
 
 
 def split_names(text: str) -> list[str]:
-    """The names in a text: with commas between them, of which those within brackets are not meant; else spaces."""
+    """The names in a text, separated by commas, or else by spaces. Separators within parentheses do not count."""
     inner = text.strip().removeprefix("[").removesuffix("]")
     return re.split(r",\s*(?![^()]*\))" if "," in inner else r"\s+(?![^()]*\))", inner)
 
 
 def _number(value: Json) -> float | None:
-    """The value of a number, or of a text that is one."""
+    """The value as a number, if it is a finite number or a text with one."""
     with suppress(ValueError):
         if isinstance(value, int | float | str) and math.isfinite(number := float(value)):
             return number

@@ -21,7 +21,8 @@ from mulligan.bank.ports import Ports
 from mulligan.bank.recall.embedding import Vectors
 from mulligan.bank.upkeep.upkeep import OnEmbedded
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import Archive, Memory
+from mulligan.core.lesson_store import Memory
+from mulligan.core.lessons import Archive
 from mulligan.core.operations import operation
 from mulligan.core.protocols import Embedder, Model
 from mulligan.core.records import Json, Lesson, Spec
@@ -53,7 +54,7 @@ class Bank(bank.Bank):
     async def purge(self, ids: Sequence[str] | None) -> int:
         """Deletes lessons with their history (None: all of this agent), and returns how many. Restoring a back-up does
         not bring them back; for a database, call `erase_again` after the restore."""
-        whole = None if ids is None else [(await self._own(id)).id for id in ids]
+        whole = None if ids is None else [(await self._changeable(id)).id for id in ids]
         with noted_erasure(self.erasures, agent_id=self._ports.writes, lessons=whole):
             return await super().purge(whole)
 

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from mulligan.core.errors import InvalidInput, LeaseLost, MulliganError, StoreError, UnknownName
-from mulligan.core.lessons import QUOTA, Queue
 from mulligan.core.operations import Operation
+from mulligan.core.work_queue import QUOTA, Queue
 from mulligan.recording.holders import owner
 
 SECONDS = 5.0

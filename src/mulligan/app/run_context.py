@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from mulligan.core.errors import NotFound, Unreadable
-from mulligan.core.lessons import Queued, Receipt
+from mulligan.core.lessons import Receipt
 from mulligan.core.protocols import StepRow, Store
 from mulligan.core.records import Episode, Lesson, Usage
+from mulligan.core.work_queue import Queued
 
 LEARNING: Mapping[str, str] = {
     "queued": "Not yet. To learn now: mulligan memory work",

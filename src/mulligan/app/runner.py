@@ -24,7 +24,7 @@ from mulligan.core.operations import operation
 from mulligan.core.optional import AdaptingStrategy, with_defaults
 from mulligan.core.protocols import Observer, Store
 from mulligan.core.records import Episode, Head, Json, Plan, Spec, Stop, Task
-from mulligan.core.scaling import AT_ONCE, Scale, worth
+from mulligan.core.scaling import MAX_PARALLEL, Scale, worth
 from mulligan.recording.journal import AnswerLookup, StepObserver, StoredJournal
 from mulligan.recording.ledger import Ledger, inform
 from mulligan.text.images import checked_images
@@ -93,8 +93,8 @@ class Runner:
     async def group(self, prefix: str, run: str, task: Task) -> list[Episode]:
         """The trajectories of a scaled task, the best first, then in their order. The bank learns once all are over.
 
-        They run at most `AT_ONCE` at a time and know nothing of each other. One that is over stays as it is, and one
-        that was interrupted resumes at its first unfinished step.
+        They run at most `MAX_PARALLEL` at a time and know nothing of each other. One that is over stays as it is, and
+        one that was interrupted resumes at its first unfinished step.
 
         Args:
             prefix: of the ids of the trajectories, before their number.
@@ -103,7 +103,7 @@ class Runner:
         """
         assert self.recipe.scale is not None
         scale = Scale.parse(self.recipe.scale)
-        room, over = asyncio.Semaphore(AT_ONCE), dict[int, Episode]()
+        room, over = asyncio.Semaphore(MAX_PARALLEL), dict[int, Episode]()
 
         async def one(number: int) -> None:
             async with room:

@@ -18,7 +18,7 @@ from mulligan.core.loop import Meter, scope
 from mulligan.core.protocols import StepRow
 from mulligan.core.questions import think
 from mulligan.core.records import Episode, Spec, Usage
-from mulligan.core.scaling import WARM, Scale, tied
+from mulligan.core.scaling import DEFAULT_TEMPERATURE, Scale, tied
 from mulligan.models.gate import Gate
 from mulligan.recording.journal import StoredJournal
 from mulligan.recording.ledger import Ledger
@@ -31,7 +31,7 @@ def scaled(recipe: Recipe, scale: str | None, chosen: Collection[str] = ()) -> R
     """The recipe with the roles and limits that this scale brings, before any settings of the user's.
 
     Sequential: every attempt is checked again by `recheck`, and the next one sees it with all notes. Otherwise the
-    actor samples at `WARM`, if it has temperatures.
+    actor samples at `DEFAULT_TEMPERATURE`, if it has temperatures.
 
     Args:
         recipe: of one trajectory.
@@ -57,7 +57,7 @@ def scaled(recipe: Recipe, scale: str | None, chosen: Collection[str] = ()) -> R
         return replace(recipe, scale=scale, strategy=strategy, reflector=Spec("recheck"), limits=limits)
     name = recipe.actor.name
     warm = not name.startswith(OBJECT) and "temperatures" in settings_of(find("actors", name))
-    actor = recipe.actor.with_settings(temperatures=[WARM]) if warm else recipe.actor
+    actor = recipe.actor.with_settings(temperatures=[DEFAULT_TEMPERATURE]) if warm else recipe.actor
     return replace(recipe, scale=scale, actor=actor)
 
 

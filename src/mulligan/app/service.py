@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mulligan.app.client_led import ClientLed
     from mulligan.app.model_roles import Models
     from mulligan.bank.bank import Bank
-    from mulligan.core.lessons import Memory
+    from mulligan.core.lesson_store import Memory
     from mulligan.core.protocols import Store
 
 PENDING = ("extract", "merge")

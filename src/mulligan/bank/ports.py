@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar, cast, 
 
 from mulligan.bank.recall.embedding import Vectors
 from mulligan.core.errors import InvalidInput, MulliganError, StoreError, UnknownName
-from mulligan.core.lessons import Claim, Memory, Queued
+from mulligan.core.lesson_store import Memory
 from mulligan.core.protocols import Model, Prompts
 from mulligan.core.ranking import Deduplication, Merging, Retrieval
 from mulligan.core.records import Episode, Lesson, Recall, same_kind
+from mulligan.core.work_queue import Claim, Queued
 from mulligan.text.times import span_of, time_of
 
 Form: TypeAlias = Literal["notebook", "lessons", "history"]
@@ -185,12 +186,12 @@ def checked_forms(value: object) -> tuple[Form, ...]:
     return tuple(form for form in FORMS if form in names)
 
 
-def checked_threshold(value: object) -> None:
-    """Raises `InvalidInput` for what is neither a relevance from 0 to 1, a preset nor None."""
-    if value is None or value in PRESETS:
-        return
+def checked_threshold(value: object) -> float | str | None:
+    """Returns the value. Raises `InvalidInput` unless it is a relevance from 0 to 1, a preset or None."""
+    if value is None or (isinstance(value, str) and value in PRESETS):
+        return value
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return
+        return value
     raise InvalidInput(f"A threshold must be a relevance from 0 to 1, or {', '.join(PRESETS)}, not {value!r}.")
 
 

@@ -17,10 +17,11 @@ from mulligan.cli.words import agreed, count
 from mulligan.core.agreement import agreement, latest
 from mulligan.core.codec import to_json
 from mulligan.core.lesson import fields_with
-from mulligan.core.lessons import Link, Queued, Receipt, Version, Worth
+from mulligan.core.lessons import Link, Receipt, Version, Worth
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question
 from mulligan.core.records import Json, Lesson, Recall
+from mulligan.core.work_queue import Queued
 from mulligan.core.worth import Tally
 from mulligan.text.figures import when
 

@@ -9,7 +9,7 @@ from typing import Any
 from mulligan.app.workspaces import has_judge, unjudged
 from mulligan.bank.recall.prompt_text import held_back
 from mulligan.cli.terminal import clean
-from mulligan.core.agreement import LEAST, Agreement
+from mulligan.core.agreement import MIN_PAIRS, Agreement
 from mulligan.core.episode import (
     Acted,
     Evaluated,
@@ -160,7 +160,7 @@ def changes(episode: Episode) -> list[str]:
 def agreed(what: str, found: Agreement | None, n: int) -> str:
     """How far two scores agree, in a sentence. what: names both. n: how many things have both."""
     if found is None:
-        return f"{what}: {n} of each, too few to say whether they agree (at least {LEAST})."
+        return f"{what}: {n} of each, too few to say whether they agree (at least {MIN_PAIRS})."
     ranks = (
         ("unknown, because one of them is the same for all")
         if found.correlation is None

@@ -1,7 +1,7 @@
-"""Arms: the ways in which a strategy may go on after a failed trial, and what was seen of each.
+"""Arms: the ways in which a strategy may continue after a failed trial, and how often each was tried and passed.
 
-A strategy that learns (`core.protocols.Learns`) chooses an arm before each trial; once its episode is over, the store
-counts which arm passed. examples/thompson_strategy.py is such a strategy.
+A strategy that learns (see `core.protocols.Adapts`) chooses an arm before each trial; once its episode is over, the
+store counts which arms passed. examples/thompson_strategy.py is such a strategy.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Counts: TypeAlias = tuple[float, float]
 
 LEAST_MEMORY, MOST_MEMORY = 30.0, 1000.0
 POOLED = 10.0
-"""Trials that what was seen with other kinds of task counts for, at most, per arm."""
+"""The most trials that an arm's results with other kinds of task count for."""
 
 
 @dataclass(frozen=True)
 class ArmRow:
-    """What is counted of an arm with one model and one kind of task; kind "": over all kinds.
+    """The counts of an arm with one model and one kind of task; kind "": over all kinds.
 
     Attributes:
-        tried, passed: trials, since the count began.
+        tried, passed: how many trials used it, and how many of these passed.
         won, lost: the same, with older trials fading (see `counted`).
     """
 
@@ -41,18 +41,22 @@ class ArmRow:
 
 
 def memory(trials: int) -> float:
-    """After so many trials with a model and a kind, how many of the newest count. It grows with the root of their
-    number: a change is followed, and exploring costs less and less where nothing changes."""
+    """How many of the newest trials count, after this many with a model and a kind.
+
+    It grows with the square root: the counts follow a change, and exploring costs less and less if nothing changes.
+    """
     return min(MOST_MEMORY, max(LEAST_MEMORY, 15 * math.sqrt(trials)))
 
 
 def counted(rows: Iterable[ArmRow], new: ArmRow, passed: bool) -> tuple[ArmRow, ...]:
-    """The rows of one model and kind after a trial with the arm of `new`, which counts from its numbers where the rows
-    do not have it. Every arm fades, those that were not tried, too, so that each is tried again in time."""
+    """The rows of one model and kind after a trial with the arm of `new`; `new` is the row of an arm that has none yet.
+
+    The counts of every arm fade, even of those that were not tried, so that each is tried again in time.
+    """
     known = {row.arm: row for row in rows}
     known.setdefault(new.arm, new)
-    kept = 1 - 1 / memory(sum(row.tried for row in known.values()))
-    known = {arm: replace(row, won=row.won * kept, lost=row.lost * kept) for arm, row in known.items()}
+    fading = 1 - 1 / memory(sum(row.tried for row in known.values()))
+    known = {arm: replace(row, won=row.won * fading, lost=row.lost * fading) for arm, row in known.items()}
     row = known[new.arm]
     known[new.arm] = replace(
         row, tried=row.tried + 1, passed=row.passed + passed, won=row.won + passed, lost=row.lost + (not passed)
@@ -61,33 +65,33 @@ def counted(rows: Iterable[ArmRow], new: ArmRow, passed: bool) -> tuple[ArmRow, 
 
 
 def seen(rows: Sequence[ArmRow], kind: str) -> dict[str, Counts]:
-    """What counts for a task of this kind, by arm: that of the kind, and that of other kinds as a few trials."""
+    """What each arm won and lost with this kind of task, and, as at most `POOLED` trials, with other kinds."""
     kind = folded_kind(kind)
-    found = {row.arm: (row.won, row.lost) for row in rows if row.kind == kind}
+    counts = {row.arm: (row.won, row.lost) for row in rows if row.kind == kind}
     for row in rows if kind else ():
         if not row.kind:
-            own = found.get(row.arm, (0.0, 0.0))
-            won, lost = max(0.0, row.won - own[0]), max(0.0, row.lost - own[1])
+            of_kind = counts.get(row.arm, (0.0, 0.0))
+            won, lost = max(0.0, row.won - of_kind[0]), max(0.0, row.lost - of_kind[1])
             weight = POOLED / max(won + lost, POOLED)
-            found[row.arm] = own[0] + weight * won, own[1] + weight * lost
-    return {arm: (round(won, 6), round(lost, 6)) for arm, (won, lost) in found.items()}
+            counts[row.arm] = of_kind[0] + weight * won, of_kind[1] + weight * lost
+    return {arm: (round(won, 6), round(lost, 6)) for arm, (won, lost) in counts.items()}
 
 
 def model_of(head: Head) -> str:
-    """The model that acts; of an actor without one, the actor's name."""
+    """The id of the actor's model, or the actor's name if it has none."""
     actor: Json = head.settings.get("actor") or {}
     return head.models.get("actor") or f"actor {actor.get('name', '')}"
 
 
 def settings_with(settings: Mapping[str, Json], rows: Sequence[ArmRow], kind: str) -> dict[str, Json]:
-    """The settings of a strategy that learns, with what was seen of its arms."""
+    """The settings of a strategy that learns, with the counts of its arms as `seen`."""
     return {**settings, "seen": {arm: list(counts) for arm, counts in sorted(seen(rows, kind).items())}}
 
 
 def outcomes(episode: Episode, events: Sequence[Event]) -> list[tuple[str, bool]]:
-    """Of each trial that was chosen and judged, the arm and whether it passed. A fork leaves out what it copied."""
-    forked = max((n for n, event in enumerate(events) if isinstance(event, Forked)), default=0)
-    copied = sum(isinstance(event, Acted) for event in events[:forked])
+    """The arm of each trial that has one and was judged, and whether it passed. A fork leaves out what it copied."""
+    fork = max((n for n, event in enumerate(events) if isinstance(event, Forked)), default=0)
+    copied = sum(isinstance(event, Acted) for event in events[:fork])
     return [
         (trial.attempt.choice.arm, trial.feedback.passed)
         for trial in episode.trials[copied:]

@@ -111,8 +111,8 @@ class Benchmark(Protocol):
         ...
 
     def play(self, case: Case, method: Method) -> Method:
-        """The method with what this case needs, such as the game of its environment. Only a declared oracle's evaluator
-        may get anything of the target."""
+        """The method with what this case needs, such as the game of its environment. Only the evaluator of a declared
+        oracle may learn anything about the target."""
         ...
 
     async def score(self, case: Case, episode: Episode) -> Score:
@@ -129,14 +129,14 @@ class HasData(Protocol):
 
 @runtime_checkable
 class HasFormerNames(Protocol):
-    """A benchmark some of whose methods had other names before 0.2: `former` has today's name by the older one."""
+    """A benchmark some of whose methods had other names before 0.2: `former` maps old names to new ones."""
 
     former: Mapping[str, str]
 
 
 @runtime_checkable
 class Rests(Protocol):
-    """A benchmark whose data refers to further files."""
+    """A benchmark whose data refers to other files."""
 
     def beside(self) -> Sequence[Path]:
         """The files that the loaded cases depend on: a resume is refused when one has changed."""
@@ -145,7 +145,7 @@ class Rests(Protocol):
 
 @runtime_checkable
 class Summarizes(Protocol):
-    """A benchmark with metrics over all cases that no mean of its scores gives."""
+    """A benchmark with metrics over all cases that are not means of its scores."""
 
     def summary(self, episodes: Mapping[str, Episode]) -> Mapping[str, Json]:
         """What to write of a run, by the name of the file for it. episodes: by the case, each with a trial."""
@@ -198,7 +198,7 @@ class BenchRun:
     Attributes:
         options: what the user chose, by name.
         cases: ids in the order in which they start.
-        rests_on: what must be the same on a resume, by name (data files, prompts, models, settings): a hash or the
+        rests_on: what must be unchanged on a resume, by name (data files, prompts, models, settings): its hash or
             value.
     """
 
@@ -238,7 +238,7 @@ class CaseResult:
         text: of an error, or of the score.
         seconds: of work.
         usage: of all its episodes.
-        memory: what the bank's model used to learn from them.
+        memory: usage of the bank's model for learning from them.
         family, phase: see `Case`.
     """
 
@@ -272,7 +272,7 @@ class BenchStore(Protocol):
         ...
 
     async def settle(self, run: str, result: CaseResult) -> None:
-        """Stores the result of a case that has ended; an earlier result of it is replaced."""
+        """Stores the result of a case that has ended, in place of an earlier one."""
         ...
 
     async def results(self, run: str) -> Sequence[CaseResult]:

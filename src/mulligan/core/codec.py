@@ -25,10 +25,11 @@ from mulligan.core.records import Json
 T = TypeVar("T")
 
 Migration: TypeAlias = Callable[[str, Json], Json]
-"""Takes the name of the class ("Episode", or "Event" for all events) and its JSON; gives the JSON one schema on."""
+"""Takes the name of the class ("Episode", or "Event" for all events) and its JSON, and returns the JSON of the next
+schema."""
 
 MIGRATIONS: tuple[Migration, ...] = ()
-"""The first leads from schema 1 to 2, and so on. They are never changed once released."""
+"""The first migrates from schema 1 to 2, and so on. A released one is never changed."""
 
 SCHEMA = len(MIGRATIONS) + 1
 """The version of the JSON of the records. What is stored keeps the version that it was written in beside it."""
@@ -82,8 +83,8 @@ def record_text(record: Any) -> str:
 def json_text(value: Json, *, canonical: bool = False) -> str:
     """`value` as JSON text in ASCII; `canonical` sorts the keys.
 
-    Stricter than `json.dumps`: what would not come back as it was (a tuple, a key that is no text) and what is not
-    JSON (nan, inf) raises `InvalidInput`, naming where.
+    Stricter than `json.dumps`: raises `InvalidInput` that names the place for a value that would be read back as
+    something else (a tuple, a key that is not a string) or is not JSON (nan, inf).
     """
     try:
         _check(value)
@@ -100,15 +101,17 @@ def digest(value: Json) -> str:
 
 
 def changes(before: Json, after: Json, at: str = "") -> list[str]:
-    """Where two requests differ, as paths such as `messages.0.text`; at most five."""
+    """At most five places where two requests differ, as paths such as `messages.0.text`."""
     if before == after:
         return []
-    found = [c for key, old, new in _pairs(before, after) for c in changes(old, new, f"{at}.{key}" if at else key)]
-    return found[:5] or [at or "the request"]
+    paths = [
+        path for key, old, new in _pairs(before, after) for path in changes(old, new, f"{at}.{key}" if at else key)
+    ]
+    return paths[:5] or [at or "the request"]
 
 
 def _pairs(before: Json, after: Json) -> Iterator[tuple[str, Json, Json]]:
-    """The children that two containers of one shape have, side by side; nothing for what is not alike."""
+    """The pairs of children of two dicts, or of two lists of the same length, with their keys; else nothing."""
     if isinstance(before, dict) and isinstance(after, dict):
         old, new = cast(dict[str, Json], before), cast(dict[str, Json], after)
         yield from ((key, old.get(key), new.get(key)) for key in sorted({*old, *new}))
@@ -125,12 +128,12 @@ _SORTED = json.JSONEncoder(separators=(",", ":"), check_circular=False, sort_key
 def _encoded(value: Json, encoder: json.JSONEncoder) -> str:
     try:
         return encoder.encode(value)
-    except (RecursionError, ValueError) as error:  # nested too deeply; a number of more digits than Python prints
+    except (RecursionError, ValueError) as error:  # nested too deeply; an integer with more digits than Python prints
         raise InvalidInput(f"value: cannot be written as JSON: {error}") from None
 
 
 class _Misfit(Exception):
-    """A value does not fit. `at` is its path, filled from the inside out as the exception passes up."""
+    """A value does not fit its type. `at` is its path, filled from the inside out as the exception passes up."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -177,36 +180,36 @@ def _record(cls: type) -> _Shape:
     hints = get_type_hints(cls)
     tag = {"event": cls.__name__.lower()} if cls in get_args(Event) else {}
     parts = [(f.name, _shape(hints[f.name])) for f in fields(cls)]
-    needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+    required = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
 
     def write(value: Any) -> Json:
         if type(value) is not cls:
             raise _mismatch(cls.__name__, value)
-        out: dict[str, Json] = {**tag}
+        table: dict[str, Json] = {**tag}
         name = ""
         try:
             for name, shape in parts:
-                out[name] = shape.write(getattr(value, name))
+                table[name] = shape.write(getattr(value, name))
         except _Misfit as misfit:
             misfit.at.append(name)
             raise
-        return out
+        return table
 
     def read(data: Any) -> Any:
         if not isinstance(data, dict):
             raise _mismatch(f"an object ({cls.__name__})", data)
-        found, taken = cast(dict[str, Json], data), dict[str, Any]()
+        table, values = cast(dict[str, Json], data), dict[str, Any]()
         name = ""
         try:
             for name, shape in parts:
-                if name in found:
-                    taken[name] = shape.read(found[name])
-                elif name in needed:
+                if name in table:
+                    values[name] = shape.read(table[name])
+                elif name in required:
                     raise _Misfit("is missing")
         except _Misfit as misfit:
             misfit.at.append(name)
             raise
-        return cls(**taken)
+        return cls(**values)
 
     return _Shape(write, read)
 
@@ -234,12 +237,12 @@ def _union(options: tuple[Any, ...]) -> _Shape:
 
 
 def _literal(values: tuple[Any, ...]) -> _Shape:
-    def one(value: Any) -> Any:
+    def check(value: Any) -> Any:
         if value not in values:
             raise _mismatch(f"one of {', '.join(map(repr, values))}", value)
         return value
 
-    return _Shape(one, one)
+    return _Shape(check, check)
 
 
 def _row(item: _Shape) -> _Shape:
@@ -257,44 +260,44 @@ def _row(item: _Shape) -> _Shape:
 
 
 def _table(item: _Shape) -> _Shape:
-    def both(turn: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def do(value: Any) -> Any:
+    def converter(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def convert_all(value: Any) -> Any:
             if not isinstance(value, Mapping):
                 raise _mismatch("an object", value)
-            return _entries(cast(Mapping[Any, Any], value), turn)
+            return _entries(cast(Mapping[Any, Any], value), convert)
 
-        return do
+        return convert_all
 
-    return _Shape(both(item.write), both(item.read))
+    return _Shape(converter(item.write), converter(item.read))
 
 
-def _each(items: list[Any] | tuple[Any, ...], turn: Callable[[Any], Any]) -> list[Any]:
-    done: list[Any] = []
+def _each(items: list[Any] | tuple[Any, ...], convert: Callable[[Any], Any]) -> list[Any]:
+    converted: list[Any] = []
     try:
         for item in items:
-            done.append(turn(item))
+            converted.append(convert(item))
     except _Misfit as misfit:
-        misfit.at.append(str(len(done)))
+        misfit.at.append(str(len(converted)))
         raise
-    return done
+    return converted
 
 
-def _entries(table: Mapping[Any, Any], turn: Callable[[Any], Any]) -> dict[str, Any]:
-    done: dict[str, Any] = {}
+def _entries(table: Mapping[Any, Any], convert: Callable[[Any], Any]) -> dict[str, Any]:
+    converted: dict[str, Any] = {}
     key: Any = ""
     try:
         for key, value in table.items():
             if not isinstance(key, str):
                 raise _mismatch("a string as a key", key)
-            done[key] = turn(value)
+            converted[key] = convert(value)
     except _Misfit as misfit:
         misfit.at.append(str(key))
         raise
-    return done
+    return converted
 
 
 def _json(value: Any) -> Json:
-    """The value itself, if it is JSON through and through."""
+    """The value itself. Raises `_Misfit` if anything in it is not JSON."""
     _check(value)
     return value
 
@@ -303,7 +306,7 @@ _SCALARS = frozenset({str, int, bool, NoneType})
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether the value is JSON of the plain types. Of other values, `_check` says where they are not JSON."""
+    """Whether the value is JSON made of exactly the plain types. For others, `_check` says what is wrong."""
     kind = cast("type[Any]", type(value))
     if kind is dict:
         if not all(type(key) is str for key in value):
@@ -311,7 +314,7 @@ def _is_plain(value: Any) -> bool:
         value = value.values()
     elif kind is not list:
         return kind in _SCALARS or (kind is float and math.isfinite(value))
-    return all(type(one) in _SCALARS or _is_plain(one) for one in value)  # without a call for each leaf
+    return all(type(item) in _SCALARS or _is_plain(item) for item in value)  # saves a call for each leaf
 
 
 def _check(value: Any) -> None:
@@ -340,28 +343,23 @@ def _number(value: Any) -> float:
     return number
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _mismatch("a whole number", value)
-    return value
+def _instance_of(kind: type, name: str) -> Callable[[Any], Any]:
+    """Returns a function that returns its argument if it is of this type, and else raises `_Misfit`."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise _mismatch(name, value)
+        return value
+
+    return check
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _mismatch("a string", value)
-    return value
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _mismatch("true or false", value)
-    return value
+_text, _bytes = _instance_of(str, "a string"), _instance_of(bytes, "bytes")
+_whole, _truth = _instance_of(int, "a whole number"), _instance_of(bool, "true or false")
 
 
 def _to_base64(value: Any) -> str:
-    if not isinstance(value, bytes):
-        raise _mismatch("bytes", value)
-    return base64.b64encode(value).decode("ascii")
+    return base64.b64encode(_bytes(value)).decode("ascii")
 
 
 def _from_base64(data: Any) -> bytes:

@@ -34,7 +34,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Recalled:
-    """What the bank gave the episode. seconds: how long that took."""
+    """The bank was asked. seconds: how long that took."""
 
     recall: Recall
     seconds: float = 0.0
@@ -97,7 +97,7 @@ class Forked:
 
 @dataclass(frozen=True)
 class Revised:
-    """A person changed the reflection of a trial after it was drawn. It can come at any time, and is no move."""
+    """A person changed the reflection of a trial after it was drawn. It can come at any time, and is not a move."""
 
     trial: int
     reflection: Reflection
@@ -106,7 +106,7 @@ class Revised:
 
 @dataclass(frozen=True)
 class Rated:
-    """A person rated the episode or a lesson of it. It can come at any time, and is no move."""
+    """A person rated the episode or a lesson of it. It can come at any time, and is not a move."""
 
     rating: Rating
     seconds: float = 0.0
@@ -170,7 +170,7 @@ def _with_trial(episode: Episode, trial: Trial) -> tuple[Trial, ...]:
 
 
 def _remarked(episode: Episode, event: Remark) -> Episode:
-    """The episode with what a person said of it. Raises `OutOfOrder` for a trial that it does not have."""
+    """The episode with a person's rating or revision. Raises `OutOfOrder` for a trial that it does not have."""
     number = event.trial if isinstance(event, Revised) else event.rating.trial
     if number is not None and not 1 <= number <= len(episode.trials):
         raise OutOfOrder(f"a trial from 1 to {len(episode.trials)}", _described(event))
@@ -181,7 +181,7 @@ def _remarked(episode: Episode, event: Remark) -> Episode:
 
 
 def newest_state(episode: Episode) -> str | None:
-    """The state of the workspace that the newest trial left; None where there is no trial yet, or no workspace."""
+    """The state in which the newest trial left the workspace; None without a trial or a workspace."""
     artifacts = episode.trials[-1].attempt.artifacts if episode.trials else ()
     return next((artifact.ref for artifact in artifacts if artifact.kind == "git"), None)
 
@@ -220,11 +220,11 @@ def _limit_reached(episode: Episode, limits: Limits) -> Stop | None:
     """The stop for a limit that is reached, if any."""
     if len(episode.trials) >= limits.trials:
         return Stop("exhausted", f"{limits.trials} of {limits.trials} tries used")
-    same = limits.identical if episode.plan.expansion is None else None  # siblings may well be alike
+    same = limits.identical if episode.plan.expansion is None else None  # siblings may be alike
     if same is not None and len(episode.trials) >= same:
         newest = (trial.attempt for trial in episode.trials[-same:])
-        made = {(a.output.strip(), tuple(step.action for step in a.steps)) for a in newest}
-        if len(made) == 1:
+        distinct = {(a.output.strip(), tuple(step.action for step in a.steps)) for a in newest}
+        if len(distinct) == 1:
             return Stop("stuck", f"the last {same} attempts are identical")
     if limits.tokens is not None and (used := episode.usage.tokens) >= limits.tokens:
         return Stop("over_budget", f"{used} of {limits.tokens} tokens used")
@@ -236,22 +236,21 @@ def _limit_reached(episode: Episode, limits: Limits) -> Stop | None:
 
 
 def _changed(record: R, **changes: Any) -> R:
-    """As `dataclasses.replace`, at a third of its price: an episode has many fields."""
+    """As `dataclasses.replace`, but three times as fast: an episode has many fields."""
     fields = {**vars(record), **changes}
-    fields.pop("usage", None)  # which an episode counts once
+    fields.pop("usage", None)  # cached by Episode.usage
     return type(record)(**fields)
 
 
 def _grown(episode: Episode, used: Usage, **changes: Any) -> Episode:
-    """The episode with these changes, which add what was used: no trial is counted again for each event."""
+    """The episode with these changes and with `used` added to its usage, so that no event sums up all trials again."""
     grown = _changed(episode, **changes)
     vars(grown)["usage"] = episode.usage + used
     return grown
 
 
 def _answers(event: Recalled | Acted | Evaluated | Reflected, expected: Move, search: bool) -> bool:
-    """Whether the event answers this move. In a search, a trial grows from where it is due, and in a line from
-    where the event says."""
+    """Whether the event answers this move. In a search, the new trial must grow from the trial that is due."""
     if search and isinstance(event, Acted) and event.parent not in (None, expected.parent):
         return False
     settled = _settles(event)

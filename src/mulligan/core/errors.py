@@ -49,73 +49,72 @@ class MulliganError(Exception):
 
 
 LONGEST_MESSAGE = 600
-"""Characters of one exception's message that are shown."""
+"""How many characters of one exception's message are shown."""
 CHAIN = 8
-"""Exceptions of a chain, or of a group, that are shown."""
+"""How many exceptions of a chain, or of a group, are shown."""
 LONGEST_TEXT = 3000
 _GROUP: type[BaseException] = BaseExceptionGroup
 
 
 def error_text(error: BaseException, outer: BaseException | None = None, *, context: bool = True) -> str:
-    """`ValueError: message`, and on lines below it what the exception carries: notes, the exceptions of a group, and
-    those that it was raised from or while handling. Bounded in size.
+    """`ValueError: message`, and on further lines its notes, the exceptions of a group, and those that it was raised
+    from or while handling. The length is limited.
 
     Args:
-        outer: What was being handled before the code ran that raised this, which is no part of it: `sys.exception()`.
-        context: Whether exceptions count that were being handled.
+        outer: An exception that was being handled before the code ran, as `sys.exception()` gives it: it is left out.
+        context: Whether to show exceptions that were being handled.
     """
-    return shortened("\n".join(_told(error, {id(outer)}, context)), LONGEST_TEXT)
+    return shortened("\n".join(_lines_of(error, {id(outer)}, context)), LONGEST_TEXT)
 
 
-def _told(error: BaseException, seen: set[int], context: bool) -> list[str]:
+def _lines_of(error: BaseException, seen: set[int], context: bool) -> list[str]:
     lines, chain, lead = list[str](), list[tuple[str, BaseException]](), ""
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        chain.append((lead, one))
-        lead = "caused by " if one.__cause__ is not None else "while handling "
-        one = one.__cause__ or (one.__context__ if context and not one.__suppress_context__ else None)
-    for place, (lead, one) in enumerate(chain):
-        if CHAIN // 2 <= place < len(chain) - CHAIN // 2:  # the first and the last say most
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        chain.append((lead, current))
+        lead = "caused by " if current.__cause__ is not None else "while handling "
+        current = current.__cause__ or (current.__context__ if context and not current.__suppress_context__ else None)
+    for place, (lead, current) in enumerate(chain):
+        if CHAIN // 2 <= place < len(chain) - CHAIN // 2:  # the first and the last ones say most
             continue
-        lines.append(f"{lead}{_named(one)}")
-        lines += [shortened(str(note), LONGEST_MESSAGE) for note in getattr(one, "__notes__", None) or ()][:CHAIN]
-        inner: tuple[BaseException, ...] = getattr(one, "exceptions", ()) if isinstance(one, _GROUP) else ()
+        lines.append(f"{lead}{_headline(current)}")
+        lines += [shortened(str(note), LONGEST_MESSAGE) for note in getattr(current, "__notes__", None) or ()][:CHAIN]
+        inner: tuple[BaseException, ...] = getattr(current, "exceptions", ()) if isinstance(current, _GROUP) else ()
         for member in inner[:CHAIN]:
-            first, *rest = _told(member, seen, context) if len(seen) < CHAIN**2 else [_named(member)]
+            first, *rest = _lines_of(member, seen, context) if len(seen) < CHAIN**2 else [_headline(member)]
             lines += [f"- {first}", *(f"  {line}" for line in rest)]
         if len(inner) > CHAIN:
             lines.append(f"- and {len(inner) - CHAIN} more")
     return lines
 
 
-def _named(error: BaseException) -> str:
+def _headline(error: BaseException) -> str:
     try:
-        said = str(error).strip()
-    except Exception:  # its own text fails
-        said = ""
-    return f"{type(error).__name__}{f': {shortened(said, LONGEST_MESSAGE)}' if said else ''}"
+        message = str(error).strip()
+    except Exception:  # its __str__ raises
+        message = ""
+    return f"{type(error).__name__}{f': {shortened(message, LONGEST_MESSAGE)}' if message else ''}"
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, or its beginning and its end where it has more characters."""
+    """The text; if it has more than `most` characters, its beginning and its end."""
     if len(text) <= most:
         return text
     return f"{text[: most * 2 // 3]} [… {len(text) - most:,} characters …] {text[len(text) - most // 3 :]}"
 
 
 def described(error: BaseException) -> str:
-    """`KeyError: 'x' (FILE, line N)`: the deepest line of the user's code; without a place where none of it ran.
-
-    That of an installed package where nothing else ran, so that a plug-in of a package is found too.
+    """`KeyError: 'x' (FILE, line N)`, with the deepest line of the user's code, or else of an installed package, so
+    that an error in a plug-in of a package is found too. Without a place if neither ran.
     """
-    ours, library = str(Path(__file__).parent.parent), sysconfig.get_path("stdlib")
-    frames = [f for f in extract_tb(error.__traceback__) if not f.filename.startswith((ours, "<"))]
-    own = [f for f in frames if not f.filename.startswith(library)]
+    our_code, library = str(Path(__file__).parent.parent), sysconfig.get_path("stdlib")
+    frames = [f for f in extract_tb(error.__traceback__) if not f.filename.startswith((our_code, "<"))]
+    of_user = [f for f in frames if not f.filename.startswith(library)]
     installed = [f for f in frames if "site-packages" in f.filename]
-    place = next(iter((own or installed)[-1:]), None)
-    said = "; ".join(line.strip() for line in error_text(error, context=False).splitlines() if line.strip())
-    return f"{said}{f' ({place.filename}, line {place.lineno})' if place else ''}"
+    place = next(iter((of_user or installed)[-1:]), None)
+    text = "; ".join(line.strip() for line in error_text(error, context=False).splitlines() if line.strip())
+    return f"{text}{f' ({place.filename}, line {place.lineno})' if place else ''}"
 
 
 class InvalidInput(MulliganError, ValueError):
@@ -123,7 +122,7 @@ class InvalidInput(MulliganError, ValueError):
 
 
 class UnknownName(InvalidInput):
-    """No `kind` is called `name`; the message names the nearest and lists the known ones, of many the first few."""
+    """No `kind` is called `name`. The message names the nearest one and lists those that exist, at most `MOST`."""
 
     MOST = 30
 
@@ -151,7 +150,7 @@ REMOVED = {
         "for each key. `mulligan memory import` still reads the lessons.",
     },
 }
-"""What Mulligan no longer has, with the way out: design/135."""
+"""What was removed from Mulligan, and what to use instead: design/135."""
 
 
 class OutOfOrder(MulliganError):
@@ -201,11 +200,11 @@ class ToolError(MulliganError):
 
 
 class SandboxError(MulliganError):
-    """The sandbox could not run the job at all. A job that ran and failed is no error."""
+    """The sandbox could not run the job at all. A job that ran and failed is not an error."""
 
 
 class WorldError(MulliganError):
-    """An environment failed, died, or did not answer in time. An action that means nothing in it is no error."""
+    """An environment failed, died, or did not answer in time. An action that it does not know is not an error."""
 
 
 class WorkspaceError(MulliganError):
@@ -213,7 +212,7 @@ class WorkspaceError(MulliganError):
 
 
 class ClusterError(MulliganError):
-    """Ray could not be reached, or failed, where the cases of a run are worked on. What has ended is kept."""
+    """Ray, which works on the cases of a run, could not be reached or failed. Finished cases are kept."""
 
 
 class GraphError(MulliganError):
@@ -241,7 +240,7 @@ class QueryError(GraphError):
 
 
 class FetchError(MulliganError):
-    """A file could not be fetched, or is not the pinned one. What came so far is kept where that helps."""
+    """A file could not be fetched, or is not the pinned one. A partial download is kept if it can be continued."""
 
 
 class StoreError(MulliganError):
@@ -253,12 +252,12 @@ class NotFound(StoreError):
 
 
 class AmbiguousId(NotFound):
-    """The beginning of an id begins several."""
+    """Several ids begin with this prefix."""
 
 
 class RecordLost(StoreError):
-    """The store's file was deleted or replaced while it was in use. `episode` is what was to be recorded there, where
-    it came to its end."""
+    """The store's file was deleted or replaced while it was in use. `episode` is the one that should have been recorded
+    there, if it ran to its end."""
 
     def __init__(self, message: str, episode: Episode | None = None) -> None:
         super().__init__(message)
@@ -266,7 +265,7 @@ class RecordLost(StoreError):
 
 
 class LessonChanged(StoreError):
-    """Somebody changed a lesson since it was read, so that a change of what was read would undo theirs."""
+    """Somebody changed a lesson after it was read, so a change based on what was read would undo theirs."""
 
 
 class Unreadable(StoreError):
@@ -274,8 +273,11 @@ class Unreadable(StoreError):
 
 
 class LeaseLost(StoreError):
-    """Somebody else drives this episode, or took it over. heartbeat: of a holder that may have died, to be watched: as
-    long as it is the same, nobody has seen it live."""
+    """Somebody else drives this episode, or took it over.
+
+    Attributes:
+        heartbeat: of a holder that may have died: while it stays the same, the holder has shown no sign of life.
+    """
 
     def __init__(self, message: str, heartbeat: object = None) -> None:
         super().__init__(message)
@@ -290,10 +292,10 @@ class JournalDiverged(JournalError):
     """What is asked now differs from what was recorded.
 
     Args:
-        changed: what differs: a prompt, a file, a setting, a step.
-        where: at which step.
-        of: what was recorded.
-        otherwise: what can be done instead of undoing the change.
+        changed: what differs, such as a prompt, a file or a setting.
+        where: the step at which it differs.
+        of: what was recorded, in words.
+        otherwise: what the user can do instead of undoing the change.
     """
 
     def __init__(

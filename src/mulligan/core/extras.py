@@ -1,4 +1,4 @@
-"""Packages that only some parts of Mulligan need, and what is said where one is missing."""
+"""Packages that only some parts of Mulligan need, and the error for one that is missing."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class MissingExtra(InvalidInput):
 
 
 def require(need: str, module: str, extra: str, *, distribution: str = "") -> None:
-    """Raises `MissingExtra` unless this module is here, in a version that the extra takes. Imports nothing.
+    """Raises `MissingExtra` unless this module is installed, in a version that the extra accepts. Imports nothing.
 
     Args:
         need: see `MissingExtra`.
-        distribution: what brings the module, if it has another name.
+        distribution: the package that contains the module, if it has another name.
     """
     try:
         missing = find_spec(module) is None
@@ -38,23 +38,24 @@ def require(need: str, module: str, extra: str, *, distribution: str = "") -> No
         missing = True
     if missing:
         raise MissingExtra(need, extra)
-    if unfit := _unfit(distribution or module):
-        raise MissingExtra(f"{need}. {unfit}. Use a new environment, or this one if its other packages allow it", extra)
+    if problem := _version_problem(distribution or module):
+        way = "Use a new environment, or this one if its other packages allow it"
+        raise MissingExtra(f"{need}. {problem}. {way}", extra)
 
 
 @cache
-def _unfit(distribution: str) -> str:
-    """Which version is needed and which is installed; "" where they fit, or nobody says."""
-    from importlib.metadata import PackageNotFoundError, requires, version  # as heavy as all else here
+def _version_problem(distribution: str) -> str:
+    """Says which version is needed and which is installed; "" if they fit, or if no version is required."""
+    from importlib.metadata import PackageNotFoundError, requires, version  # slow to import
 
     try:
-        lines, here = requires("mulligan") or (), version(distribution)
+        lines, installed = requires("mulligan") or (), version(distribution)
     except PackageNotFoundError:
         return ""
-    named = re.compile(rf"{re.escape(distribution)}(?![\w.-])(?:\[[^]]*\])?\s*([^;\[]*)")
-    wanted = next((found[1].strip() for line in lines if (found := named.match(line))), "")
-    fits = all((numbers(here) >= numbers(than)) == (sign == ">=") for sign, than in _BOUND.findall(wanted))
-    return "" if fits else f"It needs {distribution}{wanted}, but {here} is installed here"
+    requirement = re.compile(rf"{re.escape(distribution)}(?![\w.-])(?:\[[^]]*\])?\s*([^;\[]*)")
+    wanted = next((match[1].strip() for line in lines if (match := requirement.match(line))), "")
+    fits = all((numbers(installed) >= numbers(than)) == (sign == ">=") for sign, than in _BOUND.findall(wanted))
+    return "" if fits else f"It needs {distribution}{wanted}, but {installed} is installed here"
 
 
 @cache
@@ -75,25 +76,25 @@ def _origin() -> tuple[str, str]:
 
 
 def numbers(version: str) -> list[int]:
-    """The numbers of a version, to be compared."""
+    """The numbers in a version, for comparing versions."""
     return [int(part) for part in re.findall(r"\d+", version)]
 
 
 def install_command(*extras: str) -> str:
     """The command that installs these extras.
 
-    It takes them from where Mulligan was installed, such as a checkout or a wheel, and names the tool that installed
-    it, as `pip install` would reach no tool of uv or pipx.
+    It installs from where Mulligan was installed, such as a checkout or a wheel, and with the same tool, because `pip
+    install` does not reach environments of uv or pipx.
     """
     url, checkout = _origin()
-    listed, here = f"[{','.join(extras)}]", Path(sys.prefix)
+    names, prefix = f"[{','.join(extras)}]", Path(sys.prefix)
     if checkout:
-        return f'pip install -e "{checkout}{listed}"'
-    wanted = f'"mulligan{listed}{f" @ {url}" if url else ""}"'
-    if (here / "uv-receipt.toml").is_file():
-        return f"uv tool install {wanted}"
-    if (here / "pipx_metadata.json").is_file():
-        return f"pipx install --force {wanted}"
-    if "archive-v0" in here.parts or "environments-v2" in here.parts:  # where uvx unpacks what it runs
-        return f"uvx --from {wanted} mulligan"
-    return f"pip install {wanted}"
+        return f'pip install -e "{checkout}{names}"'
+    target = f'"mulligan{names}{f" @ {url}" if url else ""}"'
+    if (prefix / "uv-receipt.toml").is_file():
+        return f"uv tool install {target}"
+    if (prefix / "pipx_metadata.json").is_file():
+        return f"pipx install --force {target}"
+    if "archive-v0" in prefix.parts or "environments-v2" in prefix.parts:  # an environment of uvx
+        return f"uvx --from {target} mulligan"
+    return f"pip install {target}"

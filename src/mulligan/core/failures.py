@@ -14,9 +14,9 @@ from typing import Any, TypeAlias, cast
 
 from mulligan.core.errors import InvalidInput
 
-FIRST, LONGEST = 0.5, 60.0
-"""Seconds of the first wait and of the longest, where no others are named."""
-BUSY = frozenset({408, 425, 429})
+FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
+"""The default seconds of the first and of the longest wait."""
+TRANSIENT_STATUSES = frozenset({408, 425, 429})
 """HTTP statuses below 500 that say nothing about the request."""
 _TRANSIENT = re.compile(
     r"rate_?limit|toomanyrequests|throttl|overloaded|resourceexhausted|serviceunavailable|internalserver"
@@ -25,14 +25,14 @@ _TRANSIENT = re.compile(
     r"|slow_?down|service_unavailable|internal_server",
     re.IGNORECASE,
 )
-"""Names of exceptions of clients whose classes are not known here, and the codes that they carry."""
-_LOST = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN})
-"""Numbers of an `OSError` that is a lost connection and has no class."""
+"""Names of exceptions whose classes may not be imported here, and codes that they carry."""
+_UNREACHABLE = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN})
+"""Error numbers of a lost connection for which `OSError` has no subclass."""
 
 
 @dataclass(frozen=True)
 class FailedTry:
-    """What a function that says how long to wait is given. The names are those of tenacity, so that its `wait_…` fit.
+    """The argument of a function that says how long to wait. Its names are tenacity's, so that its `wait_…` fit.
 
     Attributes:
         attempt_number: of the try, from 1.
@@ -47,12 +47,12 @@ Wait: TypeAlias = float | tuple[float, float] | Callable[[FailedTry], float] | N
 
 
 def check_wait(wait: Any) -> None:
-    """Raises `InvalidInput` for what is no wait."""
+    """Raises `InvalidInput` for a value that is not a `Wait`."""
     if wait is None or callable(wait):
         return
     parts: list[Any] = list(cast("tuple[Any, ...]", wait)) if isinstance(wait, tuple) else [wait, wait]
-    numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in parts)
-    if len(parts) != 2 or not numbers or not all(0 <= one < math.inf for one in parts) or parts[0] > parts[1]:
+    numbers = all(isinstance(part, (int, float)) and not isinstance(part, bool) for part in parts)
+    if len(parts) != 2 or not numbers or not all(0 <= part < math.inf for part in parts) or parts[0] > parts[1]:
         raise InvalidInput(
             "'wait' must be the seconds of the first wait, the pair (first, longest), or a function of the failed try, "
             f"not {wait!r}."
@@ -62,10 +62,10 @@ def check_wait(wait: Any) -> None:
 def seconds_to_wait(
     wait: Wait, number: int, error: BaseException, chance: Callable[[], float] = random.random
 ) -> float:
-    """Seconds before the next try, after this exception of the try of this number.
+    """The seconds to wait after try `number` raised this exception.
 
     They double from try to try, and chance adds up to a half, so that programs that failed together do not try again
-    together. What the server asks for counts where it is more. Nothing is longer than the longest wait.
+    together. If the server asked for a longer wait, that counts. Only a function may exceed the longest wait.
     """
     if wait is None and not is_transient(error):
         return 0.0
@@ -74,17 +74,17 @@ def seconds_to_wait(
         return float(asked) if isinstance(asked, (int, float)) and math.isfinite(asked) and asked > 0 else 0.0
     if wait == 0:
         return 0.0
-    first, longest = (
-        (FIRST, LONGEST) if wait is None else wait if isinstance(wait, tuple) else (wait, max(wait, LONGEST))
-    )
+    if wait is None:
+        wait = FIRST_WAIT
+    first, longest = wait if isinstance(wait, tuple) else (wait, max(wait, LONGEST_WAIT))
     grown = first * 2.0 ** min(number - 1, 60) * (1 + chance() / 2)
     return min(max(grown, retry_after(error) or 0.0), longest)
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the exception says nothing about the answer: a rate limit, a lost connection, a server that fails.
+    """Whether the exception says nothing about the answer: a rate limit, a lost connection, a failing server.
 
-    So does one that was raised from such an exception, and a group of nothing else.
+    An exception that was raised from such a one counts too, and so does a group of nothing else.
     """
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_transient, cast("BaseExceptionGroup[BaseException]", error).exceptions))
@@ -92,12 +92,14 @@ def is_transient(error: BaseException) -> bool:
 
 
 def _is_transient(error: BaseException) -> bool:
-    if any(map(_TRANSIENT.search, _codes(error))):  # of services that answer 400 to one request too many
+    # Before the status, because some services answer 400 to one request too many.
+    if any(map(_TRANSIENT.search, _codes(error))):
         return True
     status = _status(error)
     if status is not None:
-        return status in BUSY or status >= 500
-    if isinstance(error, (ConnectionError, TimeoutError)) or (isinstance(error, OSError) and error.errno in _LOST):
+        return status in TRANSIENT_STATUSES or status >= 500
+    unreachable = isinstance(error, OSError) and error.errno in _UNREACHABLE
+    if unreachable or isinstance(error, (ConnectionError, TimeoutError)):
         return True
     return any(_TRANSIENT.search(kind.__name__) for kind in type(error).__mro__[:-3])
 
@@ -105,68 +107,68 @@ def _is_transient(error: BaseException) -> bool:
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """The exception and those that it was raised from."""
     seen = set[int]()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        yield one
-        one = one.__cause__
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__
 
 
 def _status(error: BaseException) -> int | None:
     """The HTTP status that an exception of a client carries."""
     response = _get(error, "response")
     meta = _get(response, "ResponseMetadata")
-    found = [_get(error, "status_code"), _get(error, "status"), _get(error, "code"), _get(response, "status_code")]
-    found += [_get(response, "status"), _get(meta, "HTTPStatusCode")]
-    numbers = (int(one) if isinstance(one, str) and re.fullmatch("[45][0-9]{2}", one) else one for one in found)
-    return next((int(one) for one in numbers if isinstance(one, int) and 400 <= one < 600), None)
+    values = [_get(error, "status_code"), _get(error, "status"), _get(error, "code"), _get(response, "status_code")]
+    values += [_get(response, "status"), _get(meta, "HTTPStatusCode")]
+    texts = (str(int(value)) if isinstance(value, int) else value for value in values)
+    return next((int(text) for text in texts if isinstance(text, str) and re.fullmatch("[45][0-9]{2}", text)), None)
 
 
 def _codes(error: BaseException) -> list[str]:
-    """The names of errors that an exception carries, as those of gRPC and of AWS do."""
+    """The error codes that an exception carries, as those of gRPC and AWS do."""
     code = _get(error, "code")
     try:
         code = code() if callable(code) else code
-    except Exception:  # asks for arguments
+    except Exception:  # it takes arguments
         code = None
-    found = [code, _get(code, "name"), _get(_get(_get(error, "response"), "Error"), "Code")]
-    return [one for one in found if isinstance(one, str)]
+    codes = [code, _get(code, "name"), _get(_get(_get(error, "response"), "Error"), "Code")]
+    return [name for name in codes if isinstance(name, str)]
 
 
 def retry_after(error: BaseException) -> float | None:
-    """The seconds that the server asked to wait, as an exception of a client carries them; None if it did not."""
+    """The seconds that the server asked the client to wait, as the exception carries them; None if it did not."""
     if isinstance(error, BaseExceptionGroup):
         inner = map(retry_after, cast("BaseExceptionGroup[BaseException]", error).exceptions)
-        return max((one for one in inner if one is not None), default=None)
-    for one in _causes(error):
-        if (seconds := _seconds(_get(one, "retry_after"))) is not None:
+        return max((cause for cause in inner if cause is not None), default=None)
+    for cause in _causes(error):
+        if (seconds := _seconds(_get(cause, "retry_after"))) is not None:
             return seconds
-        response = _get(one, "response")
+        response = _get(cause, "response")
         meta = _get(response, "ResponseMetadata")
-        for headers in (_get(response, "headers"), _get(one, "headers"), _get(meta, "HTTPHeaders")):
-            if (seconds := _of_headers(headers)) is not None:
+        for headers in (_get(response, "headers"), _get(cause, "headers"), _get(meta, "HTTPHeaders")):
+            if (seconds := _seconds_in_headers(headers)) is not None:
                 return seconds
     return None
 
 
-def _of_headers(headers: Any) -> float | None:
+def _seconds_in_headers(headers: Any) -> float | None:
     try:
         pairs = headers.items() if hasattr(headers, "items") else headers
         fields = {_text(name).lower(): value for name, value in pairs}
-    except Exception:  # no headers
+    except Exception:  # not headers
         return None
     milliseconds = _seconds(fields.get("retry-after-ms"))
     return _seconds(fields.get("retry-after")) if milliseconds is None else milliseconds / 1000
 
 
 def _seconds(value: Any) -> float | None:
-    """Seconds of a number, a time span, or a text with a number or a date."""
+    """The seconds that a number, a `timedelta`, or a text with a number or an HTTP date stands for; else None."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
     value = _text(value) if isinstance(value, (bytes, bytearray)) else value
     try:
         seconds = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
-    except OverflowError:  # an integer of hundreds of digits
+    except OverflowError:  # an integer with hundreds of digits
         return None
     except ValueError:
         try:
@@ -183,7 +185,7 @@ def _text(value: Any) -> str:
 
 
 def _get(thing: Any, name: str) -> Any:
-    """An attribute or a key of what a client raised; None without it, or where asking for it raises."""
+    """An attribute or a key of an object; None if it has none, or if asking for it raises."""
     try:
         return cast("Mapping[str, Any]", thing).get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
     except Exception:

@@ -1,4 +1,4 @@
-"""The protocol of a foresight, which is asked before a critical action, and what it is told of the action."""
+"""The protocol of a foresight, which is asked before a critical action, and the description of the action."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Ahead:
 
     Attributes:
         past: what the strategy shows of the past in this try.
-        action: as a trajectory shows it.
+        action: the action, as a trajectory shows it.
         steps: the steps of this try so far.
         declared: whether the environment or the tool declares the action critical.
         tools: what can be called here. Empty in an environment, where an action is a line.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # as a type checker reads it; without the import, because the program of hooks starts so often
+TYPE_CHECKING = False  # a type checker takes it for True; importing typing would slow down hooks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def home() -> Path:
     """`MULLIGAN_HOME`, else `mulligan` in the user's data folder (XDG, or Application Support on macOS)."""
-    from pathlib import Path  # not above, for the same reason
+    from pathlib import Path  # not above: it would slow down hooks
 
     return Path(home_path())
 

@@ -16,12 +16,12 @@ class LatePattern:
 
     Args:
         pattern: in the syntax of `re`.
-        needs: parts of which every match holds at least one; none: any text may match.
+        needs: strings of which every match contains at least one; none: any text may match.
     """
 
     def __init__(self, pattern: str, needs: Sequence[str] = (), flags: re.RegexFlag = re.NOFLAG) -> None:
         self.pattern, self._needs, self._flags = pattern, needs, flags
-        self._kept: re.Pattern[str] | None = None
+        self._pattern: re.Pattern[str] | None = None
 
     def search(self, text: str) -> re.Match[str] | None:
         return self._compiled().search(text) if self._may_match(text) else None
@@ -48,6 +48,6 @@ class LatePattern:
         return not self._needs
 
     def _compiled(self) -> re.Pattern[str]:
-        if self._kept is None:  # kept here, because the cache of `re` is shared with the user's program
-            self._kept = re.compile(self.pattern, self._flags)
-        return self._kept
+        if self._pattern is None:  # not in the cache of `re`, which is shared with the user's program
+            self._pattern = re.compile(self.pattern, self._flags)
+        return self._pattern

@@ -1,4 +1,4 @@
-"""A lesson, and the one table of its fields: what is stored of it, shown of it, selected by, and written by hand.
+"""A lesson, and the one table of its fields: which are stored, shown, selected by, and written by people.
 
 Stores, commands, pages, MCP, LangGraph and the studio derive from these classes what they do with a field: a new one is
 a line of `Lesson` and, if people write it, one of `LessonDetails` (design/129).
@@ -24,11 +24,11 @@ Time: TypeAlias = str | float | None
 """A time as people write it: see `text.times.time_of`. It is stored as seconds since the epoch."""
 
 ADMISSION_NOTE = "admission"
-"""Under which the context of a lesson says what came of its replay."""
+"""The key in a lesson's context for the result of its replay."""
 WAITS_FOR_REPLAY = "waits for a replay"
-"""The flag of a lesson that is to be tried by a replay."""
+"""The flag of a lesson that waits to be tried in a replay."""
 REFUSED_BY_REPLAY = "refused by a replay"
-"""The flag of a retired lesson that no later one folds into: taught again, it is tried again."""
+"""The flag of a retired lesson that no later one folds into: if it is taught again, it is tried again."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class FieldUse:
-    """What is done with a field of a lesson, besides that it is stored and exported.
+    """How a field of a lesson is used, besides being stored and exported.
 
     Attributes:
         label: its name on the page of a lesson, which shows it unless it is empty.
         brief: whether lists, recalls and answers over MCP show it, too, unless it is empty.
         column: whether the store has a column of this name, to select by it.
-        counted: whether it changes without anyone's doing, so that it is no edit.
+        counted: whether it changes by itself, so that a change is not an edit.
     """
 
     label: str = ""
@@ -97,8 +97,8 @@ class Lesson:
         ratings: people's scores, oldest first.
         layer: what it is about (see `Layer`). A metacognitive one is recalled for any task of the agent, within a
             bound; a tactical one only where the words or the kind of the task fit. "": not known.
-        date: when what it says was so, in seconds since the epoch. None: when it was stored.
-        expires: from when on it is not recalled any more. None: never.
+        date: when its content was true, in seconds since the epoch. None: when it was stored.
+        expires: when it stops being recalled. None: never.
     """
 
     id: Annotated[str, FieldUse("id", column=True)]
@@ -137,7 +137,7 @@ class Lesson:
 
     @property
     def time(self) -> float:
-        """When what it says was so, as far as is known."""
+        """When its content was true, as far as is known."""
         return self.created if self.date is None else self.date
 
     def is_expired(self, at: float) -> bool:
@@ -186,7 +186,7 @@ class LessonDetails(TypedDict, total=False):
 
 
 class LessonFields(LessonTexts, LessonDetails, total=False):
-    """All that people write of a lesson."""
+    """All fields of a lesson that people write."""
 
 
 Order: TypeAlias = Literal["newest", "uses", "worth", "harm"]
@@ -225,20 +225,20 @@ class Selection:
 
 @cache
 def annotations_of(cls: type) -> Mapping[str, tuple[Any, Any]]:
-    """The fields of one of these classes that say something of themselves: the type, and what is said."""
+    """The annotated fields of one of these classes: the type and the annotation of each."""
     hints = get_type_hints(cls, include_extras=True)
-    said = {name: hint for name, hint in hints.items() if getattr(hint, "__metadata__", None)}
-    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in said.items()}
+    annotated = {name: hint for name, hint in hints.items() if getattr(hint, "__metadata__", None)}
+    return {name: (hint.__origin__, hint.__metadata__[0]) for name, hint in annotated.items()}
 
 
 @cache
 def fields_with(mark: Literal["label", "brief", "column", "counted"]) -> Mapping[str, Any]:
-    """The fields of a lesson that have this mark, with it, in their order."""
+    """The values of this mark by field, for the fields of a lesson that have it, in order."""
     return {name: value for name, (_, use) in annotations_of(Lesson).items() if (value := getattr(use, mark))}
 
 
 def without_counts(lesson: Lesson) -> Lesson:
-    """The lesson without what changes without anyone's doing: equal for lessons that nobody edited."""
+    """The lesson with default values for the fields that change by themselves: equal unless somebody edited it."""
     plain = Lesson("", "", "", "success")
     counts: dict[str, Any] = {name: getattr(plain, name) for name in fields_with("counted")}
     return replace(lesson, **counts)

@@ -1,6 +1,6 @@
-"""What hooks need of `typing`: importing that takes longer than most of what their program does.
+"""Light stand-ins for what hooks need of `typing`, whose import takes longer than most of what a hook does.
 
-For a type checker these are the originals. What only annotations name is imported `if TYPE_CHECKING`.
+A type checker sees the originals. Names that only annotations use are imported `if TYPE_CHECKING`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ else:
         return value
 
     class NamedTuple(tuple):
-        """A tuple whose fields are what its class annotates, with the defaults there."""
+        """A tuple with named fields and defaults, as the class annotates them."""
 
         __slots__ = ()
 

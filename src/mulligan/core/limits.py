@@ -30,16 +30,16 @@ class Limits:
     def __post_init__(self) -> None:
         if self.identical == 0 and not isinstance(self.identical, bool):
             object.__setattr__(self, "identical", None)
-        least = {"trials": 1, "tokens": 1, "identical": 2}
+        minimums = {"trials": 1, "tokens": 1, "identical": 2}
         for field in fields(self):
             value = getattr(self, field.name)
             if value is None and field.name != "trials":
                 continue
-            whole = field.name in least
-            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-                kind = "a whole number" if whole else "a number"
+            is_whole = field.name in minimums
+            if isinstance(value, bool) or not isinstance(value, int if is_whole else (int, float)):
+                kind = "a whole number" if is_whole else "a number"
                 raise InvalidInput(f"The limit {field.name!r} must be {kind}, not {value!r}.")
-            endless = isinstance(value, float) and not math.isfinite(value)
-            if endless or value < least.get(field.name, 0) or (not whole and value == 0):
-                floor = f"at least {least[field.name]}" if whole else "more than 0"
-                raise InvalidInput(f"The limit {field.name!r} must be {floor}, not {value!r}.")
+            infinite = isinstance(value, float) and not math.isfinite(value)
+            if infinite or value < minimums.get(field.name, 0) or (not is_whole and value == 0):
+                minimum = f"at least {minimums[field.name]}" if is_whole else "more than 0"
+                raise InvalidInput(f"The limit {field.name!r} must be {minimum}, not {value!r}.")

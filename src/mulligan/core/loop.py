@@ -1,6 +1,6 @@
 """The loop: act, evaluate, reflect, try again (Shinn et al. 2023, algorithm 1).
 
-The roles act; `record` keeps each event before it counts.
+The roles make each move, and `record` stores its event before it counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _path: ContextVar[tuple[str, ...]] = ContextVar("mulligan_path", default=())
 
 
 class scope:
-    """A context manager: everything recorded inside is keyed below these names; with `anew`, below no others."""
+    """A context manager that adds names to the keys of everything recorded inside; with `anew`, it replaces the
+    path."""
 
     def __init__(self, *names: str, anew: bool = False) -> None:
         self._names, self._anew = names, anew
@@ -38,12 +39,12 @@ class scope:
 
 
 def path(*names: str) -> str:
-    """The current path, with `names` below it."""
+    """The current path of keys, followed by `names`."""
     return "/".join((*_path.get(), *names))
 
 
 class Meter:
-    """What the gate has counted so far in this drive of the episode, and what the episode had used before it."""
+    """Counts the usage of one drive of an episode; `before` is what the episode had used until then."""
 
     def __init__(self, before: Usage = Usage()) -> None:
         self.before, self.usage = before, Usage()
@@ -54,7 +55,7 @@ class Meter:
 
 @dataclass(frozen=True)
 class Roles:
-    """Who plays in an episode. `bank` is asked only when the episode's plan recalls."""
+    """The roles of an episode. `bank` is asked only if the episode's plan recalls."""
 
     actor: Actor
     evaluator: Evaluator
@@ -72,7 +73,7 @@ async def drive(episode: Episode, roles: Roles, limits: Limits, record: Record, 
     """Take the episode to its stop. Every event is recorded before it counts.
 
     A limit, an error of a role and a cancellation end it with their own stop reason; a cancellation is raised
-    again once it is recorded. Raises `StoreError` and `JournalError`: what cannot be kept is not done.
+    again once it is recorded. Raises `StoreError` and `JournalError`: nothing is done that cannot be recorded.
     """
     while isinstance(move := due(episode, limits), Move):
         number = move.trial
@@ -92,23 +93,23 @@ async def drive(episode: Episode, roles: Roles, limits: Limits, record: Record, 
 
 
 async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, meter: Meter) -> Event:
-    """The event that answers this move; a move that is cut short answers with a stop."""
-    began, used = time.monotonic(), meter.usage
-    left = None if limits.seconds is None else max(limits.seconds - episode.seconds, 0.001)
-    here = (move.kind,) if move.kind == "recall" else (f"trial.{move.trial}", move.kind)
-    clock = asyncio.timeout(left) if left is not None and _can_be_cut_off() else None
+    """Makes the move, and returns its event: a `Stopped` if it was cut short."""
+    start, used = time.monotonic(), meter.usage
+    seconds_left = None if limits.seconds is None else max(limits.seconds - episode.seconds, 0.001)
+    names = (move.kind,) if move.kind == "recall" else (f"trial.{move.trial}", move.kind)
+    timeout = asyncio.timeout(seconds_left) if seconds_left is not None and _can_be_cut_off() else None
     try:
-        with scope(*here):
-            async with clock or nullcontext():
+        with scope(*names):
+            async with timeout or nullcontext():
                 match move.kind:
                     case "recall":
                         assert roles.bank is not None, "the plan recalls, so a bank must be there"
                         event = Recalled(await roles.bank.recall(episode.task, top_k=roles.top_k))
                     case "act":
-                        seen = episode if move.parent is None else descent(episode, move.parent, move.trial)
-                        decision = _decide(roles.strategy, seen)
-                        past = replace(roles.strategy.past(seen), temperature=decision.temperature)
-                        attempt = await roles.actor.act(seen, past)
+                        visible = episode if move.parent is None else descent(episode, move.parent, move.trial)
+                        decision = _decide(roles.strategy, visible)
+                        past = replace(roles.strategy.past(visible), temperature=decision.temperature)
+                        attempt = await roles.actor.act(visible, past)
                         attempt = replace(
                             attempt, usage=attempt.usage + meter.usage - used, choice=decision.choice or attempt.choice
                         )
@@ -119,22 +120,22 @@ async def _make(move: Move, episode: Episode, roles: Roles, limits: Limits, mete
                         event = Evaluated(move.trial, feedback)
                     case "reflect":
                         assert roles.reflector is not None, "the plan reflects, so a reflector must be there"
-                        seen = descent(episode, move.trial, move.trial)
+                        visible = descent(episode, move.trial, move.trial)
                         reflection = NO_REFLECTION
-                        asked = _decide(roles.strategy, seen).reflect
-                        if asked and (reflection := await roles.reflector.reflect(seen)) is not None:
+                        wants_reflection = _decide(roles.strategy, visible).reflect
+                        if wants_reflection and (reflection := await roles.reflector.reflect(visible)) is not None:
                             reflection = replace(reflection, usage=reflection.usage + meter.usage - used)
                         event = Reflected(move.trial, reflection)
-        return replace(event, seconds=time.monotonic() - began)
+        return replace(event, seconds=time.monotonic() - start)
     except (StoreError, JournalError):
         raise
     except (Exception, asyncio.CancelledError) as error:
-        stop = _stop_after(error, move, limits, clock is not None and clock.expired())
-    return Stopped(stop, meter.usage - used, time.monotonic() - began)
+        stop = _stop_after(error, move, limits, timeout is not None and timeout.expired())
+    return Stopped(stop, meter.usage - used, time.monotonic() - start)
 
 
 def _stop_after(error: BaseException, move: Move, limits: Limits, expired: bool) -> Stop:
-    """How a move that raised ends the episode. expired: the episode's own seconds are used up."""
+    """The stop for a move that raised. expired: whether the episode's own seconds are used up."""
     match error:
         case OverBudget():
             return Stop("over_budget", str(error))
@@ -148,12 +149,12 @@ def _stop_after(error: BaseException, move: Move, limits: Limits, expired: bool)
             return Stop("error", f"{move}: {error}")
         case asyncio.CancelledError():
             return Stop("interrupted", f"during {move}")
-        case _:  # a plug-in of the user's: an episode that erred is an error, never a failure
+        case _:  # from a user's plug-in: such an episode is an error, never a failure
             return Stop("error", f"{move}: {described(error)}")
 
 
 def _can_be_cut_off() -> bool:
-    """Whether a task runs here; synchronous code that is run to its end is not cut off."""
+    """Whether this runs in an asyncio task: only a task can be cancelled by a timeout."""
     try:
         return asyncio.current_task() is not None
     except RuntimeError:
@@ -161,7 +162,7 @@ def _can_be_cut_off() -> bool:
 
 
 def _decide(strategy: Strategy, episode: Episode) -> Decision:
-    """What the strategy decides here. Raises `GaveUp` when it stops the episode."""
+    """The strategy's decision. Raises `GaveUp` if it stops the episode."""
     decision: object = with_defaults(strategy, AdaptingStrategy).decide(episode)
     if not isinstance(decision, Decision):
         raise InvalidInput(f"{type(strategy).__name__}.decide must return a Decision, not {decision!r}.")

@@ -1,6 +1,6 @@
 """Operations, such as a recall or a model call: who watches them (metrics and traces), and who acts.
 
-An operation costs nothing worth counting as long as nobody watches.
+Without a watcher, an operation costs next to nothing.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Kind: TypeAlias = Literal[
     "call",
     "model",
 ]
-"""episode, trial, recall, learn: as in the records. keep: of lessons in the store, where equal ones are folded. create:
-the same, each as a lesson of its own. change: of a lesson. purge: of lessons, for good. clear: of a whole bank. upkeep:
-queued work of a bank, done in the background. tool: one that an agent calls. call: of the server's tools, by a client.
-model: one question."""
+"""episode, trial, recall, learn: as in the records. keep: stores lessons and folds duplicates. create: stores each as a
+lesson of its own. change: changes a lesson. purge: removes lessons for good. clear: removes a whole bank. upkeep: does
+queued work of a bank in the background. tool: an agent calls a tool. call: a client calls one of the server's tools.
+model: asks a model one question."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,7 +48,7 @@ log = logging.getLogger("mulligan")
 
 @dataclass
 class Operation:
-    """Something that is done, while it is done and after it.
+    """Something that is being done, or has been done.
 
     Attributes:
         name: what is called: a tool, a model; "" for the other kinds.
@@ -69,14 +69,14 @@ class Operation:
 
 
 Watcher: TypeAlias = Callable[[Operation], AbstractContextManager[object]]
-"""Gives a context that is entered as the operation begins and left when it has ended."""
+"""Returns a context that is entered when the operation begins and left when it has ended."""
 
 _watchers: list[Watcher] = []
 
 
 @contextmanager
 def watched_by(watcher: Watcher) -> Generator[None]:
-    """Have this watcher told of all operations of this process, until the block ends."""
+    """Calls this watcher for all operations of this process until the block ends."""
     _watchers.append(watcher)
     try:
         yield
@@ -88,20 +88,20 @@ def watched_by(watcher: Watcher) -> Generator[None]:
 def operation(
     kind: Kind, name: str = "", facts: Mapping[str, Json] = {}, content: Mapping[str, Json] = {}
 ) -> Generator[Operation]:
-    """An operation that lasts as long as the block. What a watcher raises is logged, and changes nothing."""
+    """An operation that lasts as long as the block. Exceptions of watchers are only logged."""
     done = Operation(kind, name, dict(facts), dict(content))
     if not _watchers:
         yield done
         return
-    contexts = [context for watcher in _watchers if (context := _entered(watcher, done)) is not None]
-    began = time.monotonic()
+    contexts = [context for watcher in _watchers if (context := _enter(watcher, done)) is not None]
+    start = time.monotonic()
     try:
         yield done
     except BaseException as error:
         done.error = "cancelled" if isinstance(error, CancelledError) else type(error).__name__
         raise
     finally:
-        done.seconds = time.monotonic() - began
+        done.seconds = time.monotonic() - start
         for context in reversed(contexts):
             try:
                 context.__exit__(None, None, None)
@@ -109,7 +109,7 @@ def operation(
                 log.exception("an observer failed; the operation continues")
 
 
-def _entered(watcher: Watcher, done: Operation) -> AbstractContextManager[object] | None:
+def _enter(watcher: Watcher, done: Operation) -> AbstractContextManager[object] | None:
     with suppress(Exception):
         context = watcher(done)
         context.__enter__()
@@ -120,7 +120,8 @@ def _entered(watcher: Watcher, done: Operation) -> AbstractContextManager[object
 
 @contextmanager
 def asking(model: Model, question: Question, role: str) -> Generator[Callable[[Answer], Answer]]:
-    """The asking of a model, as an operation: the block hands in the answer. role: who asks, such as "actor"."""
+    """An operation in which the block asks a model and passes the answer to the function that it is given. role: who
+    asks, such as "actor"."""
     with operation("model", model.id, {"role": role}) as done:
         if _watchers:
             done.content = {"question": "\n\n".join(message.text for message in question.messages)}
@@ -134,12 +135,12 @@ def asking(model: Model, question: Question, role: str) -> Generator[Callable[[A
         try:
             yield answered
         except Exception as error:
-            done.usage = getattr(error, "usage", done.usage)  # of an answer that is paid for and cannot be used
+            done.usage = getattr(error, "usage", done.usage)  # an answer that cannot be used is paid for too
             raise
 
 
 async def asked(model: Model, question: Question, sampling: Sampling, role: str) -> Answer:
-    """The model's answer, as an operation."""
+    """Asks the model, as an operation."""
     with asking(model, question, role) as answered:
         return answered(await model.ask(question, sampling))
 
@@ -150,9 +151,9 @@ def as_operation(
     """Makes each call of a bank's method an operation.
 
     Args:
-        facts: attributes of what the method returns; of one with a length, that counts.
-        content: the name of its first argument, a task or a text, in the content; "": it is left out.
-        records: the attribute of what it returns with lessons, which are content; "": there is none.
+        facts: attributes of the result that become facts; for one with a length, the length.
+        content: the name under which the first argument, a task or a text, becomes content; "": it is left out.
+        records: the attribute of the result that holds lessons, which become content; "": there is none.
     """
 
     def wrap(method: Callable[P, CoroutineType[Any, Any, T]]) -> Callable[P, CoroutineType[Any, Any, T]]:
@@ -189,12 +190,12 @@ def acting_as(who: str) -> Generator[None]:
 
 
 def actor() -> str:
-    """Who acts here; "" where nobody said."""
+    """Who acts here, as `acting_as` says; "" if unknown."""
     return _actor.get()
 
 
 def signature() -> Mapping[str, str]:
-    """What the detail of a change says of who makes it: nothing where nobody said."""
+    """The part of a change's detail that names who makes it; empty if unknown."""
     return {"by": actor()} if actor() else {}
 
 

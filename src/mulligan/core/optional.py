@@ -1,7 +1,7 @@
-"""What roles and ports may have besides their protocols, with what holds where they have not.
+"""Optional members of roles and ports, with their defaults.
 
-A plug-in says only what differs: `with_defaults(bank, MeasuringBank).outcome_of(…)` calls the bank's method, or the one
-here. A class below is never inherited from.
+A plug-in defines only what differs: `with_defaults(bank, MeasuringBank).outcome_of(…)` calls the bank's method, or else
+the one here. Nothing inherits from the classes below.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class AdaptingStrategy(Strategy, Protocol):
-    """See `Adapts`. lessons: a budget for the lessons that later trials are shown, as `strategies.lessons` has it."""
+    """See `Adapts`. lessons: a `LessonBudget` for the lessons that later trials are shown, or None."""
 
     learns: bool = False
     lessons: object = None
@@ -30,17 +30,17 @@ class AdaptingStrategy(Strategy, Protocol):
 
 
 class MeasuringBank(Bank, Protocol):
-    """agent_id: whose lessons. pairs: the query pairs that it keeps."""
+    """A bank that counts outcomes. agent_id: whose lessons it has. pairs: the query pairs that it keeps."""
 
     agent_id: str | None = None
     pairs: object = None
 
     async def outcome_of(self, id: str, success: bool) -> bool:
-        """Counts how the task of a recall ended; the outcome that counts."""
+        """Counts how the task of a recall ended, and returns the outcome that counts."""
         return success
 
     async def retired_for_harm(self) -> Sequence[str]:
-        """Sentences about lessons that were retired for the harm that they did."""
+        """Sentences about lessons that were retired because they did harm."""
         return ()
 
 
@@ -58,24 +58,24 @@ class SeeingModel(Model, Protocol):
 
 
 class AskingMerging(Merging, Protocol):
-    """sampling: how the model is sampled that it asks."""
+    """sampling: how the model that it asks is sampled."""
 
     sampling: Sampling = Sampling(0.7)
 
 
 def with_defaults(thing: object, whole: type[T]) -> T:
-    """The thing as one of this protocol: what it lacks is that of the protocol."""
-    return cast(T, _Completed(thing, _plain(whole)))
+    """The object with the protocol's defaults for the members that it lacks."""
+    return cast(T, _WithDefaults(thing, _defaults_of(whole)))
 
 
 @cache
-def _plain(whole: type[Any]) -> object:
-    return type(whole.__name__, (whole,), {})()
+def _defaults_of(protocol: type[Any]) -> object:
+    return type(protocol.__name__, (protocol,), {})()
 
 
-class _Completed:
-    def __init__(self, thing: object, plain: object) -> None:
-        self._thing, self._plain = thing, plain
+class _WithDefaults:
+    def __init__(self, plugin: object, defaults: object) -> None:
+        self._plugin, self._defaults = plugin, defaults
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._thing if hasattr(self._thing, name) else self._plain, name)
+        return getattr(self._plugin if hasattr(self._plugin, name) else self._defaults, name)

@@ -1,4 +1,4 @@
-"""Packages that are imported without their `__init__`, where that imports much that is not needed: design/012."""
+"""Imports modules without the `__init__` of their packages, if that imports much that is not needed: design/012."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import Any
 
 
 def import_parts(parts: Sequence[str], packages: Sequence[str]) -> None:
-    """Imports modules of one distribution. The `__init__` of the `packages` runs when an attribute that they lack
-    is first asked for. Does nothing if the outermost package is imported already.
+    """Imports modules of one distribution. The `__init__` of a package in `packages` runs only once an attribute is
+    asked for that the package lacks. Does nothing if the outermost package is imported already.
 
-    If the distribution has changed so that this fails, nothing of it stays imported, and the next import is an ordinary
-    one.
+    If this fails, because the distribution has changed, nothing of it stays imported, and the next import is ordinary.
     """
     top = packages[0].partition(".")[0]
     if top in sys.modules:
@@ -69,7 +68,7 @@ def _postpone(name: str) -> None:
 
 
 def _bind(name: str) -> None:
-    """Makes a package an attribute of its parent, if that is imported, as an ordinary import does."""
+    """Makes a package an attribute of its parent, as an ordinary import does, if the parent is imported."""
     parent, _, child = name.rpartition(".")
     if parent in sys.modules:
         vars(sys.modules[parent]).setdefault(child, sys.modules[name])

@@ -1,7 +1,7 @@
 """Prompt files: Markdown with a line `[[system]]`, `[[user]]` or `[[assistant]]` before each message.
 
 `{{name}}` is replaced by a value that the plug-in hands in, never parsed again, so text from a model stays data.
-A paragraph whose placeholders all come out empty is left out. The pure part: files are found in app.
+A paragraph whose placeholders are all empty is left out. `app.prompts` finds the files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROLES = ("system", "user", "assistant")
 
 @dataclass(frozen=True)
 class Prompt:
-    """`sha256` is of the file as it was read; `slots` are the names that `render` can fill."""
+    """A prompt: its messages as pairs of role and text. `sha256` is that of the file; `slots` are its placeholders."""
 
     name: str
     parts: tuple[tuple[str, str], ...]
@@ -49,7 +49,7 @@ class Prompt:
         return frozenset(slot for _, text in self.parts for slot in _SLOT.findall(text))
 
     def check(self, *allowed: str) -> Prompt:
-        """Itself; raises `InvalidInput` when the file has a placeholder that nobody fills."""
+        """The prompt itself. Raises `InvalidInput` for a placeholder that is not one of `allowed`."""
         for slot in sorted(self.slots - set(allowed)):
             raise InvalidInput(
                 f"Prompt {self.name}: {{{{{slot}}}}} is not available here; use {', '.join(sorted(allowed))}."
@@ -57,17 +57,17 @@ class Prompt:
         return self
 
     def with_examples(self, examples: Prompt | None) -> Prompt:
-        """The prompt with worked examples as turns of their own behind its system message, word for word.
+        """The prompt with worked examples after its system message, as turns of their own and word for word.
 
-        Told apart from the case at hand by the turns, an example is not mistaken for it by a small model.
+        As separate turns, a small model does not mistake an example for the case at hand.
         """
         return self if examples is None else replace(self, examples=examples.parts)
 
     def render(self, **values: str) -> tuple[Message, ...]:
-        """The messages; those that come out empty are left out."""
-        lead = sum(1 for _ in takewhile(lambda part: part[0] == "system", self.parts))
+        """The messages with these values, without empty ones."""
+        leading = sum(1 for _ in takewhile(lambda part: part[0] == "system", self.parts))
         filled = [(role, _fill(text, values)) for role, text in self.parts]
-        messages = (*filled[:lead], *self.examples, *filled[lead:])
+        messages = (*filled[:leading], *self.examples, *filled[leading:])
         return tuple(Message(role, text) for role, text in messages if text)  # pyright: ignore[reportArgumentType]
 
     def text(self, **values: str) -> str:

@@ -1,12 +1,11 @@
 """The roles that plug-ins play, and the ports that they speak to: models, sandbox, store, tools, environments.
 
-The protocols of benchmarks are in `core.benchmarks`, those of stores in `core.stores` and
-`core.lessons`, that of what is asked before an action in `core.foresight`. What roles may have besides is in
-`core.optional`.
+The protocols of benchmarks are in `core.benchmarks`, those of stores in `core.stores` and `core.lesson_store`, and that
+of foresights in `core.foresight`. `core.optional` has optional members of roles.
 
 A plug-in takes its settings and the ports it wants as keyword parameters; `mulligan.app.plugins` hands them in by
 name: `model`, `sandbox`, `journal`, `prompts`, `workspace`, `bank`, `tools`, `environment`, `agent`, `solved`. Roles
-are built afresh for each episode.
+are built anew for each episode.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ class Agent(Protocol):
     """An actor that can be asked about its work."""
 
     async def ask(self, episode: Episode, prompt: str) -> Reply:
-        """Returns its answer, given in the folder of its newest attempt. Changes to files there are discarded."""
+        """Returns the agent's answer. It works in the folder of its newest attempt; changes to files are discarded."""
         ...
 
 
@@ -108,7 +107,7 @@ class Evaluator(Protocol):
     """Judges the newest attempt of the episode.
 
     `expects` says what an attempt's output should be: any text, bare code, or a changed workspace.
-    What cannot be judged gives `passed=None` with the reason; only a broken machine raises.
+    An attempt that cannot be judged gives `passed=None` with the reason; only a broken machine raises.
 
     A class may also say `judges = False` (it never gives a verdict), `interactive = True` (it asks a person on the
     terminal), and `in_words`, its name in a sentence.
@@ -125,7 +124,7 @@ class PreflightEvaluator(Protocol):
     """An evaluator that can say, before the first trial, whether it can judge in a workspace at all."""
 
     async def try_out(self, folder: str, env: Mapping[str, str]) -> Feedback:
-        """Its verdict on the untouched folder. `passed` None: it cannot judge there, with the reason."""
+        """Its verdict on the unchanged folder. `passed` is None if it cannot judge there; the text has the reason."""
         ...
 
 
@@ -138,22 +137,22 @@ class Reflector(Protocol):
 
 @dataclass(frozen=True)
 class Learned:
-    """What the bank learned from some episodes. Lessons are named by their ids.
+    """What the bank learned from episodes. Lessons are given by their ids.
 
     Attributes:
         lessons: new ones.
         folded: lessons that the bank already had, word for word.
         quarantined: those of `lessons` and `folded` that are quarantined.
-        retired: lessons that say the same but were retired by a person, so they are not recalled.
+        retired: lessons with the same text that a person retired, so they are not recalled.
         success: whether the episodes succeeded, as given or judged.
-        reason: what the judge said of it.
+        reason: the judge's reason.
         nothing_because: why there was nothing to learn.
         failed: why learning failed; "" if it did not.
         work: the id of queued work that is done in the background or waits for an answer.
-        question: what the caller has to answer, and commit with `work`. None: nothing.
+        question: the question that the caller has to answer and commit with `work`. None: there is none.
         pending: whether the work was accepted and is not done yet.
-        facts: what rules alone learned, new and known.
-        by: the model that wrote the lessons, if one did.
+        facts: what was learned by rules alone, new and known.
+        by: the model that wrote the lessons, if any.
     """
 
     lessons: tuple[str, ...] = ()
@@ -181,7 +180,7 @@ class Bank(Protocol):
 
 @runtime_checkable
 class TextMemory(Protocol):
-    """A memory as the exam takes it: it learns from one episode after the other, and answers a task with text."""
+    """A memory that the exam can test: it learns from one episode after the other, and answers a task with text."""
 
     async def learn(self, episode: Episode) -> None: ...
     async def recall(self, task: Task) -> str: ...
@@ -189,10 +188,10 @@ class TextMemory(Protocol):
 
 @runtime_checkable
 class SolvedEpisodes(Protocol):
-    """Earlier episodes that were solved, as far as a bank knows them and the store has them."""
+    """Earlier episodes that were solved, if a bank knows them and the store has them."""
 
     async def nearest(self, episode: Episode) -> Episode | None:
-        """The solved episode whose task is most like this one's, with its passed trial alone. None: there is none."""
+        """The solved episode with the most similar task, with only its passed trial. None: there is none."""
         ...
 
 
@@ -214,10 +213,10 @@ class Model(Protocol):
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Texts to unit vectors: rows of floats, shape (len(texts), dim). Ours give numpy arrays of float32; take what
-    comes with `numpy.asarray`. `dim` is 0 as long as only the first answer will tell.
+    """Turns texts into unit vectors: rows of floats, shape (len(texts), dim). Ours return numpy arrays of float32;
+    convert others with `numpy.asarray`. `dim` is 0 if only the first answer will tell it.
 
-    Raises `InvalidInput` where its weights are not here or its key is missing, `ModelError` where it failed.
+    Raises `InvalidInput` if its weights or its key are missing, and `ModelError` if it failed.
     """
 
     id: str
@@ -257,9 +256,9 @@ class Job:
         seconds: wall time.
         memory, file_size: limits in MB.
         processes: how many may run at once.
-        output: bytes kept of each stream, half from its head and half from its tail.
-        confined: False runs it as the user would by hand: its own process group, limits of time and output only, and no
-            writes outside `writable`, if that names folders and the kernel can hold it to them.
+        output: how many bytes of each stream are kept, half from its head and half from its tail.
+        confined: False runs it as the user would by hand: in its own process group, with limits of time and output
+            only. If `writable` names folders and the kernel supports it, it cannot write elsewhere.
     """
 
     argv: tuple[str, ...]
@@ -282,7 +281,7 @@ class Job:
 class Ran:
     """How a job ended. `exit_code` is None when it was killed; `level` names the isolation that was in force.
 
-    The path of the scratch folder is left out of the output, so that the same job says the same twice.
+    The path of the scratch folder is removed from the output, so that the same job prints the same twice.
     """
 
     exit_code: int | None
@@ -336,7 +335,7 @@ class Checkout(Protocol):
         ...
 
     async def save(self, trial: int, parent: str) -> tuple[str, tuple[str, ...]]:
-        """The folder as it is now, kept as the state of this trial, and what could not be kept, in sentences."""
+        """Saves the folder as the state of this trial. Returns the state, and sentences on what could not be saved."""
         ...
 
     async def diff(self, state: str) -> str:
@@ -344,7 +343,7 @@ class Checkout(Protocol):
         ...
 
     async def changed(self) -> tuple[str, ...]:
-        """The files that are not as in the state that the folder was brought to; those that git ignores left out."""
+        """The files that differ from the state that the folder was last brought to, without those that git ignores."""
         ...
 
     async def strayed(self) -> tuple[str, ...]:
@@ -357,14 +356,15 @@ class Workspace(Protocol):
     """Where command-line agents work, apart from the user's own tree (or in it, when asked for)."""
 
     async def open(self, episode: Episode) -> Checkout:
-        """The episode's place, made when it is not there, in its newest recorded state. The same one each time.
+        """The episode's checkout, created if needed, in its newest recorded state. The same one each time.
 
-        Raises `InvalidInput` when the user's folder cannot be worked on this way.
+        Raises `InvalidInput` if the user's folder cannot be worked on this way.
         """
         ...
 
     def aside(self, episode: Episode, state: str) -> AbstractAsyncContextManager[Checkout]:
-        """A second folder in this state of the episode, removed when the block ends; nothing done there is kept."""
+        """A second folder in this state of the episode. It is removed when the block ends, and changes there are
+        lost."""
         ...
 
     async def close(self, episode: Episode) -> None:
@@ -381,28 +381,30 @@ class Prompts(Protocol):
         ...
 
     def text(self, name: str) -> str:
-        """The file as it stands, for what is no prompt by itself, such as a rubric."""
+        """The text of a file that is not itself a prompt, such as a rubric."""
         ...
 
 
 Observer = Callable[[Episode, Event], None]
-"""Is told of each event after it was recorded. It cannot change anything; if it raises, the episode goes on."""
+"""Called with each event after it was recorded. It cannot change anything; if it raises, the episode goes on."""
 
 
 @runtime_checkable
 class Toolset(Protocol):
-    """One tool, or those of one server: a plug-in of `tools/`. Made afresh for each drive, used by one task at a time.
+    """One tool, or those of one server: a plug-in of `tools/`. Built anew for each drive, and used by one task at a
+    time.
 
-    Its settings and ports are keyword parameters, like those of a role; `folder` (an absolute path) is the one that it
-    may work in, and is there for the tools that ask for it.
+    Its settings and ports are keyword parameters, like those of a role. A tool that has a parameter `folder` gets the
+    absolute path of the folder that it may work in.
     """
 
     async def offer(self) -> Sequence[Tool]:
-        """What can be called. Raises `ToolError` when that cannot be found out, such as for a server that is down."""
+        """The tools that can be called. Raises `ToolError` if they cannot be listed, for example if a server is
+        down."""
         ...
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> str:
-        """What the tool answers. Raises `ToolError`, whose message goes to the model."""
+        """Calls the tool and returns its answer. Raises `ToolError`, whose message goes to the model."""
         ...
 
     async def close(self) -> None: ...
@@ -410,7 +412,7 @@ class Toolset(Protocol):
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a call came to. `failed`: the text is an error. `state`: the workspace's after the call, if it has one."""
+    """The result of a call. `failed`: the text is an error. `state`: that of the workspace after the call, if any."""
 
     text: str
     failed: bool = False
@@ -419,57 +421,58 @@ class ToolResult:
 
 @runtime_checkable
 class Toolbox(Protocol):
-    """The tools of one move, opened for it. They share one workspace, where there is one."""
+    """The tools of one move. They share the workspace, if there is one."""
 
     async def offer(self, source: str) -> Sequence[Tool]:
-        """What the toolset of this name offers. Raises `ToolError` when it cannot be reached."""
+        """The tools of the toolset of this name. Raises `ToolError` when it cannot be reached."""
         ...
 
     async def call(self, source: str, tool: str, arguments: Mapping[str, Json]) -> ToolResult:
-        """Checks the arguments first. What a tool or its caller did wrong is a failed result and never raised."""
+        """Checks the arguments and calls the tool. Mistakes of the tool or the caller give a failed result, no
+        error."""
         ...
 
     def saw(self, result: ToolResult) -> None:
-        """Is told of each result, new or recorded, so that the workspace is in the right state for the next call."""
+        """Takes note of each result, new or recorded, so that the workspace is in the right state for the next call."""
         ...
 
     async def check(self, action: str, tool: Tool, tools: Sequence[Tool], steps: Sequence[Step]) -> Check | None:
-        """What the foresight of the episode says of a call of this tool. None: it is not checked.
+        """What the episode's foresight decides about a call of this tool. None: it is not checked.
 
         action: the call as a trajectory shows it. tools: all that can be called. steps: those of the trial so far.
         """
         ...
 
     async def artifacts(self, trial: int) -> tuple[Artifact, ...]:
-        """The state of the workspace as the artifact of this trial; nothing where there is no workspace."""
+        """The state of the workspace as the artifact of this trial; empty without a workspace."""
         ...
 
 
 @runtime_checkable
 class Tools(Protocol):
-    """The way to tools by name, such as "read_file" or "mcp:SERVER"."""
+    """Opens tools by name, such as "read_file" or "mcp:SERVER"."""
 
     def open(self, episode: Episode) -> AbstractAsyncContextManager[Toolbox]: ...
 
 
 @runtime_checkable
 class Environment(Protocol):
-    """A world to act in, one per trial. Resuming is `reset` and the recorded actions, observations compared.
+    """A world to act in, one per trial. A resume calls `reset`, repeats the recorded actions and compares observations.
 
-    Making one refuses settings that cannot work, and starts nothing: it is also done only to check them.
+    The constructor refuses settings that cannot work, and starts nothing: it is also called only to check settings.
 
     A class may also have a method `critical(action) -> bool`: whether performing this action now could do harm that
     cannot be undone. It is asked only in episodes with a foresight.
     """
 
     async def reset(self) -> str:
-        """Back to the beginning; the first observation."""
+        """Goes back to the beginning, and returns the first observation."""
         ...
 
     async def step(self, action: str) -> Step:
-        """Does one action. The step's `outcome` says when the world is done, and the reward (higher is better).
+        """Performs one action. The step's `outcome` says whether the world is done, and the reward (higher is better).
 
-        An action that means nothing here is answered by an observation that says so: it never raises.
+        An unknown action does not raise: the observation says that it is unknown.
         """
         ...
 
@@ -481,7 +484,7 @@ class Shows(Protocol):
     """The optional method of an environment that can be seen, such as a screen."""
 
     def shown(self) -> tuple[Image, ...]:
-        """What is to be seen after the reset, before any action. Later images come with the steps."""
+        """The images after the reset, before any action. Later images come with the steps."""
         ...
 
 
@@ -490,7 +493,7 @@ class Offers(Protocol):
     """The optional method of an environment whose actions are calls of tools."""
 
     async def offer(self, actions: Sequence[str]) -> Sequence[Tool]:
-        """What can be called after these actions. It depends on the actions and the settings alone."""
+        """The tools that can be called after these actions. They depend on the actions and the settings alone."""
         ...
 
 
@@ -499,24 +502,24 @@ class Converses(Protocol):
     """The optional methods of an environment in which a model plays somebody, such as a customer."""
 
     async def question(self, action: str, answers: Sequence[Json]) -> Question | None:
-        """What the model is asked before the action is performed. answers: to the questions about this action so far.
-        None: there is nothing (more) to ask."""
+        """The next question to the model before the action is performed; None: there is no further one. answers: to the
+        questions about this action so far."""
         ...
 
     def hear(self, answers: Sequence[Json]) -> None:
-        """Take all answers to the questions about the action that is performed next."""
+        """Takes all answers to the questions about the action that is performed next."""
         ...
 
 
 @runtime_checkable
 class World(Protocol):
-    """The way to the environment of this episode. `name`: of the environment, such as "alfworld"."""
+    """Opens the environment of this episode. `name`: that of the environment, such as "alfworld"."""
 
     @property
     def name(self) -> str: ...
 
     def open(self) -> AbstractAsyncContextManager[Environment]:
-        """A fresh one, for one trial; every reset and step is journaled, and made up for on a resume."""
+        """A new environment for one trial. Every reset and step is journaled, and repeated on a resume."""
         ...
 
 

@@ -1,6 +1,6 @@
-"""Questions to a thinker and its answers: the two pure halves that every thinker has.
+"""Questions and answers: every thinker makes a question, and turns the answer into its result; both are pure.
 
-Hosted, a model of ours answers at once; borrowed, the question is stored and the calling agent thinks.
+Either a model of ours answers at once, or the question is stored and the calling agent answers it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Tool:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """`arguments` is the object that the model gave, or the text of it where that is no JSON object.
+    """A call of a tool. `arguments` is the object that the model gave, or its text if that is not a JSON object.
 
-    It has no id: the answers of tools follow the calls in their order, so that nothing in a record is made up anew.
+    It has no id: the answers of tools follow the calls in order, so a record has nothing that differs between runs.
     """
 
     name: str
@@ -52,7 +52,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Message:
-    """`calls` only in an assistant's message; behind it comes a message of the role "tool" for each, in their order."""
+    """`calls`: only of the assistant. A message of the role "tool" for each call follows, in order."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
@@ -64,8 +64,8 @@ class Message:
 class Question:
     """Messages, and the JSON schema of the answer; without a schema the answer is free text.
 
-    With tools (and no schema), the answer may hold calls of them. A model that cannot call tools is told of them and
-    answers with JSON that stands for a call: the same `Answer` comes back.
+    With tools (and no schema), the answer may contain calls. A model that cannot call tools gets their description and
+    answers with JSON for a call: the `Answer` is the same.
     """
 
     messages: tuple[Message, ...]
@@ -87,9 +87,9 @@ class Sampling:
 class Answer:
     """`content` is text, or with a schema the parsed JSON (not yet validated: `take` does that).
 
-    `calls` are the tools that the model wants called, in order; the text is then what it said besides.
-    `raw` is the whole text of the model where `content` leaves something of it out, such as thoughts; `repairs` are the
-    faults in its JSON that were repaired.
+    `calls` are the calls that the model wants, in order; the text is then what it said besides.
+    `raw` is the model's whole text if `content` leaves out a part, such as thoughts; `repairs` are the faults in its
+    JSON that were repaired.
     """
 
     content: Json
@@ -134,7 +134,7 @@ async def think(thinker: Thinker[T_co], model: Answerer, episodes: Sequence[Epis
 
 
 def asked_again(question: Question, answer: Json, why: str) -> Question:
-    """The question with the answer that cannot be used, and a further user turn that says why. why: whole sentences."""
+    """The question, followed by the unusable answer and a user turn that says why. why: whole sentences."""
     said = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     again = (
         Message("assistant", said or "(nothing)"),

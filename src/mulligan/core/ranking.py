@@ -22,7 +22,7 @@ class Ranked:
     Attributes:
         filtered: how many rows were held back.
         threshold: the one that was applied, if any.
-        nearest: of the rows that were held back, the one that scores best.
+        nearest: the row with the best score among those that were held back.
         nearest_score: its relevance.
     """
 
@@ -35,8 +35,11 @@ class Ranked:
 
     @classmethod
     def of(cls, rows: Sequence[int], relevance: Array, given: Array, scores: Array, threshold: float | None) -> Ranked:
-        """These rows with their relevance. given: of each candidate, whether it is good enough; the others are held
-        back. scores: what finds the nearest of those."""
+        """These rows with their relevance.
+
+        given: for each candidate, whether it is good enough; the others are held back. scores: the nearest of these has
+        the highest one.
+        """
         held = (~given).nonzero()[0]
         nearest = int(held[scores[held].argmax()]) if len(held) else None
         score = 0.0 if nearest is None else float(relevance[nearest])
@@ -71,26 +74,28 @@ class Candidates(Protocol):
         ...
 
     def lexical(self) -> Array:
-        """BM25 of the query with each, shape (n,), 0 and more, by the statistics of these lessons alone."""
+        """BM25 of the query with each lesson, shape (n,), at least 0, by the statistics of these lessons alone."""
         ...
 
     def coverage(self) -> Array:
-        """The share of the query's words that each lesson holds, by how rare they are, shape (n,), 0 to about 1."""
+        """The share of the query's words that each lesson contains, weighted by rarity, shape (n,), 0 to about 1."""
         ...
 
     def alike(self, rows: Sequence[int]) -> Array | None:
-        """Cosines of these lessons with each other, shape (k, k); None without vectors."""
+        """Cosines between these lessons, shape (k, k); None without vectors."""
         ...
 
     def relevance(self, scores: Array, by: Literal["lesson", "query", "lexical"]) -> Array:
-        """Scores as relevance, 0 to 1: the share of banks of this size, none of whose lessons fits, whose best scores
-        less; by what is known of this embedder, or of words. Of scores of all candidates, 1 for those that hold all
-        words of the query. nan stays nan."""
+        """Scores as relevance, 0 to 1; nan stays nan.
+
+        The relevance is the share of banks of this size without a fitting lesson whose best score is lower, as measured
+        for this embedder, or for words. Given the scores of all candidates, those with all words of the query get 1.
+        """
         ...
 
     def by_words(self) -> Array:
-        """Relevance by words alone, shape (n,): that of BM25, or the share of the task's words that a lesson holds, by
-        how rare they are anywhere, where that is more."""
+        """Relevance by words alone, shape (n,): the greater of the relevance of BM25 and the share of the task's words
+        that a lesson contains, weighted by how rare they are in general."""
         ...
 
 
@@ -111,7 +116,7 @@ class Retrieval(Protocol):
 
 @runtime_checkable
 class Deduplication(Protocol):
-    """Decides which of an agent's lessons nearly say what a new one says. Exact duplicates fold without being asked."""
+    """Decides which of an agent's lessons say nearly the same as a new one. Exact duplicates fold without it."""
 
     def near(self, new: Lesson, among: Candidates, similarities: Array) -> Sequence[int]:
         """Rows that are near-duplicates of the new lesson, nearest first; similarities: its cosines, shape (n,)."""
@@ -122,7 +127,7 @@ class Deduplication(Protocol):
 class Merging(Protocol):
     """Makes one lesson of several that are alike.
 
-    One that asks a model may say `sampling`, how the answer is sampled; else it is at temperature 0.7.
+    A class that asks a model may set `sampling`; the default temperature is 0.7.
     """
 
     def group(self, lesson: Lesson, alike: Sequence[tuple[Lesson, float]]) -> Sequence[Lesson]:

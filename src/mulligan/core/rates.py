@@ -1,4 +1,4 @@
-"""Shares with their intervals, and two of them compared: pure functions of counts, for reports, balances and pages.
+"""Rates with their intervals, and comparisons of two rates: pure functions of counts, for reports, balances and pages.
 
 Sources: Wilson 1927 (score interval); Newcombe 1998, Statistics in Medicine 17, 2635 (method 10: difference of paired
 proportions) and 873 (of others); McNemar 1947 in its exact form.
@@ -56,7 +56,10 @@ class Paired:
 
 
 def interval(won: float, lost: float, z: float = Z) -> tuple[float, float]:
-    """The 95 % interval (Wilson 1927) of a share with this much won and lost; (0, 1) where nothing is."""
+    """The interval (Wilson 1927) of a rate with these weights of successes and failures; (0, 1) without any.
+
+    z: standard deviations to its ends; the default gives 95 %.
+    """
     n = won + lost
     if n < 1e-6:
         return 0.0, 1.0
@@ -65,11 +68,11 @@ def interval(won: float, lost: float, z: float = Z) -> tuple[float, float]:
     return max(0.0, (middle - half) / (1 + zz / n)), min(1.0, (middle + half) / (1 + zz / n))
 
 
-def difference_interval(ours: tuple[float, float, float], theirs: tuple[float, float, float]) -> tuple[float, float]:
-    """The 95 % interval of a difference of two shares (Newcombe 1998, method 10), each with its own interval."""
-    (rate, low, high), (other, lowest, highest) = ours, theirs
-    mean = rate - other
-    return mean - math.hypot(rate - low, highest - other), mean + math.hypot(high - rate, other - lowest)
+def difference_interval(first: tuple[float, float, float], second: tuple[float, float, float]) -> tuple[float, float]:
+    """The interval of the difference of two rates (Newcombe 1998, method 10), each given with its own interval."""
+    (rate, low, high), (other, lowest, highest) = first, second
+    difference = rate - other
+    return difference - math.hypot(rate - low, highest - other), difference + math.hypot(high - rate, other - lowest)
 
 
 def rate(count: int, n: int) -> Rate:

@@ -36,27 +36,27 @@ StopReason: TypeAlias = Literal[
 the limit, the best answer was not judged good; "absent": what the task asks about does not exist."""
 
 RESUMABLE: frozenset[StopReason] = frozenset({"interrupted", "error", "over_budget"})
-"""Those after which an episode can be resumed."""
+"""Reasons after which an episode can be resumed."""
 
-# Characters that a record keeps of what was observed in a step, or said in a feedback: more is cut in the middle.
+# Most characters of an observation or a feedback that a record keeps: a longer text is cut in the middle.
 TEXT_KEPT = 1_000_000
 
 
 def kept_text(text: str) -> str:
-    """The text, or its head and tail around a note that says how long it was and what the sha256 of all of it is.
+    """The text; if it is too long, its head and tail around a note with its length and the sha256 of all of it.
 
-    What is judged by its own words, such as the output of an attempt, is never cut so.
+    Text that is itself judged, such as the output of an attempt, is never cut.
     """
     if len(text) <= TEXT_KEPT:
         return text
-    whole = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    part = TEXT_KEPT // 2 - 100  # room for the note, so that what was cut is not cut again
-    left_out = f"{len(text) - 2 * part:,} of {len(text):,} characters are not kept; sha256 of all: {whole}"
-    return f"{text[:part]}\n[… {left_out} …]\n{text[-part:]}"
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    half = TEXT_KEPT // 2 - 100  # room for the note, so that what was cut is not cut again
+    note = f"{len(text) - 2 * half:,} of {len(text):,} characters are not kept; sha256 of all: {digest}"
+    return f"{text[:half]}\n[… {note} …]\n{text[-half:]}"
 
 
-def _keep(record: object, *names: str) -> None:
-    """Cuts these texts of a record that is being made."""
+def _cut(record: object, *names: str) -> None:
+    """Cuts texts of a record that are too long, in its `__post_init__`."""
     for name in names:
         text = getattr(record, name)
         if isinstance(text, str) and len(text) > TEXT_KEPT:
@@ -94,7 +94,7 @@ class Usage:
         )
 
     def __sub__(self, other: Usage) -> Usage:
-        """What was used since `other` was read from the same meter. Where no call was made, nothing was spent."""
+        """What was used since `other` was read from the same meter. Without a call, the cost is 0."""
         unknown = self.calls != other.calls and (self.cost is None or other.cost is None)
         return Usage(
             self.input_tokens - other.input_tokens,
@@ -118,21 +118,21 @@ MOST_KIND = 60
 
 def checked_kind(kind: str) -> str:
     """The name of a kind of task, with single spaces. Raises `InvalidInput` for one that is too long."""
-    named = " ".join(kind.split())
-    if len(named) > MOST_KIND:
+    name = " ".join(kind.split())
+    if len(name) > MOST_KIND:
         raise InvalidInput(
-            f"The name of a kind of task may have at most {MOST_KIND} characters, not {len(named)}: {named:.40}…"
+            f"The name of a kind of task may have at most {MOST_KIND} characters, not {len(name)}: {name:.40}…"
         )
-    return named
+    return name
 
 
 def folded_kind(kind: str) -> str:
-    """The name without what does not count: capitals, and white space beyond single spaces."""
+    """The name in lower case and with single spaces: equal for names of the same kind."""
     return " ".join(kind.split()).casefold()
 
 
 def same_kind(one: str, other: str) -> bool:
-    """Whether two names mean one kind of task. "" is no kind."""
+    """Whether two names mean the same kind of task. "" is not a kind."""
     return bool(folded_kind(one)) and folded_kind(one) == folded_kind(other)
 
 
@@ -141,7 +141,7 @@ class Task:
     """What the actor may see. It never contains the hidden target of a benchmark: see `Case`.
 
     kind: the kind of task, in free words; "" if unknown. No prompt shows it.
-    kind_from: where the kind comes from. None: no kind was looked for.
+    kind_from: where the kind comes from. None: nobody looked for a kind.
     """
 
     prompt: str
@@ -160,7 +160,7 @@ class Case:
 
     Attributes:
         family: of cases that are alike. "": the part of the id before "/", or the case is a family of its own.
-        phase: of the world, which may change in the middle of a stream. Cases of two phases are never mixed.
+        phase: the phase of the world, which may change in the middle of a stream. Cases of two phases are never mixed.
     """
 
     id: str
@@ -174,7 +174,7 @@ class Case:
 class Outcome:
     """An environment's report on a step: reward (higher is better), whether it ended, why it was halted.
 
-    `feedback`: how the task went, of an environment that knows (see `text.evidence.TaskFeedback`).
+    `feedback`: how the task went, if the environment knows (see `text.evidence.TaskFeedback`).
     """
 
     reward: float | None = None
@@ -219,7 +219,7 @@ class Check:
     usage: Usage = Usage()
 
     def __post_init__(self) -> None:
-        _keep(self, "action", "risk", "reason", "change", "question", "answer")
+        _cut(self, "action", "risk", "reason", "change", "question", "answer")
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class Step:
     images: tuple[Image, ...] = ()
 
     def __post_init__(self) -> None:
-        _keep(self, "thought", "action", "observation")
+        _cut(self, "thought", "action", "observation")
 
     @property
     def refused(self) -> bool:
@@ -333,7 +333,7 @@ class Feedback:
     images: tuple[Image, ...] = ()
 
     def __post_init__(self) -> None:
-        _keep(self, "text")
+        _cut(self, "text")
         if self.score is not None and not math.isfinite(self.score):
             raise InvalidInput(
                 f"A score must be a number or None, but {self.source or 'an evaluator'} returned {self.score}."
@@ -393,7 +393,7 @@ class Reflection:
 
     @classmethod
     def of_layers(cls, layers: Mapping[str, str], *, notes: tuple[str, ...] = ()) -> Reflection:
-        """The lesson in these layers, the empty ones left out; its text has a line for each."""
+        """A reflection of these layers, without the empty ones; its text has a line for each."""
         kept = {layer: " ".join(layers[layer].split()) for layer in LAYERS if layers.get(layer, "").strip()}
         return cls(_words_of(kept), notes=notes, layers=kept)
 
@@ -403,10 +403,10 @@ def _words_of(layers: Mapping[str, str]) -> str:
     return "\n".join(layers[layer] for layer in LAYERS if layer in layers)
 
 
-# Why a reflection is withheld that a person vetoed.
+# Why a vetoed reflection is withheld.
 VETOED = "A person vetoed it."
 
-# Recorded of a failed trial after which the strategy decided not to reflect.
+# Recorded for a failed trial after which the strategy decided not to reflect.
 NO_REFLECTION = Reflection("", withheld="The strategy asked for no lesson.")
 
 
@@ -422,7 +422,7 @@ class Trial:
 
     @property
     def lesson(self) -> str:
-        """The text of the reflection; "" where there is none, or later trials are not shown it."""
+        """The text of the reflection; "" if there is none, or if later trials are not shown it."""
         return self.reflection.text if self.reflection and not self.reflection.withheld else ""
 
     @property
@@ -433,7 +433,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class HeldBack:
-    """The nearest of the lessons that a recall did not give, with its relevance."""
+    """The most relevant of the lessons that a recall held back, with its relevance."""
 
     id: str
     title: str
@@ -582,8 +582,8 @@ class Episode:
 
     @property
     def judged(self) -> bool:
-        """True when at least one trial got a verdict; never for an episode that ended unconfirmed, whatever was said of
-        its earlier trials."""
+        """Whether at least one trial got a verdict. False for an episode that ended unconfirmed, whatever verdicts its
+        earlier trials got."""
         unconfirmed = self.stop is not None and self.stop.reason == "unconfirmed"
         return not unconfirmed and any(t.feedback is not None and t.feedback.passed is not None for t in self.trials)
 
@@ -608,8 +608,8 @@ class Episode:
 
     @property
     def best(self) -> Trial | None:
-        """The trial to hand out: the newest of an episode that ended unconfirmed, else a passed one, else the highest
-        score, else the newest. None before any attempt."""
+        """The trial whose attempt is the result: the newest if the episode ended unconfirmed, else one that passed,
+        else the one with the highest score, else the newest. None before any attempt."""
         if self.stop is not None and self.stop.reason == "unconfirmed":
             return self.trials[-1] if self.trials else None
 
@@ -624,7 +624,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class Spec:
-    """Plain JSON: what `mulligan.app.plugins` finds and builds. `name`: of a file here, a dotted path, `./mine.py`."""
+    """A plug-in and its settings as JSON. `name`: of a plug-in that ships here, a dotted path, or `./mine.py`."""
 
     name: str
     settings: Mapping[str, Json] = field(default_factory=dict[str, Json])

@@ -1,5 +1,5 @@
-"""What is said of tasks, lessons and results: where a kind comes from, one lesson in place of several, decisions of
-people, and their scores."""
+"""Small records about tasks, lessons and results: where a kind comes from, condensed lessons, people's decisions and
+ratings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Edit:
     """What a person decided about a reflection, and what it was before.
 
     Attributes:
-        decision: taken: it is shown as it was drawn, even where it had been withheld. edited: its text was changed.
-            written: the person wrote another one. vetoed: no later trial is shown it.
+        decision: taken: it is shown unchanged, even if it had been withheld. edited: its text was changed. written: the
+            person wrote another one. vetoed: no later trial is shown it.
         by: who decided.
         at: when, in seconds since the epoch.
         before: the text until then.
@@ -36,7 +36,7 @@ class Rating:
     Attributes:
         by: who gave it.
         at: when, in seconds since the epoch.
-        trial: of an episode, whose lesson is rated. None: the result of the episode, or the lesson of a bank.
+        trial: the try whose lesson is rated. None: the result of the episode, or a lesson of a bank.
     """
 
     score: float
@@ -77,7 +77,7 @@ class KindOrigin:
         rule: the regular expression.
         nearest: the kind of the nearest cluster.
         similarity: the mean cosine between the task and the tasks of that cluster.
-        least: the similarity from which on a cluster gives its kind.
+        least: the minimum similarity at which a cluster gives its kind.
     """
 
     by: Literal["given", "rule", "cluster"]

@@ -1,4 +1,4 @@
-"""Scaling: what several trajectories of one task are, and which of them counts (MaTTS of the ReasoningBank paper)."""
+"""Scaling: trying one task in several trajectories, and choosing the best (MaTTS of the ReasoningBank paper)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mulligan.core.errors import InvalidInput
 from mulligan.core.records import Episode
 
 Kind = Literal["parallel", "vanilla", "sequential"]
-MOST = 64
+MAX_K = 64
 """The most trajectories of one task."""
-AT_ONCE = 4
+MAX_PARALLEL = 4
 """How many trajectories of one task run at the same time."""
-WARM = 0.7
+DEFAULT_TEMPERATURE = 0.7
 """The temperature of trajectories whose actor names none: at 0 they would be copies of each other."""
 _TEXT = re.compile(r"(\w+):(\d{1,4})(:judge)?")
 
@@ -42,13 +42,13 @@ class Scale:
 
         Raises `InvalidInput`.
         """
-        found = _TEXT.fullmatch(text.strip())
-        if found is None or found[1] not in get_args(Kind) or not 1 <= int(found[2]) <= MOST:
+        match = _TEXT.fullmatch(text.strip())
+        if match is None or match[1] not in get_args(Kind) or not 1 <= int(match[2]) <= MAX_K:
             kinds = ", ".join(f"{kind}:K" for kind in get_args(Kind))
-            raise InvalidInput(f"A scale must be {kinds}, with K from 1 to {MOST} (parallel:5), not {text!r}.")
-        if found[3] and found[1] == "sequential":
+            raise InvalidInput(f"A scale must be {kinds}, with K from 1 to {MAX_K} (parallel:5), not {text!r}.")
+        if match[3] and match[1] == "sequential":
             raise InvalidInput(f"{text!r}: with sequential, only the evaluator judges the last attempts.")
-        return cls(cast(Kind, found[1]), int(found[2]), found[3] is not None)
+        return cls(cast(Kind, match[1]), int(match[2]), match[3] is not None)
 
     @property
     def siblings(self) -> int:
@@ -57,18 +57,18 @@ class Scale:
 
 
 def scale_of(text: str | None) -> Scale | None:
-    """The scale of a recipe. Raises `InvalidInput`."""
+    """The scale of a recipe; None if it has none. Raises `InvalidInput`."""
     return None if text is None else Scale.parse(text)
 
 
 def worth(episode: Episode) -> tuple[bool, float]:
-    """By which episodes are compared: a solved one is best, then the one whose best attempt scored highest."""
+    """The key by which episodes are compared: solved ones are best, then those whose best attempt scored higher."""
     best = episode.best
     score = best.feedback.score if best and best.feedback else None
     return episode.solved, float("-inf") if score is None else score
 
 
 def tied(episodes: Sequence[Episode]) -> list[int]:
-    """The places of the best episodes, by the verdicts of the evaluator."""
-    most = max(map(worth, episodes))
-    return [place for place, episode in enumerate(episodes) if worth(episode) == most]
+    """The indices of the best episodes, by the evaluator's verdicts."""
+    best = max(map(worth, episodes))
+    return [index for index, episode in enumerate(episodes) if worth(episode) == best]

@@ -12,7 +12,7 @@ from mulligan.core.records import Episode, Head, Json, StopReason
 
 if TYPE_CHECKING:
     from mulligan.core.benchmarks import BenchStore
-    from mulligan.core.lessons import Memory
+    from mulligan.core.lesson_store import Memory
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""What the user trusts on this machine: a small file in MULLIGAN_HOME for each folder, so no repository can bring one.
+"""What the user trusts on this machine: a small file in MULLIGAN_HOME for each folder, which no repository can bring.
 
-Two kinds of notes: `content`, the hash of what a project may run or redirect (`mulligan trust`), and `bank`, for a
-folder `.mulligan` whose store was made here, or was trusted.
+There are two kinds of notes: `content`, the hash of what a project may run or redirect (`mulligan trust`), and `bank`,
+for a folder `.mulligan` whose store was made here or was trusted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BANK = ".mulligan"
 """The folder beside a project file that holds the project's store."""
 
 HOME = "MULLIGAN_TRUST_HOME"
-"""Set for this process and those that it starts, where a `.env` names another MULLIGAN_HOME: the notes stay here."""
+"""The environment variable that keeps the notes in the old place if a `.env` names another MULLIGAN_HOME."""
 
 _OWNER = "owner"
 
@@ -26,7 +26,7 @@ Kind: TypeAlias = Literal["content", "bank"]
 
 
 def noted(kind: Kind, folder: Path) -> str:
-    """The text of the note about this folder, by its real path; "" without one."""
+    """The text of the note about this folder (by its real path); "" if there is none."""
     try:
         return _file(kind, folder).read_text("utf-8").partition("\n")[0]
     except (OSError, UnicodeDecodeError):
@@ -34,12 +34,12 @@ def noted(kind: Kind, folder: Path) -> str:
 
 
 def note(kind: Kind, folder: Path, text: str) -> None:
-    """Write the note as a whole or not at all. Raises `OSError`."""
+    """Write the note atomically. Raises `OSError`."""
     file = _file(kind, folder)
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f"{file.name}.{os.getpid()}")
-    beside.write_text(f"{text}\n{os.fsencode(os.path.realpath(folder))!r}\n", "utf-8")
-    os.replace(beside, file)
+    temporary = file.with_name(f"{file.name}.{os.getpid()}")
+    temporary.write_text(f"{text}\n{os.fsencode(os.path.realpath(folder))!r}\n", "utf-8")
+    os.replace(temporary, file)
 
 
 def note_bank(folder: Path) -> None:
@@ -49,7 +49,7 @@ def note_bank(folder: Path) -> None:
     """
     word = os.urandom(12).hex()
     note("bank", folder, word)
-    with suppress(FileNotFoundError):  # it may be a link of a stranger's to another file
+    with suppress(FileNotFoundError):  # it may be a stranger's link to another file
         (folder / _OWNER).unlink()
     with (folder / _OWNER).open("x", encoding="utf-8") as file:
         file.write(word)
@@ -72,7 +72,7 @@ def note_store(file: Path) -> None:
 
 
 def forget(kind: Kind, folder: Path) -> bool:
-    """Remove the note; whether there was one."""
+    """Remove the note. Returns whether there was one."""
     with suppress(FileNotFoundError):
         _file(kind, folder).unlink()
         return True

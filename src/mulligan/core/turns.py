@@ -1,6 +1,6 @@
-"""The one form of what was said and done in a session, whoever recorded it: a transcript, a trace, a framework, a hook.
+"""What was said and done in a session, in one form for transcripts, traces, frameworks and hooks.
 
-A named tuple, not a dataclass: the program of hooks imports this. `turn._replace(...)` makes a changed copy.
+It is a named tuple and not a dataclass because the program of hooks imports it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ Role: TypeAlias = "Literal['user', 'assistant', 'tool', 'system']"
 class Turn(NamedTuple):
     """One thing that was said or done.
 
-    user: what a person said. assistant: what the agent said; with `tool`, the arguments that it called this tool with.
-    tool: what a tool gave back. system: what stood above the conversation; nothing is learned from it.
+    user: what a person said. assistant: what the agent said; with `tool`, the arguments of its call of this tool. tool:
+    the result of a tool. system: the system prompt, from which nothing is learned.
 
-    A format gives the call of a tool and what it gave back as two turns. `sessions.pairs.happened` joins them: what
-    came back then has `command`, `output` and `subagent`, too.
+    A format gives a call and its result as two turns. `sessions.pairs.happened` joins them: the result then has
+    `command`, `output` and `subagent`, too.
 
     Attributes:
-        id: of the call that this turn makes or answers; of what was said, where the format has one.
-        failed: of what a tool gave back, whether the call failed. None: nobody says.
+        id: of the call that this turn makes or answers, or of the message, if the format has ids.
+        failed: of a result, whether the call failed. None: unknown.
         at: seconds since the epoch; 0 if unknown.
         folder: the working folder then; "" if unknown.
         command: what the tool was called with: the command line, or the path of a file.
-        output: what it gave back, or what an edit took out and put in.
+        output: the result of the tool, or the lines that an edit removed and added.
         subagent: the type of the sub-agent that made the call; "" for the main agent.
     """
 
@@ -45,7 +45,7 @@ class Turn(NamedTuple):
 
     @property
     def is_call(self) -> bool:
-        """Whether this is what a tool was called with and gave back."""
+        """Whether this is the result of a tool, joined with its call."""
         return self.role == "tool"
 
     @property

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mulligan.core.errors import InvalidInput
-from mulligan.core.lessons import QUOTA
 from mulligan.core.protocols import Store
+from mulligan.core.work_queue import QUOTA
 from mulligan.store.sqlite.engine import Connection
 from mulligan.store.sqlite.store import SqliteStore
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mulligan.core.lessons import Queued
 from mulligan.core.records import Episode, Json
+from mulligan.core.work_queue import Queued
 
 ANSWERS = "answers"
 """Under which the payload of work keeps what a model answered."""

@@ -19,11 +19,11 @@ from mulligan.bank.learn.learning import KeptAnswers, key_of
 from mulligan.bank.ports import LEASE, Ports
 from mulligan.core.codec import digest, from_json, json_text, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, ModelError, NotFound, StoreError
-from mulligan.core.lessons import Claim, Queued
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Question, think
 from mulligan.core.records import Episode, Json, Task
-from mulligan.core.scaling import MOST, tied
+from mulligan.core.scaling import MAX_K, tied
+from mulligan.core.work_queue import Claim, Queued
 from mulligan.text.thoughts import output_of
 from mulligan.text.times import moment
 from mulligan.text.truncate import truncate_text
@@ -334,8 +334,8 @@ def _told(known: Episode, again: Episode, number: int) -> Json:
 
 
 def _check_room(episodes: Sequence[Mapping[str, Json]]) -> None:
-    if len(episodes) > MOST:
-        raise InvalidInput(f"The group has {MOST} trajectories, which is the maximum: close it.")
+    if len(episodes) > MAX_K:
+        raise InvalidInput(f"The group has {MAX_K} trajectories, which is the maximum: close it.")
     size = len(json_text(list(episodes)))
     if size > CHARACTERS:
         raise InvalidInput(

@@ -40,11 +40,13 @@ from mulligan.bank.recall.notebook import entry_text
 from mulligan.bank.recall.prompt_text import fitting
 from mulligan.core.codec import digest, from_json, to_json
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, NotFound, StoreError
-from mulligan.core.lessons import Account, Claim, Queue, Queued, Selection
+from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Account
 from mulligan.core.operations import asked
 from mulligan.core.protocols import Learned, Model
 from mulligan.core.questions import Answer, Question, Sampling, Thinker, think
 from mulligan.core.records import Episode, Json, Lesson, Usage
+from mulligan.core.work_queue import Claim, Queue, Queued
 from mulligan.models.gate import asked_twice
 from mulligan.text.formatting import task_text
 from mulligan.text.secrets import Masks, each_text

@@ -23,11 +23,12 @@ from mulligan.bank.ports import Ports
 from mulligan.bank.recall.index import Indexes
 from mulligan.bank.recall.terms import embedded
 from mulligan.core.errors import LessonChanged
-from mulligan.core.lesson import LessonFields, annotations_of, without_counts
-from mulligan.core.lessons import Addition, Change, Claim, Selection
+from mulligan.core.lesson import LessonFields, Selection, annotations_of, without_counts
+from mulligan.core.lessons import Addition, Change
 from mulligan.core.operations import detail_of, operation
 from mulligan.core.protocols import Learned
 from mulligan.core.records import Json, Lesson, LessonState, Origin
+from mulligan.core.work_queue import Claim
 
 MEETINGS = 100
 """How often a change of a lesson is begun anew where others change it meanwhile."""

@@ -15,12 +15,14 @@ from mulligan.bank.learn.writing import LessonWriter
 from mulligan.bank.ports import LEASE, NO_MODEL, Ports
 from mulligan.bank.recall.index import Index, Indexes
 from mulligan.core.errors import BadAnswer, InvalidInput, LeaseLost, MulliganError, StoreError
-from mulligan.core.lessons import Claim, Link, Queued, Selection
+from mulligan.core.lesson import Selection
+from mulligan.core.lessons import Link
 from mulligan.core.operations import acting_as, asked, operation
 from mulligan.core.optional import AskingMerging, with_defaults
 from mulligan.core.protocols import Learned
 from mulligan.core.questions import Message
 from mulligan.core.records import Json, Lesson, Origin
+from mulligan.core.work_queue import Claim, Queued
 from mulligan.text.secrets import mask
 
 BATCH = 64

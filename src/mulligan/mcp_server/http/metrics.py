@@ -13,9 +13,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mulligan.core.errors import StoreError
-from mulligan.core.lessons import QUOTA, Queue
 from mulligan.core.operations import Operation
 from mulligan.core.records import Json
+from mulligan.core.work_queue import QUOTA, Queue
 from mulligan.mcp_server.http.guard import header, log, refusal
 from mulligan.mcp_server.tokens import bearer, may
 from mulligan.web.tokens import bearer_of

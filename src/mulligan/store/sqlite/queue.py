@@ -13,8 +13,8 @@ from typing import Any
 
 from mulligan.core.codec import json_text
 from mulligan.core.errors import InvalidInput, LeaseLost, NotFound, StoreError, Unreadable
-from mulligan.core.lessons import Claim, Queued, QueueStatus
 from mulligan.core.records import Json
+from mulligan.core.work_queue import Claim, Queued, QueueStatus
 from mulligan.recording.holders import Watch, died, named
 from mulligan.store.sqlite.engine import Connection, Engine
 from mulligan.store.sqlite.lessons.rows import owned, reader, writer

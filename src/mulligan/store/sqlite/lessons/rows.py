@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from mulligan.core.codec import SCHEMA, json_text
 from mulligan.core.errors import AmbiguousId, NotFound, StoreError
-from mulligan.core.lesson import REFUSED_BY_REPLAY, Order, fields_with
+from mulligan.core.lesson import REFUSED_BY_REPLAY, Order, Selection, fields_with
 from mulligan.core.lessons import (
     Account,
     Addition,
@@ -23,7 +23,6 @@ from mulligan.core.lessons import (
     Part,
     Receipt,
     Row,
-    Selection,
     TaskOutcome,
     Version,
     compared_text,

@@ -14,25 +14,24 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from mulligan.core.codec import SCHEMA, to_json
 from mulligan.core.errors import LessonChanged, StoreError
-from mulligan.core.lesson import without_counts
+from mulligan.core.lesson import Selection, without_counts
 from mulligan.core.lessons import (
     Account,
     Added,
     Addition,
     Archive,
     Change,
-    Claim,
     Delta,
     Fault,
     Link,
     Part,
     Receipt,
-    Selection,
     Version,
     Worth,
 )
 from mulligan.core.operations import detail_of, signature
 from mulligan.core.records import Json, Lesson
+from mulligan.core.work_queue import Claim
 from mulligan.store.sqlite import queue
 from mulligan.store.sqlite.engine import Connection, Engine
 from mulligan.store.sqlite.lessons import archive, rows, worth
