@@ -1,4 +1,4 @@
-"""`mulligan bench`: the group of benchmark commands. Each is a file here, which is imported when it is needed."""
+"""`mulligan bench`: the group of benchmark commands. Each is a file, which is imported when the command is called."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ COMMANDS = {
     "score": "Judge solutions made elsewhere with the hidden tests of the benchmark NAME.",
     "stream": "Run the cases of TASKS as a stream, once for each of several memories, which learn as they go.",
 }
-"""The subcommands, each a file of this folder with a click command called `command`, or in the file `data`. The first
-line of its help is repeated here, so that `mulligan bench --help` imports none of them."""
+"""The subcommands, each with the first line of its help, so that `mulligan bench --help` imports none of them.
 
-_DATA = {"fetch": "fetch", "list": "listing"}
-"""The commands in the file `data`."""
+Each is a file of this folder with a click command called `command`, or stands in `_IN_DATA`.
+"""
+_IN_DATA = {"fetch": "fetch", "list": "listing"}
+"""The names of the commands in data.py."""
 
 
 class LazyGroup(Group):
@@ -40,7 +41,7 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        file, name = ("data", _DATA[cmd_name]) if cmd_name in _DATA else (cmd_name, "command")
+        file, name = ("data", _IN_DATA[cmd_name]) if cmd_name in _IN_DATA else (cmd_name, "command")
         return with_examples(getattr(import_module(f"mulligan.bench.commands.{file}"), name), f"bench {cmd_name}")
 
 

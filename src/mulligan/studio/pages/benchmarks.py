@@ -18,7 +18,7 @@ from mulligan.studio.rendering import PAGE_ROWS, Studio, render, studio_of, with
 FIRST_RUNS = 20
 """The list first shows this many runs; each "more" doubles the number."""
 
-MAX_COMPARED = 6
+MAX_RUNS = 6
 KINDS: Mapping[str, str] = {"solved": "ok", "failed": "bad", "unjudged": "unknown", "error": "error"}
 """The kind of badge for each status of a case."""
 FILTERS: Mapping[str, str] = {
@@ -85,8 +85,8 @@ async def _row(studio: Studio, run: BenchRun) -> Row:
 async def compared(request: Request) -> Response:
     """Compares the first run in the address with each of the others."""
     studio, ids = studio_of(request), list(dict.fromkeys(request.query_params.getlist("run")))
-    if not 1 <= len(ids) <= MAX_COMPARED:
-        raise InvalidInput(f"Choose from 1 to {MAX_COMPARED} benchmark runs, not {len(ids)}.")
+    if not 1 <= len(ids) <= MAX_RUNS:
+        raise InvalidInput(f"Choose from 1 to {MAX_RUNS} benchmark runs, not {len(ids)}.")
     report = await bench_report(studio.store, ids)
     if request.query_params.get("format") == "svg":
         chart = report.curve if request.query_params.get("figure") == "curve" else report.spending

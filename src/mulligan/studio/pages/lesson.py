@@ -35,7 +35,7 @@ TEXTS = {
     if kind is str and annotation.option
 }
 """The text fields of the form, each with its help. The form also has tags, separated by commas."""
-PLACED = ("title", "description", "content", "query", "kind")
+TEMPLATE_FIELDS = ("title", "description", "content", "query", "kind")
 """Fields that the template places itself; it lists the others."""
 
 
@@ -86,7 +86,7 @@ async def lesson(request: Request) -> Response:
         lesson=shown,
         version=version_of(shown),
         facts=_facts(shown),
-        others={name: help for name, help in TEXTS.items() if name not in PLACED},
+        others={name: help for name, help in TEXTS.items() if name not in TEMPLATE_FIELDS},
         lineage=relatives.lineage,
         near=relatives.near,
         worth=tallies.get(id),
