@@ -316,7 +316,7 @@ class Columns:
         slots: the active ones, oldest first.
         whole: whether `slots` are simply all of them.
         project, kind: a number for each name; `kinds` has those of the kinds.
-        tongue: the language, as `terms.tongue` says.
+        language: the language, as `terms.language_of` returns it.
         layer: a number for each layer, 0 for none.
         vectors: unit, float32, by part, and where there is one.
         unrelated: how unrelated texts score in this bank, by words and by meaning; where the embedder knows English
@@ -337,7 +337,7 @@ class Columns:
     layer: Array
     kind: Array
     kinds: Mapping[str, int]
-    tongue: Array
+    language: Array
     vectors: dict[str, tuple[Array, Array]]
     postings: PostingsView
     unrelated: dict[str, NullDistribution] = field(default_factory=dict[str, NullDistribution])
@@ -355,14 +355,14 @@ class Query:
     """A query to the lessons of an index. The rankings of parts of them share it, so that each lesson is scored once.
 
     Args:
-        terms: as `bank.terms.weighed` gives them.
+        terms: as `terms.weighted_terms` returns them.
         vector: unit; None: by words alone.
     """
 
     def __init__(
-        self, columns: Columns, terms: tuple[Array, Array, Array], vector: Any, now: float, tongue: int = 0
+        self, columns: Columns, terms: tuple[Array, Array, Array], vector: Any, now: float, language: int = 0
     ) -> None:
-        self.now, self.tongue = now, tongue
+        self.now, self.language = now, language
         self._postings, self._terms = columns.postings, terms
         self._vector = None if vector is None else np.asarray(vector, np.float32)
         self._cosines: dict[str, Array] = {}
@@ -450,11 +450,11 @@ class Ranking:
         if "foreign" not in unrelated:
             relevance = unrelated["meaning"].relevance(scores, self.n)
         else:  # of texts in two languages it says nothing
-            same = self._columns.of_slots(self._columns.tongue) == self._query.tongue
-            null = unrelated["foreign" if self._query.tongue else "meaning"]
+            same = self._columns.of_slots(self._columns.language) == self._query.language
+            null = unrelated["foreign" if self._query.language else "meaning"]
             relevance = np.where(same, null.relevance(scores, float(same.sum())), 0.0)
-            if self._query.tongue or not same.all():
-                relevance = np.maximum(relevance, self.by_words() * (~same | bool(self._query.tongue)))
+            if self._query.language or not same.all():
+                relevance = np.maximum(relevance, self.by_words() * (~same | bool(self._query.language)))
         relevance[self._columns.of_slots(self._query.words.share) == 1.0] = 1.0
         relevance[np.isnan(scores)] = np.nan
         return relevance

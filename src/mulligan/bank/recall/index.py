@@ -34,7 +34,7 @@ from mulligan.bank.recall.candidates import (
     pairs,
     shipped,
 )
-from mulligan.bank.recall.terms import searched
+from mulligan.bank.recall.terms import search_text
 from mulligan.core.lesson_store import LessonChanges
 from mulligan.core.lessons import Account, Delta, Row
 from mulligan.core.ranking import Array
@@ -58,7 +58,7 @@ _PLAIN = {
     "project": np.int32,
     "layer": np.int8,
     "kind": np.int32,
-    "tongue": np.int8,
+    "language": np.int8,
     "expires": np.float64,
 }
 _OF_ROWS = {name: attrgetter(name) for name in ("n", "success", "uses", "created", "confidence", "fact", "pair")}
@@ -173,8 +173,8 @@ class Index:
         self._slots.update(zip((row.n for row in added), slots, strict=True))
         self._by_id.update(zip((row.id for row in added), slots, strict=True))
         self._columns["alive"][first : self._size] = True
-        hashes, counts, sizes = terms.read([row.terms for row in added])
-        self._columns["tongue"][first : self._size] = terms.tongues([row.terms for row in added])
+        hashes, counts, sizes = terms.read_blobs([row.terms for row in added])
+        self._columns["language"][first : self._size] = terms.languages_of([row.terms for row in added])
         owner = np.repeat(np.arange(len(added)), sizes)
         self._columns["lengths"][first : self._size] = np.bincount(owner, counts, len(added))
         self._postings.add(hashes, owner + first, counts)
@@ -373,7 +373,7 @@ class Index:
 
 
 def _query(columns: Columns, text: str, vector: Any, now: float) -> Query:
-    return Query(columns, terms.weighed(text), vector, now, terms.tongue(text))
+    return Query(columns, terms.weighted_terms(text), vector, now, terms.language_of(text))
 
 
 def _only(columns: Columns, wanted: Array) -> Columns:
@@ -382,10 +382,10 @@ def _only(columns: Columns, wanted: Array) -> Columns:
 
 async def _renewed(store: LessonChanges, agent_id: str | None, delta: Delta) -> Delta:
     """The delta, with the terms that an older version of Mulligan stored made anew."""
-    stale = [row.id for row in delta.rows if row.state == "active" and terms.older(row.terms)]
+    stale = [row.id for row in delta.rows if row.state == "active" and terms.is_outdated(row.terms)]
     if not stale:
         return delta
-    made = {one.id: terms.terms_of(searched(one)) for one in await store.there(agent_id, stale)}
+    made = {one.id: terms.terms_of(search_text(one)) for one in await store.there(agent_id, stale)}
     return replace(delta, rows=[replace(row, terms=made.get(row.id, row.terms)) for row in delta.rows])
 
 
@@ -445,7 +445,7 @@ class Indexes:
             for row in rows
             if row.state != "superseded"
             and not (
-                (terms.current(row.terms) or terms.older(row.terms))
+                (terms.is_current(row.terms) or terms.is_outdated(row.terms))
                 and _usable(row.vector)
                 and _usable(row.query_vector)
             )
@@ -476,7 +476,7 @@ class Indexes:
                 lesson.created,
                 lesson.uses,
                 lesson.last_used,
-                terms.terms_of(searched(lesson)),
+                terms.terms_of(search_text(lesson)),
                 None,
                 fact=lesson.nature == "fact",
                 pair=lesson.nature == "query_pair",
