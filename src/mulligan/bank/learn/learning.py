@@ -53,7 +53,7 @@ from mulligan.text.secrets import Masks, each_text
 from mulligan.text.truncate import estimate
 
 FAILED_WORKFLOW = "workflows are extracted only from successes"
-MAX_UNMASKED = 100
+MAX_UNMASKED_JOBS = 100
 """Jobs waiting for a judge whose unmasked episodes are held in memory."""
 
 BY_RULE = "only rules learn here (learn_share is 0)"
@@ -153,7 +153,7 @@ class Learning:
             unmasked = masks.unmask_json(masked, task_text(episodes[0].task))
             if unmasked != masked:
                 self._for_judge[work.id] = unmasked, masks
-            for oldest in list(self._for_judge)[:-MAX_UNMASKED]:
+            for oldest in list(self._for_judge)[:-MAX_UNMASKED_JOBS]:
                 del self._for_judge[oldest]
         if claim is not None:
             try:

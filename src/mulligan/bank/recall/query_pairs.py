@@ -20,9 +20,9 @@ from mulligan.core.records import Episode, Lesson, LessonState, Origin
 from mulligan.text.plain import one_line
 from mulligan.text.secrets import mask
 
-MAX_SHOWN = 3
+MAX_PAIRS = 3
 """Maximum number of pairs that a question is shown."""
-MAX_COMPARED = 1000
+MAX_PAIR_CANDIDATES = 1000
 """How many pairs of a graph, the newest, a question is compared with."""
 GOOD = 0.5
 """A pair with at least this rating is confirmed. One with a lower rating is not shown."""
@@ -64,7 +64,7 @@ class QueryPairs:
         ids = (*learned.lessons, *learned.folded)
         return (await self._lessons.get(writes, ids[:1]))[0]
 
-    async def like(self, graph: str, shape: str, most: int = MAX_SHOWN) -> Sequence[Lesson]:
+    async def like(self, graph: str, shape: str, most: int = MAX_PAIRS) -> Sequence[Lesson]:
         """Return the pairs of this graph whose shape is most similar to this one, each with its relevance.
 
         Pairs of the same shape come first, then those that a person confirmed. Pairs with a rating below `GOOD`, or a
@@ -89,7 +89,7 @@ class QueryPairs:
         return [replace(known[id], score=scores[id]) for id in order[:most]]
 
     async def _listed(self, key: str, states: tuple[LessonState, ...] = ("active",)) -> Sequence[Lesson]:
-        which = Selection(states, nature="query_pair", keys=[key], limit=MAX_COMPARED)
+        which = Selection(states, nature="query_pair", keys=[key], limit=MAX_PAIR_CANDIDATES)
         return await self._lessons.list(self._ports.writes, which)
 
 
