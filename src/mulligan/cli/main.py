@@ -60,7 +60,7 @@ with_examples(cli, "")
 @click.argument("command", nargs=-1)
 @click.pass_context
 def help(ctx: click.Context, command: tuple[str, ...]) -> None:
-    """Show help for COMMAND, such as `mulligan help runs show`; without COMMAND, list all commands."""
+    """Show help for COMMAND (for example, `mulligan help runs show`), or list all commands."""
     assert ctx.parent is not None
     at, here = ctx.parent, ctx.parent.command
     for name in command:

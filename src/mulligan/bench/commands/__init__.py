@@ -13,17 +13,16 @@ COMMANDS = {
     "exam": "Compare how much memories help and harm, on streams of tasks and on your own sessions.",
     "export": "Write the results of an ALFWorld RUN in the format of Reflexion's code: one file for each try.",
     "fetch": "Download the data of the benchmark NAME.",
-    "learn": "Learn from the trajectories of state-bench, or from transcripts in the file or folder SOURCE, or from "
-    "the benchmark run SOURCE.",
-    "list": "List the benchmarks, their cuts and methods, and whether their data is downloaded.",
-    "plan": "Calculate how many cases and samples can show a difference.",
+    "learn": "Learn from SOURCE: a benchmark run, a file or folder of transcripts, or the trajectories of state-bench.",
+    "list": "List the benchmarks with their subsets and methods, and show whether their data is downloaded.",
+    "plan": "Calculate how many cases and samples are needed to detect a difference.",
     "prove": "Compare a coding agent with and without this project's lessons.",
     "replay": "Replay the published episodes in FILE, and show where the replay differs from the log.",
-    "report": "Report the figures of one or more runs, and compare each with the first.",
+    "report": "Report the figures of one or more runs, and compare each run with the first.",
     "run": "Run the cases of the benchmark NAME, or of a file of tasks (mine.toml).",
     "runs": "List the benchmark runs, newest first.",
     "score": "Judge solutions made elsewhere with the hidden tests of the benchmark NAME.",
-    "stream": "Run the cases of TASKS as a stream, once for each of several memories, which learn as they go.",
+    "stream": "Run the cases in TASKS as a stream, once for each memory, and let the memories learn as they go.",
 }
 """The subcommands, each with the first line of its help, so that `mulligan bench --help` imports none of them.
 
@@ -47,4 +46,4 @@ class LazyGroup(Group):
 
 @click.group(cls=LazyGroup)
 def bench() -> None:
-    """Run benchmarks: cases with hidden targets, scored when the episode ends."""
+    """Run benchmarks, whose cases have hidden targets and are scored when their episode ends."""

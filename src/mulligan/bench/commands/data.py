@@ -17,7 +17,7 @@ from mulligan.cli.terminal import drawn, emit, say
 @click.command("list")
 @format_option("table", "json")
 def listing(form: str) -> None:
-    """List the benchmarks, their cuts and methods, and whether their data is downloaded."""
+    """List the benchmarks with their subsets and methods, and show whether their data is downloaded."""
 
     benchmarks = list_benchmarks()
     if form == "json":

@@ -46,7 +46,7 @@ def command(
     correlation: float,
     form: str,
 ) -> None:
-    """Calculate how many cases and samples can show a difference.
+    """Calculate how many cases and samples are needed to detect a difference.
 
     All arms use the same cases. The power is 80 % and the significance level 5 % (two-sided), divided among the
     comparisons with the first arm.

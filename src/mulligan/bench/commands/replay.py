@@ -39,7 +39,7 @@ def command(
 ) -> None:
     """Replay the published episodes in FILE, and show where the replay differs from the log.
 
-    Exit status: 0 if everything agrees, 1 if something differs, 2 if FILE is not such a log.
+    Exit status: 0 if everything agrees, 1 if something differs, 2 if FILE is not a log that can be replayed.
     """
     at_once = os.cpu_count() or 1 if parallel is None else parallel
     try:

@@ -27,9 +27,9 @@ STYLES = ((r"(Run|Solved) ", "bold"), (r"(Cost|All tables)", "dim"), (r"SCRIPTED
 @format_option("table", "json", "md", "html", help="Output format (md is Markdown, html a single file).")
 @click.option("--full", is_flag=True, help="Print all tables, not only the result.")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
-@click.option("--plot", metavar="FILE", help="Write the learning curve to FILE, an .svg.")
+@click.option("--plot", metavar="FILE", help="Write the learning curve to FILE as SVG.")
 @click.option(
-    "--gallery", metavar="PATH", help="Write each case that was not solved to a .md or .html file, or to a folder."
+    "--gallery", metavar="PATH", help="Write a gallery of the unsolved cases to a .md or .html file, or to a folder."
 )
 @click.option("--all", "every", is_flag=True, help="Put all cases into the gallery, including solved ones.")
 @click.option("--show-targets", is_flag=True, help="Show hidden targets and the explanations of scores in the gallery.")
@@ -43,7 +43,7 @@ def command(
     every: bool,
     show_targets: bool,
 ) -> None:
-    """Report the figures of one or more runs, and compare each with the first."""
+    """Report the figures of one or more runs, and compare each run with the first."""
     if (every or show_targets) and gallery is None:
         raise click.UsageError("--all and --show-targets need --gallery PATH.")
     if plot is not None:

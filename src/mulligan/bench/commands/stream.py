@@ -47,7 +47,8 @@ SET_BY_ARMS = ("restarts", "samples", "scale", "cases", "shuffle", "parallel", "
     "controls",
     type=click.Choice(CONTROLS),
     multiple=True,
-    help="Add a control for each memory: a bank of unrelated tasks, or one that stops learning after the first phase.",
+    help="Add a control for each memory: a bank that learned from unrelated tasks, or one that stops learning after "
+    "the first phase.",
 )
 @click.option("--unrelated", metavar="TASKS", help="The unrelated tasks for that control.")
 @record_options(BenchOptions, roles=BENCH_ROLES, without=(*SET_BY_ARMS, *FORESIGHT))
@@ -68,11 +69,10 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Run the cases of TASKS as a stream, once for each of several memories, which learn as they go.
+    """Run the cases in TASKS as a stream, once for each memory, and let the memories learn as they go.
 
-    TASKS is a benchmark or a file of tasks. The report says how much each memory gained over none, at what
-    cost, and how certain that is.
-    """
+    TASKS is a benchmark or a file of tasks. The report says how much each memory gained over no memory, at what cost,
+    and how certain this is."""
     if (tasks is None) == (resume is None):
         raise click.UsageError("Name a benchmark or a file of tasks, or a stream to resume: --resume ID.")
     if resume is not None and (fixed := given_options(ctx, besides=("resume", "into", "form", "quiet"))):
