@@ -296,7 +296,7 @@ async def test_a_task_is_added_to_the_tasks_of_the_project_once(
         for _ in range(2):
             answer = await client.post(f"/runs/{episode.id}/task", data={"csrf": client.csrf})
             assert (answer.status_code, answer.headers["location"]) == (303, f"/runs/{episode.id}#as-task")
-        assert "It is in" in (await client.get(f"/runs/{episode.id}")).text
+        assert "The task is in" in (await client.get(f"/runs/{episode.id}")).text
     assert [entry.id for entry in read_tasks(tmp_path / "tasks.toml")] == ["mine", episode.id]
 
 
