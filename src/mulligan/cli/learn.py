@@ -100,7 +100,8 @@ def learn(ctx: click.Context, files: tuple[str, ...], since: str | None, from_gi
     fixed and from the user's corrections.
 
     Traces are OpenTelemetry files (OTLP as JSON) with agent spans. A log file with the events of these spans may be in
-    the same folder. Mulligan learns from each agent run only once."""
+    the same folder. Mulligan learns from each agent run only once.
+    """
     if bool(files) + (since is not None) + from_git != 1:
         raise InvalidInput("Name a FILE, or with --since how far back to look for transcripts, such as --since 30d.")
     files = tuple(path for file in files for path in transcripts_in(file))

@@ -1,5 +1,6 @@
 """The command `mulligan`: finds the subcommand, lets signals stop its work, and turns every error into a line on stderr
-and an exit status."""
+and an exit status.
+"""
 
 from __future__ import annotations
 

@@ -202,7 +202,8 @@ def _named(bank: Bank, banks: Sequence[Bank]) -> str:
 @agent_options
 def announce(change: str, project: Path | None) -> None:
     """Report a change in the project, described by CHANGED. The project's facts are marked for checking until they are
-    confirmed."""
+    confirmed.
+    """
 
     async def work(bank: Bank) -> None:
         marked = await bank.announce(change)
@@ -536,7 +537,8 @@ async def merge(
     With --related, only list groups of lessons that one rule may explain.
 
     If the merging strategy needs a model and you name none, the command prints the question and the JSON schema of the
-    answer instead. Pass the answer with --answer FILE."""
+    answer instead. Pass the answer with --answer FILE.
+    """
     if undo and (len(ids) != 1 or answer or related):
         raise click.UsageError("Name one lesson that was merged: mulligan memory merge --undo ID.")
     if related == bool(ids) or (similarity is not None and not related) or (related and answer):
@@ -599,7 +601,8 @@ def import_(file: str) -> None:
     FILE is an export from Mulligan, a coding agent's Markdown notes (a MEMORY.md or its folder), or a file from mem0,
     Letta, Graphiti, mcp-memory-service, ReasoningBank-MCP or the official memory server. The lessons go to the agents
     that the file names or, with --bank, all to that agent. The whole file is checked before anything is stored.
-    Existing lessons are skipped."""
+    Existing lessons are skipped.
+    """
     agent = None if named_agent() in (None, EVERY) else writing()
     with Counting() as shown:
         embedding = partial(shown.at, "computing vectors")

@@ -28,7 +28,8 @@ def pending(work: str | None, answer: str | None, as_json: bool) -> None:
     """List pending jobs, which are queued, running, failed, or waiting for an answer.
 
     With WORK, print the question that this job asks, and the JSON schema of the answer. With FILE, answer the question:
-    FILE contains the answer as JSON (- for standard input)."""
+    FILE contains the answer as JSON (- for standard input).
+    """
     if work is None:
         _pending(as_json=as_json)
     else:

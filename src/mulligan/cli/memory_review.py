@@ -55,7 +55,8 @@ def with_project_bank(agent: str, work: Callable[[Bank], Awaitable[T]], model: s
 
 async def _hooked(bank: Bank, kept: bool) -> Sequence[Lesson]:
     """The lessons that coding agents taught, oldest first: those that are kept, or the candidates, with those of
-    strangers' sessions."""
+    strangers' sessions.
+    """
     lessons = await bank.list(Selection(("active", "quarantined"), tag=TAG, limit=None))
     there = [one for one in reversed(lessons) if one.state == "active" or is_strangers(one)]
     return [one for one in there if (one.confirmed or one.pinned) == kept]
@@ -76,7 +77,8 @@ def review(keep: Sequence[str], drop: Sequence[str], guard: Sequence[str], every
     Lessons that you reject are retired; `retire --undo` restores them. A guard refuses the command, flag or path that
     its lesson names. If the agent insists and is able to ask you, you decide. `undo` removes the guard. A guard is not
     a security boundary. With --everywhere, a lesson moves to the bank that all your projects read. You can also move it
-    later, by its id."""
+    later, by its id.
+    """
     agent = project_agent()
 
     async def work(bank: Bank) -> None:

@@ -130,7 +130,8 @@ def resume(ctx: click.Context, run: str, **given: Any) -> None:
     """Continue RUN where it stopped. Limits that you give here replace the recorded ones.
 
     With --fork, you can also continue a finished run, if the limits allow more tries. For example, --fork --tries 5
-    --strategy none keeps the recorded tries and adds more with that strategy, up to five in total."""
+    --strategy none keeps the recorded tries and adds more with that strategy, up to five in total.
+    """
     from mulligan.app.solve import resume as library
     from mulligan.cli.main import COMMANDS, conduct
     from mulligan.cli.watch import Watch
@@ -268,7 +269,8 @@ def prune(ctx: click.Context, older_than: timedelta | None, yes: bool) -> None:
     """Remove leftovers of runs, and old runs.
 
     Leftovers are the working folders of finished runs, and the folders and snapshots of runs that are no longer
-    recorded. Unfinished runs, lessons, and branches that hold results are kept."""
+    recorded. Unfinished runs, lessons, and branches that hold results are kept.
+    """
     ctx.exit(_remove((), older_than, yes))
 
 

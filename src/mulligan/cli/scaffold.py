@@ -41,7 +41,8 @@ def add(kind: str, name: str) -> None:
     """Write a new agent or skill named NAME that works at once.
 
     KIND is reflexion (act, review, try again), react (step by step, with tools), oneshot (one answer), or skill. The
-    files go to agents/ or skills/ in the project's folder or, without a mulligan.toml, in this folder."""
+    files go to agents/ or skills/ in the project's folder or, without a mulligan.toml, in this folder.
+    """
     root = project_root()
     for file in scaffold.add(kind, name, root or Path.cwd()):
         emit(os.path.relpath(file))

@@ -54,7 +54,8 @@ def erase_again(files: tuple[Path, ...]) -> None:
     """Repeat earlier erasures after a database was restored with its own tools.
 
     Each machine records what it erases in a file in its MULLIGAN_HOME. This machine's file is always read; name the
-    files of the others."""
+    files of the others.
+    """
     _say_erased(*asyncio.run(library.erase_again(load(), files)))
 
 

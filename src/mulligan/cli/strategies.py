@@ -50,7 +50,8 @@ def stats(model: str | None, kind: str | None, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Reset. Without this option, the command only shows what would be reset.")
 def forget(model: str | None, kind: str | None, yes: bool) -> None:
     """Reset what adaptive strategies have learned, for everything or for one model or kind of task. Records of runs do
-    not change."""
+    not change.
+    """
 
     async def work(store: Store) -> int:
         rows = await store.arms(model, kind)

@@ -21,7 +21,8 @@ def trust(folder: str, prints: bool, revoke: bool) -> None:
     """Show what the project in FOLDER (default: here) would run or redirect, and trust it if you agree.
 
     FOLDER may also be an agent's folder. Until you trust the project, its plug-ins, addresses, models, stores and .env
-    are not used. You are asked again when any of these changes."""
+    are not used. You are asked again when any of these changes.
+    """
     found = asked(Path(folder))
     if revoke:
         say(f"{found.folder} is not trusted any more." if found.revoke() else f"{found.folder} was not trusted.")

@@ -167,7 +167,8 @@ def _properties(properties: Mapping[str, str]) -> str:
 
 def table(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows as a table, each value in one line of at most `WIDTH` characters; on a terminal, of as few as make the
-    table fit it."""
+    table fit it.
+    """
     cells = [[one_line(name, WIDTH) for name in names], *([_cell(row[name]) for name in names] for row in rows)]
     if names and sys.stdout.isatty():
         widths = _fitting([max(map(len, column)) for column in zip(*cells, strict=True)], get_terminal_size().columns)

@@ -151,7 +151,8 @@ class _Watch(Watch):
 
 def printed(result: ReflexionAgentResult, form: str) -> list[str]:
     """Return what goes to stdout: the sentence, the query and a table of its rows; or the rows alone in another form,
-    and then the sentence on stderr."""
+    and then the sentence on stderr.
+    """
     rows: list[Any] = result.tool_result or []
     if form != "table":
         if result.sentence:
@@ -163,7 +164,8 @@ def printed(result: ReflexionAgentResult, form: str) -> list[str]:
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows as CSV with a header; what is no text, number or truth value as JSON. A cell that a spreadsheet would
-    take for a formula begins with an apostrophe."""
+    take for a formula begins with an apostrophe.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if rows:

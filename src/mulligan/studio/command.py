@@ -45,7 +45,7 @@ from mulligan.terminal import say
     help="Trust this reverse proxy's X-Forwarded-Host. Repeatable.",
 )
 def studio(opens: bool, agent_id: str | None, **options: Any) -> None:
-    """Show runs, banks, coding agents and benchmarks in a browser, live.
+    """Show runs, banks, coding agents and benchmarks live in a browser.
 
     Only this machine can reach it, and it is read-only, unless options say otherwise. Ctrl-C stops it.
     """

@@ -59,7 +59,8 @@ def fan_out(
     """Solve the tasks in the file TASKS in parallel, on one machine or on many.
 
     TASKS is a JSON Lines file with one task per line (tasks.jsonl), or a file of tasks for `bench run` (tasks.toml).
-    Each result is written to stdout as a line of JSON as soon as its task ends. Progress goes to stderr."""
+    Each result is written to stdout as a line of JSON as soon as its task ends. Progress goes to stderr.
+    """
     if (tasks is None) == (resume is None):
         raise click.UsageError("Name a file of tasks, or a run to resume: --resume RUN.")
     if resume is not None and (fixed := given_options(ctx, besides=("resume", "parallel", "on", "quiet"))):

@@ -76,7 +76,8 @@ def command(
     The command also learns from failed trajectories, and does not use their outcomes. Each domain has its own bank.
     With --replay, the command learns nothing, and reports for how many refused calls and how many correct calls it
     would have shown lessons from the other transcripts. You can then also name bfcl after the runs, for the correct
-    calls of its tasks."""
+    calls of its tasks.
+    """
     read = _read(sources, domain, data, replay)
     with Counting(quiet) as shown:
         if replay:

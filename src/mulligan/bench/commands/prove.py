@@ -61,9 +61,9 @@ def command(
 ) -> None:
     """Run a coding agent on the tasks of TASKS.toml with and without this project's lessons, and compare.
 
-    Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. They are
-    called in both arms, and nothing is learned; in one arm the bank is empty. The task's check judges. The report has
-    paired differences with intervals, and says which difference would have been too small to detect.
+    Each run is a session in a fresh copy of the project. The agent's hooks must be installed for this user. They run in
+    both arms, but in one arm the bank is empty, and nothing is learned in either. The task's check judges each run. The
+    report gives paired differences with intervals, and says which difference would have been too small to detect.
     """
     if sum(source is not None for source in (tasks, resume, report, draft)) != 1:
         raise click.UsageError("Name a file of tasks, or one of --resume DIR, --report DIR, --draft FILE.")

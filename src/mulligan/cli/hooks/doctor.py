@@ -23,7 +23,8 @@ def command(agents: tuple[str, ...]) -> None:
 
     Sends each hook a payload that was recorded from its agent, with a bank of one lesson. Prints what the model would
     read, and how many milliseconds the hook took. Your own bank is not touched. The exit status is 1 if something is
-    wrong."""
+    wrong.
+    """
     folder, wrong = Path.cwd(), 0
     found = [
         (name, path, text)

@@ -36,7 +36,8 @@ def command(agents: tuple[str, ...], user: bool, project: bool, shared: bool, ye
 
     Lists the files that will change; answer d to see the changes. If the output goes to a file, the changes are always
     printed. Existing settings are kept. Hooks from an older version of Mulligan are replaced. `mulligan hooks
-    uninstall` restores each file."""
+    uninstall` restores each file.
+    """
     scope = chosen_scope(user, project, shared)
     if trust and "codex" not in (agents or install.present()):
         raise InvalidInput("--trust is for the hooks of Codex, which this command does not install.")

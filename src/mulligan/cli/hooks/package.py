@@ -19,7 +19,8 @@ def command(folder: Path) -> None:
 
     These packages start `mulligan-hook` and `mulligan`, which must be on the agent's PATH; the MCP server also needs
     the `serve` extra. The command prints how to install each package. An agent needs either its package or `mulligan
-    hooks install`, not both."""
+    hooks install`, not both.
+    """
     made = package(folder)
     for one in made:
         emit(str(one))
