@@ -32,7 +32,7 @@ LOG_PAGES = 4000
 """After many long writes, the next commit folds the log once it has this many pages."""
 
 
-class Connections(Protocol):
+class ConnectionSource(Protocol):
     """Opens the connections of a lane."""
 
     @property
@@ -48,7 +48,7 @@ class Connections(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class _Job:
+class _LaneJob:
     """Work for a thread.
 
     Attributes:
@@ -82,7 +82,7 @@ class Lane:
     """
 
     def __init__(
-        self, database: Connections, file: OpenFile, lock_wait: LockWait, *, threads: int, writes: bool
+        self, database: ConnectionSource, file: OpenFile, lock_wait: LockWait, *, threads: int, writes: bool
     ) -> None:
         self._database, self._file, self._lock_wait = database, file, lock_wait
         self._threads, self._writes = threads, writes
@@ -93,10 +93,10 @@ class Lane:
     def _set_up(self) -> None:
         self._process = os.getpid()
         self._running = 0
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_LaneJob | None] = queue.SimpleQueue()
         self._turn = threading.Lock() if self._threads == 1 else threading.Semaphore(self._threads)
         self._idle: list[sqlite3.Connection] = []
-        self._unfinished: set[_Job] = set()  # jobs of the threads; short writes must not overtake them
+        self._unfinished: set[_LaneJob] = set()  # jobs of the threads; short writes must not overtake them
         self._written_at: float | None = None  # of the last write that may not be synced yet
         self._folds = True  # whether the writer's connection folds a long log when it commits
         self._burst = 0  # short writes since the last sync
@@ -131,7 +131,7 @@ class Lane:
                 return result
         self._start()
         loop = asyncio.get_running_loop()
-        job = _Job(work, in_transaction, under_way, last, loop, loop.create_future())
+        job = _LaneJob(work, in_transaction, under_way, last, loop, loop.create_future())
         self._unfinished.add(job)
         self._jobs.put(job)
         return await job.done

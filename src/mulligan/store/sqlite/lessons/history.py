@@ -30,7 +30,7 @@ def _version(id: str, at: float, change: Any, detail: str | None, schema: int, r
 def as_of(db: Connection, agent: int | None, at: float) -> Sequence[Lesson]:
     """The lessons that were active at this time, from the newest record of each, and later uses and embeddings."""
     newest: dict[int, int] = {}
-    later_lines: dict[int, list[_Line]] = {}
+    later_lines: dict[int, list[_LogLine]] = {}
     for seq, n, when, change, detail, has_record in db.execute(
         f"SELECT c.seq, c.lesson, c.at, c.change, c.detail, c.record IS NOT NULL FROM log c"
         f" WHERE {owned(agent, 'c.agent')} AND c.at <= :at ORDER BY c.seq",
@@ -40,7 +40,7 @@ def as_of(db: Connection, agent: int | None, at: float) -> Sequence[Lesson]:
             newest[n] = seq
             later_lines.pop(n, None)
         elif change in ("used", "embedded"):
-            later_lines.setdefault(n, []).append(_Line(change, when, detail))
+            later_lines.setdefault(n, []).append(_LogLine(change, when, detail))
 
     def lesson_then(n: int) -> Lesson:
         schema, record = db.execute("SELECT schema, record FROM log WHERE seq = ?", (newest[n],)).fetchone()
@@ -57,7 +57,7 @@ def as_of(db: Connection, agent: int | None, at: float) -> Sequence[Lesson]:
     return tuple(lesson for lesson in lessons if lesson.state == "active")
 
 
-class _Line(NamedTuple):
+class _LogLine(NamedTuple):
     """A line of the log without a record."""
 
     change: str
