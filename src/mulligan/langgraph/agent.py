@@ -27,8 +27,18 @@ from mulligan.langgraph.defaults import OwnBank, bank_of, store_of
 from mulligan.langgraph.graph_texts import result_in
 from mulligan.langgraph.journalled import journalled
 from mulligan.langgraph.nodes import STEPS, Parts
-from mulligan.langgraph.reflexion_graph import GOOD_SCORE, assembled
-from mulligan.langgraph.working import DRAFT, EXECUTE_TOOL, REVISE, Reading, Recorder, check_limits, last, log
+from mulligan.langgraph.state_graph import assemble
+from mulligan.langgraph.working import (
+    DRAFT,
+    EXECUTE_TOOL,
+    GOOD_SCORE,
+    REVISE,
+    Reading,
+    Recorder,
+    check_limits,
+    last,
+    log,
+)
 from mulligan.pages import answer_of, one_line
 from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json
 from mulligan.running import Stopped, Store, is_move, run_coroutine
@@ -443,29 +453,29 @@ class ReflexionAgent(ABC):
         texts = QuestionPrompt(prompt, self._with_lessons)
         own_rule = type(self)._should_continue is not ReflexionAgent._should_continue
         parts = Parts(
-            Role(self._create_initial_responder, prompt, texts, self._prepare),
-            self._tool_function,
-            Role(self._create_revise_responder, prompt, texts),
-            self._read,
-            self._answered,
-            self._passed,
-            self._should_continue if own_rule else None,
-            self._settles,
+            draft=Role(self._create_initial_responder, prompt, texts, self._prepare),
+            execute=self._tool_function,
+            revise=Role(self._create_revise_responder, prompt, texts),
+            read=self._read,
+            answered=self._answered,
+            passed=self._passed,
+            goes_on=self._should_continue if own_rule else None,
+            settles=self._settles,
             judge=self._judge(),
             conclude=self._conclude(),
         )
-        return assembled(
+        return assemble(
             parts,
-            self._recorder(),
-            self.max_steps,
-            dict.fromkeys(("draft", "revise"), self.conversation.chat),
-            self._prompt_texts(),
-            {"agent": type(self).__name__, **self._settings()},
-            self._agent_id,
-            self._recalling(),
-            self._learn,
-            type(self).__name__,
-            {PROMPT: prompt} if isinstance(prompt, str) else None,
+            recorder=self._recorder(),
+            steps=self.max_steps,
+            models=dict.fromkeys(("draft", "revise"), self.conversation.chat),
+            prompts=self._prompt_texts(),
+            settings={"agent": type(self).__name__, **self._settings()},
+            agent_id=self._agent_id,
+            bank=self._recalling(),
+            learn=self._learn,
+            name=type(self).__name__,
+            files={PROMPT: prompt} if isinstance(prompt, str) else None,
         )
 
     def _recalling(self) -> Bank | None:

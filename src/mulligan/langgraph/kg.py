@@ -36,13 +36,13 @@ from mulligan.langgraph.asking import (
     recorded,
 )
 from mulligan.langgraph.defaults import prompts_of
+from mulligan.langgraph.executing import query_answered
 from mulligan.langgraph.graph_texts import queries_run, record_in, schema_text, tool_message
 from mulligan.langgraph.judging import RowsJudge, redraft_messages
 from mulligan.langgraph.nodes import STEPS
 from mulligan.langgraph.pairs import with_pairs
 from mulligan.langgraph.querying import ROWS, Querying, Until, check_until, rows_settle
-from mulligan.langgraph.reflexion_graph import GOOD_SCORE, query_answered
-from mulligan.langgraph.working import Reading, here, last
+from mulligan.langgraph.working import GOOD_SCORE, Reading, here, last
 from mulligan.pages import labelled
 from mulligan.plugins import BadAnswer, Bank, InvalidInput, Json, Prompt, Prompts, QueryError
 from mulligan.running import Store, both_ways, run_coroutine, settled

@@ -241,6 +241,10 @@ def result_of(episode: Episode, steps: int, tool: ToolMessage | None) -> Reflexi
     }
 
 
+GOOD_SCORE = 7.0
+"""The default score, of 10, from which an answer is good enough."""
+
+
 def check_limits(max_steps: int, good_score: float) -> None:
     """Raise `InvalidInput` unless max_steps is a whole number and good_score is a score."""
     if isinstance(max_steps, bool) or not isinstance(max_steps, int):
