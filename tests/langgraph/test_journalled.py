@@ -20,8 +20,9 @@ from mulligan.core.loop import scope
 from mulligan.langgraph import ScriptedChat
 from mulligan.langgraph.journalled import Journalled, journalled, model_id, models_in
 from mulligan.langgraph.nodes import Nodes, Parts
+from mulligan.langgraph.state import Reading
 from mulligan.langgraph.state_graph import state_graph
-from mulligan.langgraph.working import Reading, Recorder
+from mulligan.langgraph.working import Recorder
 
 BOTH = ("invoke", "ainvoke")
 CALL: Any = {"messages": [HumanMessage("Hello?")]}

@@ -20,7 +20,8 @@ from mulligan.langgraph.calling import called, invoke
 from mulligan.langgraph.graph_texts import queries_run, record_in, tool_message
 from mulligan.langgraph.journalled import jsonable
 from mulligan.langgraph.querying import ROWS, Querying
-from mulligan.langgraph.working import Reading, answered, here, newest
+from mulligan.langgraph.state import Reading, answered, newest
+from mulligan.langgraph.working import here
 from mulligan.plugins import BadAnswer, InvalidInput, Json, MulliganError, QueryError, ToolError
 from mulligan.running import portal
 

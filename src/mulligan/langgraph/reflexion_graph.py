@@ -21,8 +21,9 @@ from mulligan.langgraph.judging import RowsJudge
 from mulligan.langgraph.nodes import STEPS, Parts, ask_person
 from mulligan.langgraph.pairs import with_pairs
 from mulligan.langgraph.querying import Until, check_until, rows_settle
+from mulligan.langgraph.state import GOOD_SCORE, Reading, check_limits
 from mulligan.langgraph.state_graph import ReflexionGraph, assemble
-from mulligan.langgraph.working import GOOD_SCORE, Reading, Recorder, check_limits
+from mulligan.langgraph.working import Recorder
 from mulligan.plugins import Bank, InvalidInput, Json
 from mulligan.running import Store, both_ways
 

@@ -21,16 +21,16 @@ from pydantic import BaseModel, PlainValidator
 from typing_extensions import TypedDict
 
 from mulligan.langgraph.nodes import Nodes, Parts, episode_head
-from mulligan.langgraph.working import (
+from mulligan.langgraph.state import (
     DRAFT,
     EXECUTE_TOOL,
     REVISE,
     Record,
-    Recorder,
     ReflexionInput,
     ReflexionOutput,
     ReflexionState,
 )
+from mulligan.langgraph.working import Recorder
 from mulligan.plugins import Bank, Json
 from mulligan.running import blocking, finish
 
