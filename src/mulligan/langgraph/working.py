@@ -79,7 +79,7 @@ class Work:
         stored_events: The events in the store, without pauses.
         lap_start: The clock when the newest event happened.
         pending: What a thread of the node waits for. It is cancelled when the node ends.
-        checkpointed: What the graph's state has already: the beginning, and the number of events.
+        checkpoint: What the graph's state has already: the beginning, and the number of events.
     """
 
     episode: Episode
@@ -95,7 +95,7 @@ class Work:
     lap_start: float = field(default_factory=time.monotonic)
     recording: Recording | None = None
     pending: Future[Any] | None = None
-    checkpointed: tuple[Any, int] = (None, 0)
+    checkpoint: tuple[Any, int] = (None, 0)
     _loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -122,7 +122,7 @@ class Work:
 
     def update_of(self, record: Record) -> Any:
         """Return what the graph's state lacks of this record: all of it if the record begins here, as in a fork."""
-        begun, events = self.checkpointed
+        begun, events = self.checkpoint
         if begun is not self.begun:
             return record
         parts: dict[str, Any] = {"steps": record["steps"], "next": record["next"], "spent": record["spent"]}
@@ -253,7 +253,7 @@ class Recorder:
             self.episode(record), record["begun"], record["events"], record["question"], record["steps"], record["next"]
         )
         if record["next"] != DRAFT:
-            work.checkpointed = record["begun"], len(record["events"])
+            work.checkpoint = record["begun"], len(record["events"])
         if spent := record["spent"]:
             work.meter.add(from_json(Usage, spent["usage"]))
             work.lap_start -= spent["seconds"]
